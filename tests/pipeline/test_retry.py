@@ -97,8 +97,14 @@ def test_retry_opens_exactly_those_and_build_goes_on_with_them(
 class SilentJudge(QuickJudge):
     """Cut, refused or broken: never a report."""
 
+    silence = Outcome(OutcomeKind.MALFORMED, "the answer was cut at max_output_tokens")
+
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        return failed(Outcome(OutcomeKind.MALFORMED, "the answer was cut at max_output_tokens"))
+        return failed(self.silence)
+
+
+class RefusingJudge(SilentJudge):
+    silence = Outcome(OutcomeKind.REFUSED, "declined by the provider: SAFETY")
 
 
 def everything(run: Path) -> dict[str, list[object]]:
@@ -109,15 +115,17 @@ def everything(run: Path) -> dict[str, list[object]]:
         }
 
 
-@pytest.mark.parametrize("judges", [1, 2])
-def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(tmp_path: Path, judges: int) -> None:
+@pytest.mark.parametrize(("judges", "broken"), [(1, SilentJudge), (2, SilentJudge), (1, RefusingJudge)])
+def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(
+    tmp_path: Path, judges: int, broken: type[SilentJudge]
+) -> None:
     """All tasks stop at the last judge; going on makes the run that it would have been, and pays for nothing twice."""
     recipe, log = quick_recipe(quick_catalogue(tmp_path / "catalogue")), CallLog(tmp_path / "log")
     good = quick_method(log, judges=judges)
-    silent = replace(good, judges=(*good.judges[:-1], SilentJudge(log)))
+    silent = replace(good, judges=(*good.judges[:-1], broken(log)))
     first = asyncio.run(run_build(recipe, tmp_path / "run", method=silent))
     assert first.closed == {TaskState.STOPPED: 9}
-    assert main(["retry", str(tmp_path / "run"), "--outcome", "malformed"]) == 0
+    assert main(["retry", str(tmp_path / "run"), "--outcome", broken.silence.kind]) == 0
     asyncio.run(run_build(recipe, tmp_path / "run", method=good))
     made = log.lines()
     assert len(made) == len(set(made)), "a call was made again"
