@@ -65,7 +65,7 @@ def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):
 def test_a_plan_counts_both_turns_of_a_blind_judge_and_guesses_no_tier(section, calls, tmp_path, capsys):
     (tmp_path / "terms.toml").write_text(f"[providers.gemini]\n{section}\n")
     options = ["--pairs", "2", "--plan", "--json", "--settings", str(tmp_path / "terms.toml")]
-    model = "gemini/gemini-3.8-flash"
+    model = "gemini/gemini-3.8-flash" if calls == 2 else "gemini/gemini-3.5-flash"
     assert main(["audit", "--judge", model, *options]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["calls"][model] == calls * plan["edits"]

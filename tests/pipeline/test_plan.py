@@ -129,19 +129,19 @@ def test_plan_of_models_without_a_price_says_which(catalogue: Path) -> None:
 def test_a_tier_that_nobody_has_priced_leaves_the_cost_unknown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Google states no factor for its priority tier. The judge's part is not left out of a sum, as it once was."""
+    """Nobody has stated what it costs of this model. The judge is not left out of a sum, as it once was."""
     quick_catalogue(tmp_path / "catalogue", images=1)
     recipe = tmp_path / "recipe.toml"
-    models = 'writer = "openai/gpt-5.4"\njudge = "gemini/gemini-3.8-flash"\n'
+    models = 'writer = "openai/gpt-5.4"\njudge = "gemini/gemini-3.5-flash"\n'
     tiers = '[settings.writer]\nservice_tier = "priority"\n[settings.judge]\nservice_tier = "priority"\n'
     recipe.write_text(HOSTED + models + tiers)
     assert main(["plan", str(recipe), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["cost_usd"] is None
-    assert told["unpriced_models"] == ["the service tier priority of gemini/gemini-3.8-flash"]
+    assert told["unpriced_models"] == ["the service tier priority of gemini/gemini-3.5-flash"]
     assert main(["plan", str(recipe)]) == 0
     out = capsys.readouterr().out
-    assert "cost unknown: no price for the service tier priority of gemini/gemini-3.8-flash" in out
+    assert "cost unknown: no price for the service tier priority of gemini/gemini-3.5-flash" in out
     assert "$" not in out
     recipe.write_text(HOSTED + models + tiers.replace('judge]\nservice_tier = "priority"', "judge]"))
     assert main(["plan", str(recipe), "--json"]) == 0

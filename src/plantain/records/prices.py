@@ -19,6 +19,7 @@ class Price:
         output_per_m: per million tokens written; thinking is billed as output.
         cached_per_m: per million tokens read from the provider's cache; None for the price of input.
         cached_image_per_m: the same for image tokens; as `cached_per_m` where None.
+        batch_cached_per_m: `cached_per_m` of a batch job; as much cheaper as all else there where None.
         cache_write_per_m: per million tokens written to the cache; as input where None.
         image_input_per_m: per million image tokens read; None for the price of input.
         image_output_per_m: per million image tokens written; None for the price of output.
@@ -43,6 +44,7 @@ class Price:
     long_input: int | None = None
     long_input_factor: float = 1.0
     long_output_factor: float = 1.0
+    batch_cached_per_m: float | None = None
     since: str = field(default="", compare=False)
     until: str = field(default="", compare=False)
     date: str = field(default="", compare=False)

@@ -24,7 +24,8 @@ LOCAL_OUTAGE_S = 900.0
 """Seconds after which they are given up when they answer nothing any more."""
 
 BATCH_SHARE = 0.5
-"""Both providers bill a batch at half of the list price. Flex is as much, and no half of that half."""
+"""Both providers bill a batch at half of the list price, but not always what is read from a cache there. Flex is as
+much, and no half of that half."""
 
 
 def price_under(terms: Terms, model: str) -> Price | None:
@@ -36,7 +37,9 @@ def price_under(terms: Terms, model: str) -> Price | None:
     price = section.prices[name].price() if name in section.prices else price_of(terms.listed(model))
     if price is None or section.transport != "batch":
         return price
-    return replace(price.times(BATCH_SHARE), tiers=(("flex", 1.0),) if price.tiers else ())
+    half = price.times(BATCH_SHARE)
+    cached = half.cached_per_m if price.batch_cached_per_m is None else price.batch_cached_per_m
+    return replace(half, cached_per_m=cached, tiers=(("flex", 1.0),) if price.tiers else ())
 
 
 def usual_cost(terms: Terms, model: str, role: str, usage: Usage) -> float | None:
