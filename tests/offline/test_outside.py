@@ -11,7 +11,7 @@ import pytest
 from plantain.findings import load_taxonomy
 from plantain.offline.editor import render_instruction
 from plantain.offline.judge import judge_encoded
-from plantain.offline.outside import Restored, put_back
+from plantain.offline.outside import Restored, put_back, usual_at
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
@@ -132,3 +132,14 @@ def test_where_the_change_belongs_cannot_be_told_the_answer_stays_as_it_came(edi
 def test_an_image_of_unknown_modality_is_left_or_restored_without_an_error(edited: Edited) -> None:
     unknown: SourceImage = replace(edited.image, modality="ultrasound")
     assert put_back(edited.original, edited.answer, "add it", unknown, None, None).why_not
+
+
+def test_borders_steeper_than_all_that_tell_differ_by_as_much_more() -> None:
+    """A difference of a tenth of the texture, everywhere: what is five times as steep differs five times as much."""
+    texture = np.linspace(1.0, 10.0, 1_000, dtype=np.float32).reshape(20, 50)
+    marker = np.full((1, 50), 50.0, np.float32)
+    everywhere = np.vstack([texture, marker])
+    tells = np.ones(everywhere.shape, bool)
+    tells[-1] = False
+    usual = usual_at(0.1 * everywhere, everywhere, tells)
+    assert usual[-1] == pytest.approx(5.0, rel=0.05)

@@ -43,6 +43,34 @@ def test_a_bent_picture_comes_back_over_its_original(most: float, retina: Pixels
     assert after < 0.5 * before
 
 
+def test_faint_structure_is_laid_over_too(retina: Pixels) -> None:
+    """The right half has a third of the contrast, as thin vessels have; it moves against the left."""
+    faint = retina.astype(float)
+    faint[:, 320:] = 100 + 0.35 * (faint[:, 320:] - 100)
+    picture = np.rint(faint).astype(np.uint8)
+    xs = np.arange(640) / 640
+    ys, columns = np.mgrid[:640, :640].astype(float)
+    moved = np.stack(
+        [
+            scipy.ndimage.map_coordinates(
+                picture[..., c].astype(float),
+                [ys, columns + 2.0 * np.sin(3 * xs)[None]],
+                order=3,
+                mode="nearest",
+            )
+            for c in range(3)
+        ],
+        -1,
+    )
+    answer = np.clip(np.rint(moved), 0, 255).astype(np.uint8)
+    right = np.s_[40:-40, 400:-40]
+    before, after = (
+        np.abs(one[right].astype(int) - picture[right]).mean()
+        for one in (answer, register(picture, answer).pixels)
+    )
+    assert after < 0.2 * before
+
+
 def test_what_was_not_moved_stays_as_it_is(retina: Pixels) -> None:
     drawn = retina.copy()
     drawn[200:300, 200:300] += 20

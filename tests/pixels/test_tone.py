@@ -50,6 +50,20 @@ def test_a_soft_finding_as_wide_as_drifting_light_is_kept(picture: np.ndarray, r
     assert abs((back - picture).mean(axis=2)[change < 0.05].mean()) < 0.5
 
 
+def test_a_bright_place_that_does_not_tell_keeps_its_contrast() -> None:
+    """A disc brighter than all else, its lower half changed by 30; a fifth of all contrast is gone from the answer."""
+    place = disc(50)
+    ramp = np.broadcast_to(np.linspace(20, 110, SIDE)[None, :, None], (SIDE, SIDE, 3))
+    original = np.rint(ramp + 80 * place[..., None]).astype(np.uint8)
+    y = np.arange(SIDE)[:, None]
+    edited = original + np.uint8(30) * ((place > 0.5) & (y > 180))[..., None].astype(np.uint8)
+    answer = np.rint(0.8 * edited + 20).astype(np.uint8)
+    change = (match_tone(original, answer, place < 0.002) - original).mean(axis=2)
+    lower, upper = (place > 0.9) & (y > 186), (place > 0.9) & (y < 174)
+    assert abs(change[upper].mean()) < 5, "what is not changed there looks changed"
+    assert change[lower].mean() == pytest.approx(30, abs=8)
+
+
 def test_levels_that_were_cut_off_are_the_originals(picture: np.ndarray) -> None:
     bright = np.clip(picture.astype(int) + 60, 0, 255).astype(np.uint8)
     cut = bright == 255

@@ -28,7 +28,7 @@ from plantain.pixels.registration import register
 from plantain.pixels.tone import match_tone
 from plantain.records import Direction, Finding, SourceImage
 
-VERSION = "outside 3"
+VERSION = "outside 4"
 """What a run freezes; changes whenever a picture could be restored otherwise."""
 
 SURE, FAINT = 5.0, 2.5
@@ -118,7 +118,9 @@ def put_back(
         return _as_it_came(answer, laid.residual, core)
     unit = max(original.shape[:2]) / 1024
     soft = feather(_full(grow(core, MARGIN * unit / FACTOR), original.shape), SOFT * unit)
-    changed = original.astype(np.float32) + _above_noise(original.astype(np.float32), toned, soft > 0)
+    changed = toned
+    if not presentation.hairline:  # a line of a few pixels is as fine as noise
+        changed = original.astype(np.float32) + _above_noise(original.astype(np.float32), toned, soft > 0)
     pixels = composite(original, np.clip(np.rint(changed), 0, 255).astype(np.uint8), soft)
     mask = _blocks(soft > 0)
     return Restored(pixels, mask, float(1.0 - mask.mean()), laid.residual)
@@ -219,7 +221,9 @@ def usual_at(
         of = which == number
         levels.append(float(known[of].mean()))
         usual.append(float(middle(values[of])))
-    return np.asarray(np.interp(texture, levels, np.maximum.accumulate(usual)), np.float32)
+    # A border steeper than nearly all others, as a marker's is, differs by as much more where it is drawn anew.
+    steeper = np.maximum(1.0, texture / max(levels[-1], 1e-3))
+    return np.asarray(np.interp(texture, levels, np.maximum.accumulate(usual)) * steeper, np.float32)
 
 
 def _asked_for(

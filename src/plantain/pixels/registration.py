@@ -29,9 +29,13 @@ AGREES = 1.0
 STILL = 0.05
 """Median displacement in pixels up to which nothing was moved: resampling what lies right would only blur it."""
 
-_STRUCTURE = 2.0
+_STRUCTURE, _FAINT = 2.0, 0.7
+"""Strength of borders from which a tile says whether two pictures lie on each other, and from which it helps to move
+one: thin vessels and lungs have little, and a tile that is unsure weighs little."""
+
 _LOCAL = 2.5
-_ROUNDS = 3
+_ROUNDS, _VOTES = 5, 2
+"""Rounds of which the first ones only move what all tiles vote for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +65,10 @@ class _Tiles:
     moved: Floats
     sure: Floats
 
+    @property
+    def lengths(self) -> Floats:
+        return np.asarray(np.hypot(*self.moved.T))
+
 
 def register(original: Image, edited: Image) -> Registered:
     """Moves an edited picture back over its original.
@@ -77,20 +85,20 @@ def register(original: Image, edited: Image) -> Registered:
     fixed, moving = _structure(original), _structure(edited)
     field = np.zeros((*fixed.shape, 2), np.float32)
     tiles = _tiles(fixed, moving, unit)
-    if tiles is not None and float(np.median(np.hypot(*tiles.moved.T))) > STILL:
+    if tiles is not None and float(np.median(tiles.lengths)) > STILL:
         field += np.asarray(_whole_shift(fixed, moving), np.float32)
         for number in range(_ROUNDS):
-            tiles = _tiles(fixed, _moved(moving, field), unit)
+            tiles = _tiles(fixed, _moved(moving, field), unit, _FAINT)
             if tiles is None:
                 break
             more = _voted(tiles, fixed.shape)
-            if number == _ROUNDS - 1:
+            if number >= _VOTES:
                 more = more + _local(tiles, more, fixed.shape, unit)
             field += more
     left = _tiles(fixed, _moved(moving, field), unit)
     if left is None:
         return Registered(edited, 0.0, 0.0, 0.0, "there is too little structure to compare")
-    lengths = np.hypot(*left.moved.T) / unit
+    lengths = left.lengths / unit
     residual, agreed = float(np.median(lengths)), float((lengths <= AGREES).mean())
     why = ""
     if residual > WORST:
@@ -142,8 +150,8 @@ def _whole_shift(fixed: Field, moving: Field) -> tuple[float, float]:
     return (dx, dy) if sure > 0.03 and max(abs(dx), abs(dy)) > 3 else (0.0, 0.0)
 
 
-def _tiles(fixed: Field, moving: Field, unit: float) -> _Tiles | None:
-    """Displacements of the tiles that have structure; None where fewer than six have."""
+def _tiles(fixed: Field, moving: Field, unit: float, least: float = _STRUCTURE) -> _Tiles | None:
+    """Displacements of the tiles that have at least this much structure; None where fewer than six have."""
     side, step = max(32, round(TILE * unit)), max(16, round(STEP * unit))
     side = min(side, *fixed.shape)
     window = cv2.createHanningWindow((side, side), cv2.CV_32F)
@@ -152,7 +160,7 @@ def _tiles(fixed: Field, moving: Field, unit: float) -> _Tiles | None:
         for left in range(0, fixed.shape[1] - side + 1, step):
             place = np.s_[top : top + side, left : left + side]
             first, second = fixed[place], moving[place]
-            if float(first.std()) < _STRUCTURE or float(second.std()) < _STRUCTURE / 2:
+            if float(first.std()) < least or float(second.std()) < least / 2:
                 continue
             (dx, dy), sure = cv2.phaseCorrelate(
                 np.ascontiguousarray(first), np.ascontiguousarray(second), window

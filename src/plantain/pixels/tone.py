@@ -34,18 +34,34 @@ def match_tone(original: Image, edited: Image, reference: Mask, *, drift: bool =
         float32 (H, W, 3), in grey levels, not cut to [0, 255].
     """
     before, after = (cv2.GaussianBlur(one.astype(np.float32), (0, 0), 1.5) for one in (original, edited))
-    toned = np.empty(edited.shape, np.float32)
     inside = (edited > _DARKEST) & (edited < _BRIGHTEST)
+    toned = np.empty(edited.shape, np.float32)
     for channel in range(edited.shape[2]):
         told = reference & inside[..., channel]
         curve = tone_curve(after[..., channel][told], before[..., channel][told])
-        values = np.interp(np.arange(256), *curve).astype(np.float32)
-        toned[..., channel] = values[edited[..., channel]]
+        toned[..., channel] = _by_level(*curve)[edited[..., channel]]
     if drift:
         toned += _drift(before - cv2.GaussianBlur(toned, (0, 0), 1.5), reference[..., None] & inside)
     # A level that was cut off tells only that it was at least that far.
     toned = np.where(edited >= _BRIGHTEST, np.maximum(toned, original), toned)
     return np.where(edited <= _DARKEST, np.minimum(toned, original), toned)
+
+
+def _by_level(levels: Floats, meant: Floats) -> Field:
+    """What each level from 0 to 255 was in the original, by a curve of `tone_curve`: float32 (256,).
+
+    Beyond the levels that were seen, where only a finding may be, it goes on as steeply as a plain bend of the whole
+    does there, no less than half as steep as levels rise and no more than twice.
+    """
+    every = np.arange(256.0)
+    if levels.size < 5:
+        return np.asarray(np.interp(every, levels, meant), np.float32)
+    seen, were = levels[1:-1], meant[1:-1]
+    nearest = np.clip(every, seen[0], seen[-1])
+    steepness = np.polynomial.Polynomial.fit(seen, were, 2).deriv()(every - 0.5)  # between levels
+    risen = np.cumsum(np.clip(steepness, 0.5, 2.0))
+    beyond = risen - np.interp(nearest, every, risen)
+    return np.asarray(np.interp(nearest, seen, were) + beyond, np.float32)
 
 
 def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
