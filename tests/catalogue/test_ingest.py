@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from plantain.catalogue.ingest import Ingested, ingest, write_rejected
 from plantain.catalogue.rows import COLUMNS
 from plantain.catalogue.store import Catalogue
+from plantain.cli import main
 from plantain.findings import load_taxonomy
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg, is_normal_form, is_source_form
 from plantain.records import Consent, InputError, Licence
 from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
@@ -19,6 +24,7 @@ from plantain.sources.naming import NamingReader
 from sources.published import jpeg, put
 
 TAXONOMY = load_taxonomy()
+OPEN = ["--licence", "open", "--skip-text"]
 
 
 @pytest.fixture
@@ -154,3 +160,43 @@ def test_the_columns_are_those_of_the_contract() -> None:
         "source_sha256 prepared_sha256 geometry licence consent text_checked synthetic laterality spacing_mm"
     )
     assert set(wanted.split()) <= set(COLUMNS)
+
+
+XMP = b"""<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<rdf:Description rdf:about="" xmlns:Iptc4xmpExt="http://iptc.org/std/Iptc4xmpExt/2008-02-29/">
+<Iptc4xmpExt:DigitalSourceType>http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia
+</Iptc4xmpExt:DigitalSourceType></rdf:Description></rdf:RDF></x:xmpmeta>"""
+"""After the IPTC Photo Metadata User Guide, "Guidance for using Digital Source Type"."""
+
+
+def test_pictures_whose_files_say_synthetic_never_pass_for_real(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, out = tmp_path / "edits", tmp_path / "out"
+    theirs = Image.open(io.BytesIO(jpeg("chest_xray", 1)))
+    theirs.save(tmp_path / "theirs.jpg", "JPEG", quality=90, xmp=XMP)
+    put(root / "Edema/theirs.jpg", (tmp_path / "theirs.jpg").read_bytes())
+    put(root / "Edema/ours.jpg", encode_jpeg(decode(jpeg("chest_xray", 2))))
+    put(root / "normal/real.jpg", jpeg("chest_xray", 3))
+    run(out, reader(root))
+    with Catalogue.open(out) as catalogue:
+        images = {image.id: image for image in catalogue.images()}
+        assert {name for name, image in images.items() if image.synthetic} == {"theirs", "ours"}
+        assert images["theirs"].note == "the file says that it is synthetic (trainedAlgorithmicMedia)"
+        assert is_normal_form(catalogue.read(images["theirs"]))  # the mark goes on with it
+        assert is_source_form(catalogue.read(images["real"]))
+    assert main(["ingest", "folder", str(root), "--modality", "chest_xray", "--out", str(out), *OPEN]) == 0
+    assert "2 pictures say in the file to be synthetic" in capsys.readouterr().out
+
+
+def test_a_mark_that_an_earlier_ingest_did_not_read_is_recorded_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, out = tmp_path / "edits", tmp_path / "out"
+    put(root / "Edema/ours.jpg", encode_jpeg(decode(jpeg("chest_xray", 2))))
+    with monkeypatch.context() as earlier:
+        earlier.setattr("plantain.catalogue.ingest.declared_synthetic", lambda data: "")
+        run(out, reader(root))
+    assert run(out, reader(root)).unchanged == 1
+    with Catalogue.open(out) as catalogue:
+        assert catalogue.get("ours").synthetic

@@ -45,5 +45,5 @@ def test_synthetic_source_is_named(run: Path) -> None:
             (row.task.finding, row.task.direction.value): story_of(reader, row, THUMBNAIL).remark
             for row in reader.tasks()
         }
-    assert remarks["Pneumothorax", "remove"].startswith("Removes a finding that plantain rendered itself")
+    assert remarks["Pneumothorax", "remove"].startswith("Removes a finding that no patient had")
     assert remarks["Pneumothorax", "add"] == "" and remarks["Glaucoma", "add"].startswith("Control")

@@ -93,7 +93,7 @@ def test_numbers_are_in_the_json(report: Path) -> None:
 def test_reader_is_told_what_could_be_taken_wrongly(html: str) -> None:
     assert "Research only. Not for diagnosis." in html
     assert "an instrument, not an expert" in html
-    assert "Removes a finding that plantain rendered itself" in html
+    assert "Removes a finding that no patient had" in html
     assert "not a healthy chest" in html
     assert "2 attempts of superseded generations" in html
     assert html.count("plantain show <span") == 10

@@ -175,10 +175,12 @@ def test_a_study_folder_as_a_viewer_exports_it(tmp_path: Path) -> None:
 
 
 def test_colour_captures_and_burned_in_marks_are_told(tmp_path: Path) -> None:
-    copy("examples_rgb_color.dcm", tmp_path / "Glaucoma/sc.dcm", BurnedInAnnotation="YES", Laterality="L")
+    told = {"BurnedInAnnotation": "YES", "Laterality": "L", "SyntheticData": "YES"}
+    copy("examples_rgb_color.dcm", tmp_path / "Glaucoma/sc.dcm", **told)
     (entry,) = scanned(read(tmp_path, "fundus"))[0].values()
     assert (entry.image.labels, entry.image.laterality) == (("Glaucoma",), "left")
     assert "text is burned in" in entry.image.note
+    assert entry.image.synthetic  # (0008,001C), PS3.3 C.12.1: made artificially, in whole or in part
     assert entry.decode(entry.path.read_bytes()).shape == (240, 320, 3)
 
 

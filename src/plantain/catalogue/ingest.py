@@ -23,6 +23,7 @@ from plantain.catalogue.withdrawal import Withdrawn
 from plantain.engines.repeating import EngineThread
 from plantain.files.csv_form import csv_line, read_csv
 from plantain.files.opening import read_regular
+from plantain.files.source_type import declared_synthetic
 from plantain.files.writing import replace_file
 from plantain.pixels.decode import declared_pixels
 from plantain.records import InputError, SourceImage
@@ -51,6 +52,7 @@ class Ingested:
         regrouped: images that it held under another group or split.
         unlabelled: images of this source without a label, new or not; no task is made of them.
         ungrouped: images of this source without a patient or study, new or not.
+        synthetic: images of this source that are no recording of a patient by what their file says, new or not.
         tables: how the source's tables were understood.
         refused: files that cannot be used, with the reason.
         left_out: images that were not asked for, counted by reason.
@@ -65,6 +67,7 @@ class Ingested:
     regrouped: int = 0
     unlabelled: int = 0
     ungrouped: int = 0
+    synthetic: int = 0
     tables: list[TableRead] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     near: list[NearPair] = field(default_factory=list)
@@ -136,6 +139,7 @@ def ingest(
             done.count(outcome)
             done.unlabelled += not result.image.labels
             done.ungrouped += result.image.group is None
+            done.synthetic += result.image.synthetic
             on_file(None)
     catalogue.flush()
     done.near = join_near_duplicates(catalogue)
@@ -190,7 +194,7 @@ class _Workshop:
         """Reads, decodes and prepares; a file that cannot be used is refused, never raised."""
         try:
             data = read_regular(entry.path, entry.name)
-            image = replace(entry.image, source_sha256=hashlib.sha256(data).hexdigest())
+            image = _declared(replace(entry.image, source_sha256=hashlib.sha256(data).hexdigest()), data)
             if (image.source_sha256, image.frame) in self._known:
                 return PreparedFile(entry, image, None)
             if self._withdrawn.holds(image):
@@ -208,6 +212,15 @@ class _Workshop:
         if self._engine is None:
             return self._preparing.here(entry, image, data)
         return self._preparing.on(self._engine, entry, image, data)
+
+
+def _declared(image: SourceImage, data: bytes) -> SourceImage:
+    """The record with what the file says of its own origin: a synthetic picture never passes for a real one."""
+    term = declared_synthetic(data)
+    if not term:
+        return image
+    notes = [*filter(None, [image.note]), f"the file says that it is synthetic ({term})"]
+    return replace(image, synthetic=True, note="; ".join(notes))
 
 
 class _Fate(Enum):
@@ -251,7 +264,7 @@ def check_earlier(
     assert gate.reader is not None
     put = 0
     for image in catalogue.images():
-        if image.text_checked or image.synthetic:
+        if image.text_checked:
             continue
         texts = gate.texts(catalogue.read(image), image) or ()
         if suspicious(texts):

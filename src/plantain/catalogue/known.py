@@ -22,8 +22,9 @@ class Again(Enum):
 def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, mode: str) -> Again | Refused:
     """Compares a picture with what the catalogue says of it, and brings that up to date.
 
-    Labels and permission that came later are added. A group or split that is told now takes the place of another: who
-    corrects a patient means it. What is told no more is kept. Labels that contradict each other are for a person.
+    Labels, permission, and a mark that says synthetic, are added where they came later. A group or split that is told
+    now takes the place of another: who corrects a patient means it. What is told no more is kept. Labels that
+    contradict each other are for a person.
 
     Args:
         name: how messages name the file.
@@ -50,6 +51,9 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, 
         fuller = replace(
             fuller, note="; ".join(note for note in there.note.split("; ") if note not in ("", NO_LABEL))
         )
+    if image.synthetic and not there.synthetic:
+        notes = dict.fromkeys(filter(None, (*fuller.note.split("; "), *image.note.split("; "))))
+        fuller = replace(fuller, synthetic=True, note="; ".join(notes))
     if waiting is None and image.consent is not None:
         fuller = replace(fuller, consent=image.consent)
     if fuller != there:

@@ -17,7 +17,7 @@ from plantain.catalogue.gate import FACE, PHOTOGRAPH, Suspicion, suspicious, tex
 from plantain.catalogue.store import Catalogue
 from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.decode import decode
-from plantain.pixels.encode import encode_source
+from plantain.pixels.encode import encode_prepared
 from plantain.privacy.text import TextReader
 from plantain.records import InputError, SourceImage
 from plantain.records.counts import counted
@@ -132,7 +132,7 @@ def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool
     boxes = [suspicion.box for suspicion in waiting.found]
     original = decode(catalogue.read(waiting.image))
     for _ in range(_MASKINGS):
-        data = encode_source(blacken(original, boxes))
+        data = encode_prepared(blacken(original, boxes), synthetic=waiting.image.synthetic)
         texts = reader.read(decode(data)) if reader is not None else ()
         left = suspicious(texts)
         if not left:

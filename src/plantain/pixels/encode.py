@@ -64,6 +64,11 @@ def encode_jpeg(pixels: Pixels) -> bytes:
     return _mark(encode_source(pixels))
 
 
+def encode_prepared(pixels: Pixels, *, synthetic: bool) -> bytes:
+    """A prepared picture as a catalogue or a run keeps it: marked where it is synthetic itself."""
+    return encode_jpeg(pixels) if synthetic else encode_source(pixels)
+
+
 def is_normal_form(data: bytes, side: int = 1024) -> bool:
     """Whether the bytes are a complete square image in normal form, told from its structure alone."""
     return _has_form(data, _mark(_header(side)))

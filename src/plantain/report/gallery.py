@@ -161,7 +161,7 @@ def remark(task: TaskRow, image: SourceImage) -> str:
     if task.task.kind == TaskKind.CONTROL:
         return "Control: nothing was meant to change."
     if image.synthetic and task.task.direction == Direction.REMOVE:
-        return "Removes a finding that plantain rendered itself: this source image is synthetic, no patient had it."
+        return "Removes a finding that no patient had: this source image is itself synthetic."
     if image.synthetic:
         return "The source image is itself synthetic."
     return ""

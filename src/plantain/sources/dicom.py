@@ -230,6 +230,7 @@ class DicomReader:
             plane=plane_of(_numbers(dataset, "ImageOrientationPatient")),
             laterality={"L": "left", "R": "right"}.get(side, "unknown"),
             spacing_mm=_spacing(dataset),
+            synthetic=_text(dataset, "SyntheticData") == "YES",
             note="; ".join(notes),
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode_planes
-from plantain.pixels.encode import encode_source
+from plantain.pixels.encode import encode_prepared
 from plantain.pixels.prepare import prepare, settle_grey
 from plantain.records import Geometry, Licence, SourceImage
 from plantain.sources.columns import Columns
@@ -138,7 +138,7 @@ def finish(
     """Prepares a decoded image, (H, W, 3) or (H, W), and completes its record: the record, and the bytes to keep."""
     prepared, geometry = prepare(pixels, side, mode)
     prepared = settle_grey(prepared) if prepared.ndim == 3 else np.repeat(prepared[:, :, None], 3, axis=2)
-    data = encode_source(prepared)
+    data = encode_prepared(prepared, synthetic=image.synthetic)
     complete = replace(
         image,
         geometry=geometry,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -15,7 +16,9 @@ import skimage.data
 from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
-from plantain.bench.prepare.pairs import PairRules, RawFile, prepare_pair
+from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
+from plantain.bench.generate.export_outputs import marked
+from plantain.bench.prepare.pairs import PairRules, PreparedPair, RawFile, prepare_pair
 from plantain.bench.prepare.procedures import listed_procedures, procedures_of
 from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_chosen import choose_region, proposed_regions
@@ -229,6 +232,15 @@ def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) 
     assert "SMITH" not in said, "what was read is not repeated"
     accepted = prepare_pair(*files_of(read_raw(tmp_path)[0]), PairRules(reader=reader, accept_text=True))
     assert not isinstance(accepted, str)
+
+
+def test_a_pair_whose_files_say_synthetic_is_told_apart_from_real_ones(raw: Path) -> None:
+    before, after = files_of(next(pair for pair in read_raw(raw) if pair.id == "exact"))
+    pair = prepare_pair(before, replace(after, data=marked(after.data)), PairRules())
+    assert isinstance(pair, PreparedPair) and not pair.synthetic
+    assert pair.notes[-1].startswith(SYNTHETIC_TRUTH)
+    pair = prepare_pair(replace(before, data=marked(before.data)), after, PairRules())
+    assert isinstance(pair, PreparedPair) and pair.synthetic
 
 
 def test_a_table_without_a_usable_pair_makes_nothing(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from plantain.bench.generate.export_outputs import marked
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import InputError, TaskState
@@ -94,6 +96,20 @@ def table(root: Path, name: str, told: list[dict[str, str]]) -> Path:
         ]
         pq.write_table(pa.Table.from_pylist(embedded), path)
     return path
+
+
+def test_an_original_whose_file_says_synthetic_is_recorded_so(pictures, tmp_path):
+    (tmp_path / "o").mkdir()
+    for name in ("1", "2"):
+        data = (pictures / f"o/{name}.png").read_bytes()
+        (tmp_path / f"o/{name}.png").write_bytes(marked(data) if name == "2" else data)
+    shutil.copytree(pictures / "e", tmp_path / "e")
+    import_pairs(table(tmp_path, "edits.csv", rows()), tmp_path / "run")
+    with JournalReader.open(tmp_path / "run") as reader:
+        assert sorted((image.id[:1], image.synthetic) for image in reader.images()) == [
+            ("1", False),
+            ("2", True),
+        ]
 
 
 @pytest.mark.parametrize("name", ["edits.csv", "edits.jsonl", "edits.parquet"])

@@ -68,13 +68,14 @@ def test_a_card_says_what_it_lacks() -> None:
     assert why_not(["a"], areas["held out"], 0.02, controls, areas) == ()
     found = why_not(
         ["a"],
-        {"a": replace(good, auc=0.9)},
+        {"a": replace(good, auc=0.92996)},
         0.2,
         controls | {"a case's inside in a healthy rim": {"a": replace(right, rate=0.08)}},
         areas | {"borders exchanged": {"a": replace(good, auc=None)}},
     )
     assert len(found) == 4
-    assert found[-1] == "a: 0.08 right of 100 with a case's inside in a healthy rim, below 0.80"
+    assert found[0] == "a: AUC 0.92996 with held-out pictures, below 0.93"  # 0.930 would read like the bar
+    assert found[-1] == "a: 0.080 right of 100 with a case's inside in a healthy rim, below 0.80"
     for impossible in (float("nan"), 1.7, float("inf")):
         assert why_not(["a"], {"a": replace(good, auc=impossible)}, 0.02, controls, areas)
         assert why_not(["a"], areas["held out"], impossible, controls, areas)

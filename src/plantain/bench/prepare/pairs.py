@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
 from plantain.bench.prepare.alignment import (
     LEAST_QUALITY,
     Alignment,
@@ -16,6 +17,7 @@ from plantain.bench.prepare.alignment import (
     common_rectangle,
 )
 from plantain.files.opening import read_regular
+from plantain.files.source_type import declared_synthetic
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.pixels.prepare import resize
@@ -53,7 +55,10 @@ class PairRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedPair:
-    """A pair in one frame: uint8 (H, W, 3) both, with what was done, a line each."""
+    """A pair in one frame: uint8 (H, W, 3) both, with what was done, a line each.
+
+    `synthetic` is whether the file of the image before says so of itself; of the image after, a note does.
+    """
 
     previous: Pixels
     changed: Pixels
@@ -61,6 +66,7 @@ class PreparedPair:
     aligned: bool
     notes: tuple[str, ...]
     sha256: str
+    synthetic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +103,13 @@ def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedP
     first, second, cut = _in_one_frame(previous, changed, None if why else alignment, rules.side)
     if cut < 0.999:
         notes.append(f"cut to the {cut:.0%} of the image before that both images show")
+    if term := declared_synthetic(before.data):
+        notes.append(f"the image before is synthetic: its file says so ({term})")
+    if truth := declared_synthetic(after.data):
+        notes.append(f"{SYNTHETIC_TRUTH}: the file of the image after says so ({truth})")
     aligned = not why and alignment.similarity >= PIXEL_ALIGNED
     sha256 = hashlib.sha256(before.data).hexdigest()
-    return PreparedPair(first, second, alignment, aligned, tuple(notes), sha256)
+    return PreparedPair(first, second, alignment, aligned, tuple(notes), sha256, bool(term))
 
 
 def prepared_there(

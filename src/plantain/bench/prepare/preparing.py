@@ -235,7 +235,7 @@ class _Making:
     def _image(self, raw: RawPair, prepared: PreparedPair) -> SourceImage:
         height, width = prepared.previous.shape[:2]
         image = _image(raw, self._plan.name, (width, height), prepared.sha256)
-        return replace(image, text_checked=self._plan.rules.reader is not None)
+        return replace(image, text_checked=self._plan.rules.reader is not None, synthetic=prepared.synthetic)
 
     def write_beside(self, out: Path) -> None:
         """Descriptions, proposals and rejections, each in the order of the ids."""

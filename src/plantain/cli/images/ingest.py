@@ -226,6 +226,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
             "labelled": done.labelled,
             "regrouped": done.regrouped,
             "ungrouped": done.ungrouped,
+            "synthetic": done.synthetic,
             "tables": [asdict(table) for table in done.tables],
             "crossed_splits": dict(catalogue.crossed_splits()),
             "unlabelled": done.unlabelled,
@@ -246,6 +247,11 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
     )
     for table in done.tables:
         print(table_line(table))
+    if done.synthetic:
+        print(
+            f"{counted(done.synthetic, 'picture says', 'pictures say')} in the file to be synthetic: recorded so, and "
+            f"never taken for real"
+        )
     for label, count in counts["by_label"].items():
         print(f"  {count:6d}  {label}")
     if done.near:

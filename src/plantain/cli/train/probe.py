@@ -109,4 +109,4 @@ def interval(value: float | None, low: float | None, high: float | None) -> str:
     """A value and its interval for a table."""
     if value is None:
         return "—"
-    return f"{value:.2f}" if low is None or high is None else f"{value:.2f} ({low:.2f}–{high:.2f})"
+    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} ({low:.3f}–{high:.3f})"

@@ -116,18 +116,21 @@ def why_not(
         for name in findings:
             area = areas[name].auc if name in areas else None
             if area is None or not least <= area <= 1:
-                found.append(f"{name}: AUC {_in_words(area)} with {what}, below {least:.2f}")
+                found.append(f"{name}: AUC {_in_words(area, least)} with {what}, below {least:.2f}")
     most = asked["calibration"]["ece"]
     if not 0 <= ece <= most:
-        found.append(f"expected calibration error {ece:.3f}, above {most:.2f}")
+        found.append(f"expected calibration error {_in_words(ece, most)}, above {most:.2f}")
     for what, least in asked["control"].items():
         for name in findings:
             one = controls.get(what, {}).get(name)
             if one is None or one.rate is None or not least <= one.rate <= 1:
                 rate, n = (None, 0) if one is None else (one.rate, one.n)
-                found.append(f"{name}: {_in_words(rate)} right of {n} with {what}, below {least:.2f}")
+                found.append(f"{name}: {_in_words(rate, least)} right of {n} with {what}, below {least:.2f}")
     return tuple(found)
 
 
-def _in_words(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.2f}"
+def _in_words(value: float | None, bar: float) -> str:
+    """Three decimals, and more where the value would read like the bar that it misses."""
+    if value is None:
+        return "unknown"
+    return next((text for digits in range(3, 9) if float(text := f"{value:.{digits}f}") != bar), f"{value}")

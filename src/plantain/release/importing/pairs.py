@@ -19,6 +19,7 @@ import numpy as np
 import orjson
 
 from plantain.files.opening import read_inside
+from plantain.files.source_type import declared_synthetic
 from plantain.findings import load_taxonomy
 from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader, StoredScore, TaskRow
 from plantain.journal.disk.blobs import sync_folder
@@ -26,7 +27,7 @@ from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.statements import NO_VERDICT
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
-from plantain.pixels.encode import encode_jpeg, encode_source
+from plantain.pixels.encode import encode_prepared
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.pixels.prepare import prepare, settle_grey
 from plantain.records import (
@@ -311,10 +312,11 @@ def _image(
     """The original as this run knows it; without its bytes only by what the row calls it."""
     source = hashlib.sha256(original).hexdigest() if original is not None else ""
     called = row.original_name or source[:16] or row.id
+    synthetic = bool(original and declared_synthetic(original))
     geometry, reference = Geometry(0, 0, "unknown", 0, 0, 0, 0), BlobRef("", 0, "image/jpeg")
     if original is not None and before is not None:
         geometry = prepare(np.zeros(before.shape[:2], np.uint8), SIDE)[1]
-        data = _kept(original, before, grey=modality != "fundus", synthetic=False)
+        data = _kept(original, before, grey=modality != "fundus", synthetic=synthetic)
         reference = journal.put_blob(data, "image/jpeg")
     image = SourceImage(
         id=f"{called}-{source[:12]}" if source else called,
@@ -327,6 +329,7 @@ def _image(
         geometry=geometry,
         group=row.group or None,
         view="frontal" if modality == "chest_xray" else "unknown",
+        synthetic=synthetic,
     )
     return image, reference
 
@@ -337,7 +340,7 @@ def _kept(data: bytes, pixels: Pixels, *, grey: bool, synthetic: bool) -> bytes:
         return data
     prepared = prepare(pixels, SIDE)[0]
     prepared = settle_grey(prepared) if grey else prepared
-    return encode_jpeg(prepared) if synthetic else encode_source(prepared)
+    return encode_prepared(prepared, synthetic=synthetic)
 
 
 def _ratio(pixels: Pixels) -> float:
