@@ -72,16 +72,16 @@ def shared_pictures(root: Path, modality: str, half: str, wanted: int) -> list[T
     else:
         folder = root / "data/brain-tumor-mri/Training/notumor"
         rows = [(path, path.stem) for path in sorted(folder.glob("*.jpg"))]
-    rows = [row for row in rows if half == "all" or HALVES[_hash(row[1]) % 2] == half]
-    rows.sort(key=lambda row: _hash(f"order {row[0].name}"))
-    return [_prepared(path, group, modality) for path, group in rows[:wanted]]
+    rows = [row for row in rows if half == "all" or HALVES[stable_hash(row[1]) % 2] == half]
+    rows.sort(key=lambda row: stable_hash(f"order {row[0].name}"))
+    return [prepared(path, group, modality) for path, group in rows[:wanted]]
 
 
-def _hash(text: str) -> int:
+def stable_hash(text: str) -> int:
     return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
 
 
-def _prepared(path: Path, group: str, modality: str) -> TrialPicture:
+def prepared(path: Path, group: str, modality: str) -> TrialPicture:
     data, chest = path.read_bytes(), modality == "chest"
     pixels = decode(data)
     seems = estimate_slice(pixels)

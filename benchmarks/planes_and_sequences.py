@@ -1,11 +1,12 @@
 """How well plane and sequence of brain slices are told, against shared slices that were read by eye.
 
 `planes_and_sequences.csv` lists the slices (file names of ../shared/data/brain-tumor-mri/Training) with plane and
-sequence, read by eye on contact sheets by one non-clinician before any rule was fitted; "unsure" where it could not
-be read.
+sequence, read by eye on contact sheets by one non-clinician before the rules were fitted to them; "unsure" where it
+could not be read.
 Slices of one fold are told by a rule that was fitted to the others; --fit writes the rule fitted to all of them.
-`planes_and_sequences_again.csv` has 70 others, read afterwards: with --as-shipped they show what the shipped rule
-does. The collection holds near duplicates and tells no patients, so slices of one patient may stand on both sides.
+`planes_and_sequences_again.csv` has 98 others, to which nothing was fitted: with --as-shipped they show what the
+shipped rule does. The collection holds near duplicates and tells no patients, so slices of one patient may stand on
+both sides.
 
     python benchmarks/planes_and_sequences.py [--shared ../shared] [--fit] [--table planes_and_sequences_again.csv]
 """
@@ -27,8 +28,8 @@ from plantain.sources.brain_slice import PLANES, RULES, SEQUENCES, UNKNOWN, Line
 
 HERE = Path(__file__).parent
 FOLDS = 10
-LEAST = {"plane": 0.6, "sequence": 0.65}
-RIDGE = {"plane": 0.03, "sequence": 0.03}
+LEAST = {"plane": 0.6, "sequence": 0.6}
+RIDGE = {"plane": 0.03, "sequence": 0.02}
 
 
 def main() -> int:

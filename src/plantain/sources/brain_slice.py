@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 
 from plantain.pixels.arrays import Field, Floats, Image, Mask
+from plantain.pixels.frame import without_frame
 
 RULES = Path(__file__).with_name("brain_slice.json")
 
@@ -28,8 +29,10 @@ PLANES = ("axial", "coronal", "sagittal")
 SEQUENCES = ("T1", "T2", "FLAIR")
 
 _SIDE = 192
-_SKULL = 0.055
-"""How far the level must fall between scalp and brain, over the typical one: with less there is no skull to see."""
+_SKULL = 0.15
+"""How far the level must fall between scalp and brain in half of the directions, over the typical one: with less there
+is no skull to see. Of 250 whole heads 243 have more; slices of an average brain without its skull have 0.11 at most."""
+_SECTORS = 24
 _CELLS = 6
 """The head's box is parted into so many rows and columns of mean levels."""
 
@@ -115,7 +118,7 @@ def measure_slice(pixels: Image) -> Floats | None:
     size = max(1, round(width * scale)), max(1, round(height * scale))
     small = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
     gray = small if small.ndim == 2 else cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
-    level = cv2.GaussianBlur(gray, (5, 5), 0).astype(np.float32)
+    level = cv2.GaussianBlur(without_frame(gray.astype(np.float32)), (5, 5), 0)
     head = _head(level)
     if head is None or not _has_skull(level, head):
         return None
@@ -148,17 +151,26 @@ def _head(level: Field) -> Mask | None:
 
 
 def _has_skull(level: Field, head: Mask) -> bool:
-    """Whether a dark band lies between what is bright at the rim and what is bright inside."""
+    """Whether a dark band lies between what is bright at the rim and what is bright inside, in half of the directions.
+
+    Direction by direction, since the rim's fat is as bright as a tumour or as dark as the band, and not everywhere so.
+    """
     depth = cv2.distanceTransform(np.pad(head.astype(np.uint8), 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
     typical = max(float(np.median(level[depth > 0.28 * float(depth.max())])), 1.0)
-    shells = [level[(depth >= start) & (depth < start + 1.5)] for start in np.arange(0.5, 24, 1.5)]
-    for share in (50, 85):
-        course = np.array([float(np.percentile(shell, share)) for shell in shells if shell.size]) / typical
-        outer = np.maximum.accumulate(course)
-        inner = np.maximum.accumulate(course[::-1])[::-1]
-        if float((np.minimum(outer, inner) - course).max()) > _SKULL:
-            return True
-    return False
+    rows, columns = np.nonzero(head & (depth >= 0.5) & (depth < 24.5))
+    shell = ((depth[rows, columns] - 0.5) / 1.5).astype(np.intp)
+    angle = np.arctan2(rows - np.nonzero(head)[0].mean(), columns - np.nonzero(head)[1].mean())
+    sector = ((angle + np.pi) / (2 * np.pi) * _SECTORS).astype(np.intp) % _SECTORS
+    values = level[rows, columns] / typical
+    falls = []
+    for one in range(_SECTORS):
+        own = sector == one
+        course = np.array([float(np.median(values[own & (shell == k)])) for k in np.unique(shell[own])])
+        if course.size >= 4:
+            outer = np.maximum.accumulate(course)
+            inner = np.maximum.accumulate(course[::-1])[::-1]
+            falls.append(float((np.minimum(outer, inner) - course).max()))
+    return bool(falls) and float(np.median(falls)) > _SKULL
 
 
 def _outline(head: Mask, touches: float) -> Floats:

@@ -16,6 +16,7 @@ from skimage.segmentation import watershed
 
 from plantain.offline.rendering import CannotShow
 from plantain.pixels.arrays import Field, Mask, Pixels
+from plantain.pixels.frame import without_frame
 
 STEP = 4
 """Full-size pixels per working pixel."""
@@ -68,7 +69,8 @@ def analyse(pixels: Pixels) -> Brain:
         raise CannotShow("not a brain MR slice: the image is in colour")
     full = pixels[..., 1].astype(np.float32)
     side = (full.shape[1] // STEP, full.shape[0] // STEP)
-    small = cv2.GaussianBlur(cv2.resize(full, side, interpolation=cv2.INTER_AREA), (0, 0), 0.8)
+    reduced = without_frame(np.asarray(cv2.resize(full, side, interpolation=cv2.INTER_AREA), np.float32))
+    small = cv2.GaussianBlur(reduced, (0, 0), 0.8)
     head = _head(small)
     brain, stripped, vague = _brain(small, head)
     inside = _inside(small, head, brain, stripped)

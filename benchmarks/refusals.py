@@ -1,0 +1,89 @@
+"""How many additions the offline editor refuses on real brain slices, and why.
+
+Every finding that a slice is not labelled with is asked for on it, without a side or zone. "Not in this slice" is said
+of a pituitary tumour where the sella is not shown: most slices do not show it, and no better editor could draw it
+there. All other reasons are the editor's own limits. Slices are those of `instrument_card.py`'s halves.
+
+    python benchmarks/refusals.py --shared ../shared --half report --slices 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+from instrument_card import HALVES, prepared, stable_hash
+from plantain.audit.clean import renderers
+from plantain.audit.gate import figure_of
+from plantain.findings import load_taxonomy, why_not_shown
+from plantain.offline.editor import render_instruction
+from plantain.offline.language import Intent, compose
+from plantain.offline.rendering import CannotShow
+from plantain.pixels.decode import decode
+from plantain.records import Direction, Finding, SourceImage, derive_seed
+
+LABELS = ("notumor", "glioma", "meningioma", "pituitary")
+NOT_THERE = "neither sella nor suprasellar cistern is in this slice"
+
+
+def slices(root: Path, label: str, half: str, wanted: int) -> list[Path]:
+    """So many slices of a label, in an order that their names do not tell."""
+    found = [
+        path
+        for path in sorted((root / label).glob("*.jpg"))
+        if half == "all" or HALVES[stable_hash(path.stem) % 2] == half
+    ]
+    return sorted(found, key=lambda path: stable_hash(f"order {path.name}"))[:wanted]
+
+
+def refusal(data: bytes, image: SourceImage, finding: Finding, phrasing: int) -> str:
+    """Why this finding is not added to this slice; "" where it is."""
+    if obstacle := why_not_shown(finding, image):
+        return obstacle
+    words = compose(Intent(finding.name, Direction.ADD), finding, phrasing=phrasing)
+    try:
+        render_instruction(decode(data), words, image, derive_seed(1, image.id, finding.name))
+    except CannotShow as reason:
+        return str(reason).partition("; if you know it")[0]
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shared", type=Path, default=Path("../shared"))
+    parser.add_argument("--half", choices=HALVES, default="report")
+    parser.add_argument("--slices", type=int, default=20, help="of each label")
+    options = parser.parse_args()
+    findings = [one for one in load_taxonomy().of("brain_mri") if one.name in renderers("brain_mri")]
+    reasons: Counter[str] = Counter()
+    rows: list[tuple[str, str, str]] = []
+    for label in LABELS:
+        root = options.shared / "data/brain-tumor-mri/Training"
+        for path in slices(root, label, options.half, options.slices):
+            picture = prepared(path, path.stem, "brain")
+            for finding in findings:
+                if finding.name != label:
+                    why = refusal(picture.data, picture.image, finding, len(rows) % 4)
+                    rows.append((path.stem, finding.name, why))
+                    reasons[why] += 1
+    for why, count in reasons.most_common():
+        print(f"{count:5} {why or 'added'}")
+    for name in ("", *(finding.name for finding in findings)):
+        tell(name or "all", [row for row in rows if name in ("", row[1])])
+    tell("but for not in this slice", [row for row in rows if NOT_THERE not in row[2]])
+    return 0
+
+
+def tell(name: str, rows: list[tuple[str, str, str]]) -> None:
+    """The share that was refused, with its interval over slices."""
+    share = figure_of((slice_, bool(why)) for slice_, _, why in rows)
+    between = "too few slices" if share.low is None else f"{share.low:.0%} to {share.high:.0%}"
+    print(
+        f"{name:<28}refused {sum(bool(why) for _, _, why in rows)} of {len(rows)}: {share.value:.0%} ({between})"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
