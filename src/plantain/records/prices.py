@@ -9,6 +9,9 @@ from plantain.records.calls import Usage
 USUAL_TIERS = frozenset({"", "default", "standard", "on_demand", "auto", "unspecified", "batch"})
 """Names by which providers call the tier that list prices are for. A batch has a price list of its own (`times`)."""
 
+PREPAID = "provisioned_throughput"
+"""Vertex AI's traffic type of calls under throughput that was bought by the hour: no token of them is billed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Price:
@@ -26,6 +29,7 @@ class Price:
         image_out_each: per image written, where images have a price of their own.
         tiers: factor on all of these by service tier, in the provider's words; a tier that is not named here leaves the
             cost unknown, unless none is.
+        regional_factor: on all of these where the provider's addresses of regions are dearer.
         long_input: tokens read above which the whole request is billed at the two factors below; None for never.
         long_input_factor, long_output_factor: on what is read, and on what is written.
         since, until: first day and the day after the last on which it holds, ISO; "" where it is open.
@@ -45,6 +49,7 @@ class Price:
     long_input_factor: float = 1.0
     long_output_factor: float = 1.0
     batch_cached_per_m: float | None = None
+    regional_factor: float = 1.0
     since: str = field(default="", compare=False)
     until: str = field(default="", compare=False)
     date: str = field(default="", compare=False)
@@ -73,6 +78,8 @@ class Price:
 
     def tier_factor(self, tier: str) -> float | None:
         """How much dearer than listed a tier is; None where nobody has said so."""
+        if tier == PREPAID:
+            return 0.0
         if tier in USUAL_TIERS or not self.tiers:
             return 1.0
         return dict(self.tiers).get(tier)
@@ -116,6 +123,7 @@ class Price:
             image_out_each=scaled(self.image_out_each),
             cached_image_per_m=scaled(self.cached_image_per_m),
             cache_write_per_m=scaled(self.cache_write_per_m),
+            batch_cached_per_m=scaled(self.batch_cached_per_m),
         )
 
     def holds_on(self, day: str) -> bool:

@@ -99,6 +99,8 @@ INVOICES = [
     Invoice("batch, cached at a rounded price", G5L, bodies.gemini(cached=2_048), [(1_752, 0.15), (2_048, 0.02), (350, 1.25)], 0.00074126, batch=True),
     Invoice("batch of Vertex, cached", "vertex/gemini-3.8-flash", bodies.gemini(cached=2_048), [(1_752, 0.375), (2_048, 0.075), (350, 1.875)], 0.00146685, batch=True),
     Invoice("batch, a long prompt, cached", G31, bodies.gemini(300_000, 1_000, cached=200_000), [(100_000, 2), (200_000, 0.4), (1_000, 9)], 0.289, batch=True),
+    Invoice("Vertex, bought by the hour", G8, bodies.gemini(traffic="PROVISIONED_THROUGHPUT"), [], 0.0),
+    Invoice("tools read, and the prompt left out", G8, bodies.gemini(None, 350, tool=800, total=4_150), [(3_800, 0.75), (350, 3.75)], 0.0041625),
     Invoice("priority", G8, bodies.gemini(thoughts=900, tier="priority"), [(3_800, 1.35), (1_250, 6.75)], 0.0135675),
     Invoice("Vertex, priority", G8, bodies.gemini(traffic="ON_DEMAND_PRIORITY"), [(3_800, 1.35), (350, 6.75)], 0.0074925),
     Invoice("batch, blocked", G8, bodies.gemini(3_800, None, blocked="SAFETY"), [(3_800, 0.375)], 0.001425, batch=True),
@@ -155,6 +157,7 @@ INVOICES = [
     Invoice("high, no usage", "gpt-image-2", bodies.images(None), [(7_024, 30)], 0.21072, quality="high"),
     Invoice("left to the provider, who says it", "gpt-image-2.5-sunburst", bodies.images(None, quality="medium"), [(439, 30)], 0.01317),
     Invoice("twice the side, no usage", "gpt-image-2.5-flare", bodies.images(None, quality="low", size="2048x2048"), [(784, 30)], 0.02352),
+    Invoice("oblong, no usage", "gpt-image-2.5-flare", bodies.images(None, quality="low", size="1536x1024"), [(294, 30)], 0.00882),
     Invoice("details of nothing", "gpt-image-1.5", with_usage(bodies.images(40, 323, 1_056), output_tokens_details={"text_tokens": 0, "image_tokens": 0}), [(40, 5), (323, 8), (1_056, 32)], 0.036576),
     Invoice("words beside what was written", "gpt-image-1.5", with_usage(bodies.images(40, 323, 1_056), output_tokens_details={"text_tokens": 50, "image_tokens": 1_056}), [(40, 5), (323, 8), (1_056, 32), (50, 10)], 0.037076),
     Invoice("read without details", "gpt-image-2", with_usage(bodies.images(40, 1_200, 196), input_tokens_details=None), [(1_240, 8), (196, 30)], 0.0158),
@@ -197,6 +200,37 @@ def test_invoice(invoice: Invoice, monkeypatch: pytest.MonkeyPatch) -> None:
     assert price is not None
     usage = usage_from_json(to_json(usage_of(invoice)))  # as the journal keeps it
     assert price.cost(usage) == pytest.approx(invoice.total, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "bill"),
+    [
+        # OpenAI's page: addresses of regions cost a tenth more, for models released from 2026-03-05 on.
+        ("openai/gpt-5.4", {"base_url": "https://eu.api.openai.com/v1"}, 3_800 * 2.75 + 1_250 * 16.5),
+        ("openai/gpt-5.4", {"base_url": "https://api.openai.com/v1"}, 3_800 * 2.5 + 1_250 * 15),
+        ("openai/gpt-5", {"base_url": "https://eu.api.openai.com/v1"}, 3_800 * 1.25 + 1_250 * 10),
+        # Vertex AI's: all places but "global" do, for Gemini 3 and later.
+        ("vertex/gemini-3.1-pro-preview", {"location": "europe-west4"}, 3_800 * 2.2 + 1_250 * 13.2),
+        ("vertex/gemini-3.1-pro-preview", {"location": "eu"}, 3_800 * 2.2 + 1_250 * 13.2),
+        ("vertex/gemini-3.1-pro-preview", {"location": "global"}, 3_800 * 2 + 1_250 * 12),
+        ("vertex/gemini-3.1-pro-preview", {}, 3_800 * 2 + 1_250 * 12),
+        ("vertex/gemini-2.5-pro", {"location": "europe-west4"}, 3_800 * 1.25 + 1_250 * 10),
+        # Of a batch there, half of that; what is read from the cache is no cheaper than online.
+        (
+            "vertex/gemini-3.1-pro-preview",
+            {"location": "eu", "transport": "batch"},
+            1_752 * 1.1 + 2_048 * 0.22 + 1_250 * 6.6,
+        ),
+    ],
+)
+def test_addresses_of_regions_have_their_own_price(name: str, section: dict[str, str], bill: float) -> None:
+    terms = Terms((name,), Limits(), {name.partition("/")[0]: ProviderSection.model_validate(section)})
+    price = price_under(terms, name)
+    cached = 2_048 if section.get("transport") else None
+    assert price is not None
+    assert price.cost(Usage(input_tokens=3_800, output_tokens=1_250, cached_tokens=cached)) == pytest.approx(
+        bill / 1e6
+    )
 
 
 @pytest.mark.parametrize(("completion", "total"), [(1_250, 5_050), (350, 5_050)])

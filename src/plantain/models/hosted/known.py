@@ -145,8 +145,8 @@ def picture_tokens(name: str, size: str, quality: str = "") -> int | None:
     table = _picture_table(name)
     if not name.startswith(("openai/", "azure/")):
         return table.get(size)
-    side, _, _ = size.partition("x")
-    area = (int(side) / 1024) ** 2 if side.isdigit() else 1.0
+    sides = size.split("x")
+    area = int(sides[0]) * int(sides[-1]) / 1024**2 if all(side.isdecimal() for side in sides) else 1.0
     return round(table[quality] * area) if quality in table else None
 
 

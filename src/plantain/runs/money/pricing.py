@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from plantain.calls import ModelLimits
 from plantain.models.hosted.known import picture_range, price_of
 from plantain.records import FREE, InputError, Price, Usage
 from plantain.records.prices import USUAL_TIERS
+from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Terms
 from plantain.runs.settings.transport import calls_at_once
 
@@ -34,12 +37,28 @@ def price_under(terms: Terms, model: str) -> Price | None:
     if terms.kind(model) in ON_THIS_MACHINE:
         return FREE
     section = terms.provider(model)
-    price = section.prices[name].price() if name in section.prices else price_of(terms.listed(model))
+    if name in section.prices:
+        price: Price | None = section.prices[name].price()
+    else:
+        price = price_of(terms.listed(model))
+        if price is not None and of_a_region(terms.kind(model), section):
+            price = price.times(price.regional_factor)
     if price is None or section.transport != "batch":
         return price
     half = price.times(BATCH_SHARE)
     cached = half.cached_per_m if price.batch_cached_per_m is None else price.batch_cached_per_m
     return replace(half, cached_per_m=cached, tiers=(("flex", 1.0),) if price.tiers else ())
+
+
+def of_a_region(provider: str, section: ProviderSection) -> bool:
+    """Whether calls go to an address of a region, by the installed SDKs' own lists, rather than to the global one."""
+    if provider == "vertex":
+        return section.location not in ("", "global")
+    urls = (section.base_url,) if isinstance(section.base_url, str) else section.base_url
+    return provider == "openai" and any(_REGIONAL.fullmatch(urlsplit(url).hostname or "") for url in urls)
+
+
+_REGIONAL = re.compile(r"[a-z]+\.api\.openai\.com")
 
 
 def usual_cost(terms: Terms, model: str, role: str, usage: Usage) -> float | None:

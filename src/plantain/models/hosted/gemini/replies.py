@@ -18,12 +18,17 @@ REFUSALS = frozenset(
         "SPII",
         "RECITATION",
         "LANGUAGE",
+        "ESCALATION",
+        "MODEL_ARMOR",
         "IMAGE_SAFETY",
         "IMAGE_PROHIBITED_CONTENT",
         "IMAGE_RECITATION",
     }
 )
 """Finish reasons by which the model, or the filter behind it, declined."""
+
+BARRED = "PUP_LIMITED_DISABLED"
+"""The finish reason by which Google says that it has limited or closed the account."""
 
 NO_PICTURE = frozenset({"NO_IMAGE", "IMAGE_OTHER"})
 FINISHED = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
@@ -78,7 +83,8 @@ def read_usage(body: JsonObject) -> Usage:
     candidates = objects(body.get("candidates"))
     candidate = candidates[0] if candidates else {}
     thinking, read = count(usage, "thoughtsTokenCount"), count(usage, "promptTokenCount")
-    read = add_counts(read, count(usage, "toolUsePromptTokenCount"))
+    if read is not None:
+        read += count(usage, "toolUsePromptTokenCount") or 0
     # What the details have of an answer, its count has: one that is lower has left the picture out.
     in_detail = add_counts(
         *(count(part, "tokenCount") for part in objects(usage.get("candidatesTokensDetails")))
@@ -138,6 +144,9 @@ def _candidate(body: JsonObject) -> JsonObject:
             ),
             200,
         )
+    if reason == BARRED:
+        why = f"{reason}: this account is limited or disabled for violations of Google's policy"
+        raise Fault(Outcome(OutcomeKind.TRANSPORT, why, fatal=True), 200)
     if reason in NO_PICTURE:
         raise Fault(Outcome(OutcomeKind.NO_IMAGE, f"the model made no picture: {reason}"), 200)
     return candidates[0]
