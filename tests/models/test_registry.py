@@ -99,6 +99,10 @@ def test_ends_are_told_sixty_days_ahead_and_after_with_what_follows() -> None:
     assert "openai/gpt-6.2-sol" in soon
     (gone,) = endings([model], date(2026, 12, 11))
     assert "has ended on 2026-12-11" in gone
+    # Microsoft's page on retirements: Azure keeps a model at least 12 months, by dates of its own.
+    (cloud,) = endings(["azure/gpt-5"], date(2026, 12, 11))
+    assert cloud.startswith("azure/gpt-5 may end soon: openai itself ends it on 2026-12-11, and whoever else")
+    assert "azure/gpt-6.2-sol" in cloud
 
 
 def test_dated_form_of_a_model_ends_and_costs_as_its_id_does() -> None:

@@ -148,11 +148,13 @@ def test_deployments_have_the_price_of_what_they_serve(
         check_prices(own.model_copy(update={"models": renamed}).terms)
     ends = endings(recipe.terms.models, date(2026, 11, 22))
     assert ends == [
-        "vertex/gemini-2.5-pro ends on 2026-12-01, in 9 days: a run that is not done by then cannot go on with it; "
-        "vertex/gemini-3.8-flash is what follows it"
+        "vertex/gemini-2.5-pro may end soon: gemini itself ends it on 2026-12-01, and whoever else serves it has dates "
+        "of its own; vertex/gemini-3.8-flash is what follows it"
     ]
     said = warnings(recipe)
-    assert any("azure/gpt-5 ends on 2026-12-11" in line for line in said)  # by what the deployment serves
+    assert any(
+        "azure/gpt-5 may end soon: openai itself ends it on 2026-12-11" in line for line in said
+    )  # by what the deployment serves
     assert family("azure/ward-7") == "openai" and family("vertex/gemini-2.5-pro") == "gemini"
 
 

@@ -184,6 +184,9 @@ def endings(names: Iterable[str], day: date | None = None) -> list[str]:
             else f"ends on {end}, in {(end - now).days} days: a run that is not "
             "done by then cannot go on with it"
         )
+        maker = ALSO_SERVED.get(name.partition("/")[0])
+        if maker and name not in known_models():
+            when = f"may end soon: {maker} itself ends it on {end}, and whoever else serves it has dates of its own"
         instead = f"; {model.successor} is what follows it" if model.successor else ""
         lines.append(f"{name} {when}{instead}")
     return lines
