@@ -59,6 +59,9 @@ def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):
     plan = json.loads(capsys.readouterr().out)
     assert plan["calls"]["gemini/gemini-3.1-pro-preview"] == plan["edits"] > 50
     assert plan["cost_usd"][0] > 0 and plan["independent"] == 4
+    # Clean edits are asked about until enough of them gave a blob: 10 verdicts where 6 "at most" were announced.
+    assert main(["audit", "--pairs", "2", "--kinds", "blob", "--plan", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["edits"] == 2 * 6 * 2 + 2
 
 
 @pytest.mark.parametrize(("section", "calls"), [('form = "blind"', 2), ('service_tier = "priority"', 1)])
@@ -71,7 +74,9 @@ def test_a_plan_counts_both_turns_of_a_blind_judge_and_guesses_no_tier(section, 
     assert plan["calls"][model] == calls * plan["edits"]
     # of the two turns: 7,300 tokens read at 0.75 and 2,650 written at 3.75 dollars per million, 0.7 to 1.5 times
     each = (7_300 * 0.75 + 2_650 * 3.75) / 1e6
-    known = [pytest.approx(share * plan["edits"] * each, abs=1e-3) for share in (0.7, 1.5)]
+    # at the most six clean edits, judged twice, for each of the two that are wanted; at the least one
+    least, most = plan["edits"] - 2 * 5 * 2, plan["edits"]
+    known = [pytest.approx(0.7 * least * each, abs=1e-3), pytest.approx(1.5 * most * each, abs=1e-3)]
     assert plan["cost_usd"] == (known if calls == 2 else None)
 
 

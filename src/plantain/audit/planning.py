@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypedDict
 
 from plantain.audit.clean import renderers
 from plantain.audit.gate import CLEAN
 from plantain.audit.pictures import TrialPicture, cluster_of
-from plantain.audit.run import COMPARED, AuditPlan
+from plantain.audit.run import COMPARED, PATIENCE, AuditPlan
 from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
 from plantain.records import Step
@@ -35,7 +37,7 @@ class AuditForecast:
 
     Attributes:
         pictures: by modality; independent: patients or source files behind them.
-        edits: that are asked about; calls: by model, two an edit of a judge in the blind form.
+        edits: verdicts of the judge, a clean edit's twice; calls: by model, two an edit of a judge in the blind form.
         cost_usd: low and high; None where the price of a model, or of its service tier, is unknown.
     """
 
@@ -65,7 +67,10 @@ def forecast(
     beside: Collection[Sequence[str]],
     terms: Terms,
 ) -> AuditForecast:
-    """The most that an audit asks: every kind finds its edits, and a wrong label counts for each other finding.
+    """The most that an audit asks, and what it costs from the fewest calls to the most.
+
+    At the least every kind has its edits and the first clean ones gave them all; at the most clean ones are asked about
+    until the audit gives up. A wrong label counts for each other finding.
 
     Args:
         pictures, taxonomy, plan: of the audit.
@@ -75,21 +80,25 @@ def forecast(
     modalities = sorted({picture.image.modality for picture in pictures})
     named = {m: [f for f in taxonomy.of(m) if f.name in renderers(m)] for m in modalities}
     others = max((len(found) - 1 for found in named.values() if found), default=0)
-    by_kind = {
-        kind: plan.pairs * (others if kind == SWAPPED else 2 if kind == CLEAN else 1) for kind in plan.kinds
-    }
-    edits = sum(by_kind.values())
-    compared = sum(n for kind, n in by_kind.items() if kind in COMPARED)
-    asked: dict[str, int] = {}
-    for model in judge:
-        asked[model] = asked.get(model, 0) + edits
-    for models in beside:
-        for model in models:
-            asked[model] = asked.get(model, 0) + compared
-    calls = {model: n * len(_steps(model, terms)) for model, n in asked.items()}
+    kinds = [kind for kind in plan.kinds if kind != CLEAN]
+
+    def asked(clean: int) -> tuple[int, Counter[str]]:
+        """Verdicts of the judge, and of each model, where so many clean edits are made for each that is wanted."""
+        of_kind = {kind: plan.pairs * (others if kind == SWAPPED else 1) for kind in kinds}
+        edits = sum(of_kind.values()) + 2 * clean * plan.pairs
+        compared = sum(n for kind, n in of_kind.items() if kind in COMPARED) + clean * plan.pairs
+        models = Counter({model: edits * n for model, n in Counter(judge).items()})
+        models.update({model: compared * n for model, n in Counter(chain(*beside)).items()})
+        return edits, models
+
+    _, least = asked(1)
+    edits, most = asked(PATIENCE)
+    calls = {model: n * len(_steps(model, terms)) for model, n in most.items()}
     counted = {m: sum(p.image.modality == m for p in pictures) for m in modalities}
     independent = len({cluster_of(picture.image) for picture in pictures})
-    return AuditForecast(counted, independent, edits, calls, _cost(asked, terms))
+    low, high = _cost(least, terms), _cost(most, terms)
+    cost = None if low is None or high is None else (SPREAD[0] * low, SPREAD[2] * high)
+    return AuditForecast(counted, independent, edits, calls, cost)
 
 
 def _steps(model: str, terms: Terms) -> tuple[Step, ...]:
@@ -97,7 +106,8 @@ def _steps(model: str, terms: Terms) -> tuple[Step, ...]:
     return (Step.LOOK, Step.JUDGE) if terms.options(model, "judge").form == "blind" else (Step.JUDGE,)
 
 
-def _cost(asked: dict[str, int], terms: Terms) -> tuple[float, float] | None:
+def _cost(asked: Mapping[str, int], terms: Terms) -> float | None:
+    """What so many verdicts of each model usually cost."""
     total = 0.0
     for model, n in asked.items():
         for step in _steps(model, terms):
@@ -105,4 +115,4 @@ def _cost(asked: dict[str, int], terms: Terms) -> tuple[float, float] | None:
             if cost is None:
                 return None
             total += n * cost
-    return SPREAD[0] * total, SPREAD[2] * total
+    return total
