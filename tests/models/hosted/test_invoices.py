@@ -233,11 +233,28 @@ def test_addresses_of_regions_have_their_own_price(name: str, section: dict[str,
     )
 
 
+def test_own_price_of_a_recipe_can_say_what_an_invoice_has() -> None:
+    """As OpenAI's page has gpt-6.1-terra, which a cloud may bill at other rates: reads at 5 %, writes at 125 %."""
+    rates = {"input_per_m": 1.0, "output_per_m": 5.0, "cached_per_m": 0.05, "cache_write_per_m": 1.25}
+    section = ProviderSection.model_validate({"prices": {"openai.m": rates}})
+    price = price_under(Terms(("bedrock/openai.m",), Limits(), {"bedrock": section}), "bedrock/openai.m")
+    assert price is not None
+    usage = Usage(input_tokens=9_000, output_tokens=1_250, cached_tokens=4_096, cache_write_tokens=2_048)
+    assert price.cost(usage) == pytest.approx((2_856 + 4_096 * 0.05 + 2_048 * 1.25 + 1_250 * 5) / 1e6)
+
+
 @pytest.mark.parametrize(("completion", "total"), [(1_250, 5_050), (350, 5_050)])
 def test_local_servers_count_thinking_within_the_completion_or_beside_it(completion: int, total: int) -> None:
     """OpenAI: 3,800 + 1,250 (900 of them thought) = 5,050. xAI and Google's compatible address: 350 + 900 beside it."""
     usage = read_chat(bodies.chat(3_800, completion, 900, total))
     assert (usage.input_tokens, usage.output_tokens, usage.thinking_tokens) == (3_800, 1_250, 900)
+
+
+@pytest.mark.parametrize("name", ["prompt_cache_hit_tokens", "cached_tokens"])
+def test_cached_tokens_are_read_where_deepseek_and_moonshot_count_them(name: str) -> None:
+    body = with_usage(bodies.chat(3_800, 350, 0, 4_150), prompt_tokens_details=None, **{name: 2_048})
+    usage = read_chat(body)
+    assert usage.cached_tokens == 2_048
 
 
 def test_counts_that_gateways_spell_otherwise_are_counts() -> None:

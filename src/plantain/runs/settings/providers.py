@@ -19,13 +19,16 @@ Dollars = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
 class PriceSection(BaseModel):
-    """Prices of one model, in US dollars, as `[providers.NAME.prices."model"]`."""
+    """Prices of one model, in US dollars, as `[providers.NAME.prices."model"]`; see `plantain.records.Price`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     input_per_m: Dollars = 0.0
     output_per_m: Dollars = 0.0
     cached_per_m: Dollars | None = None
+    batch_cached_per_m: Dollars | None = None
+    cached_image_per_m: Dollars | None = None
+    cache_write_per_m: Dollars | None = None
     image_input_per_m: Dollars | None = None
     image_output_per_m: Dollars | None = None
     image_out_each: Dollars | None = None

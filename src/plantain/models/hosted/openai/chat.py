@@ -28,6 +28,9 @@ SAMPLING = (
 )
 """Settings that the answer depends on, beside prompt, pictures and seed."""
 
+CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
+"""Names by which DeepSeek and Moonshot count what was read from a cache, beside the prompt's details."""
+
 
 class ChatConversation:
     """Asks one model of a compatible server.
@@ -125,7 +128,9 @@ def read_usage(body: JsonObject) -> Usage:
     choices = objects(body.get("choices"))
     choice = choices[0] if choices else {}
     message = child(choice, "message")
-    written, cached = count(usage, "completion_tokens"), count(read, "cached_tokens")
+    written = count(usage, "completion_tokens")
+    told = (count(read, "cached_tokens"), *(count(usage, name) for name in CACHED))
+    cached = next((tokens for tokens in told if tokens is not None), None)
     all_read, all_written = read_and_written(
         count(usage, "prompt_tokens"),
         written,
