@@ -241,11 +241,13 @@ ONE_ASK = {"gemini": (1_200 * 2 + 190 * 12) / 1e6, "openai": (900 * 2 + 120 * 12
 """Dollars of the servers' usual answer at that price, by hand (`fakes.gemini_format`, `fakes.openai_format`)."""
 
 
-def told_tier(form: str, tier: str, spoil: Spoil | None) -> Spoil:
-    """An answer that names its service tier."""
+def told_tier(form: str, tier: str, spoil: Spoil | None, where: str) -> Spoil:
+    """An answer that names its service tier, in its body or in a header."""
 
     def named(request: Request, good: Answer) -> Answer:
         answer = spoil(request, good) if spoil else good
+        if where != "body":
+            return replace(answer, headers={**answer.headers, where: tier})
         body = json.loads(answer.body)
         if form == "gemini":
             body["usageMetadata"]["serviceTier"] = tier
@@ -256,7 +258,11 @@ def told_tier(form: str, tier: str, spoil: Spoil | None) -> Spoil:
     return named
 
 
-@pytest.mark.parametrize("provider", ["gemini", "openai"])
+@pytest.mark.parametrize(
+    ("provider", "where"),
+    [("gemini", "body"), ("gemini", "X-Gemini-Service-Tier"), ("openai", "body")],
+    ids=["gemini", "gemini, in a header", "openai"],
+)
 @pytest.mark.parametrize(
     ("first", "second", "asks"),
     [
@@ -267,10 +273,11 @@ def told_tier(form: str, tier: str, spoil: Spoil | None) -> Spoil:
     ],
 )
 def test_each_ask_of_a_call_is_billed_by_the_tier_that_served_it(
-    server: FakeProvider, fresh: Caller, provider: str, first: str, second: str, asks: float
+    server: FakeProvider, fresh: Caller, provider: str, where: str, first: str, second: str, asks: float
 ) -> None:
     cut = FAULTS["cut words"](provider)
-    server.spoil, server.script = None, [told_tier(provider, first, cut), told_tier(provider, second, None)]
+    server.spoil = None
+    server.script = [told_tier(provider, first, cut, where), told_tier(provider, second, None, where)]
     reply = fresh(provider, "judge")
     assert reply.outcome.ok
     kept = usage_from_json(to_json(reply.usage))  # as the journal keeps it

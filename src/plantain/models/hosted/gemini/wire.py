@@ -29,6 +29,9 @@ ADDRESS = "https://generativelanguage.googleapis.com/"
 VERSION = "v1beta"
 """Thinking levels and image settings are not all in v1; the SDK's own default is v1."""
 
+SERVED_TIER = "x-gemini-service-tier"
+"""The header that names the tier that served, by Google's pages on priority and flex; not every body does."""
+
 CLEARING_S = 1_800.0
 """Seconds that a request file may take to be looked through."""
 
@@ -90,9 +93,14 @@ class GeminiWire:
         answer = await self._sent(models.generate_content(model=self.model, contents="", config=raw))
         reply = answer.sdk_http_response
         content = (reply.body if reply else None) or ""
+        headers = dict(reply.headers or {}) if reply else {}
         body = read_body(content)
         if body.get("error") and "candidates" not in body:
-            raise self._fault(200, content, dict(reply.headers or {}) if reply else {})
+            raise self._fault(200, content, headers)
+        tier = {name.casefold(): value for name, value in headers.items()}.get(SERVED_TIER)
+        usage = body.get("usageMetadata")
+        if tier and isinstance(usage, dict):
+            usage.setdefault("serviceTier", redacted(tier)[:60])
         return body
 
     async def look_up(self) -> JsonObject:
