@@ -19,6 +19,7 @@ from plantain.models.hosted.limits.quotas import (
     announced_wait,
     larger_than_its_limit,
     no_quota_at_all,
+    of_a_day,
     opens_again,
     out_of_money,
     retry_after,
@@ -286,6 +287,9 @@ def _limited(
         why = f"{reason} (the day's quota is used up; it opens again at {opens:%Y-%m-%d %H:%M} UTC)"
         wait = min((opens - now).total_seconds(), LONGEST_WAIT_S)
         return Outcome(OutcomeKind.RATE_LIMITED, why, wait, fatal=True)
+    if wait is None and of_a_day(message):
+        why = f"{reason} (the day's quota is used up, and nothing says when it opens again)"
+        return Outcome(OutcomeKind.RATE_LIMITED, why, fatal=True)
     return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=wait)
 
 

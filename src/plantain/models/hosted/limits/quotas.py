@@ -59,6 +59,11 @@ def opens_again(error: JsonObject, message: str, wait: float | None, now: dateti
     return None
 
 
+def of_a_day(message: str) -> bool:
+    """Whether the words of an error speak of a daily quota."""
+    return bool(_DAILY.search(message))
+
+
 def announced_wait(message: str) -> float | None:
     """Seconds to wait, as the words of an error have it ("try again in 7m12s"); None where they do not."""
     found = _WAIT.search(message)
