@@ -52,6 +52,7 @@ def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPa
         ("AWS_BEARER_TOKEN_BEDROCK", "ABSKexample0123456789abcdef"),
         ("OPENAI_API_KEY_OF_THE_LAB", "sk-lab-0123456789abcdefXYZ"),
         ("MODE", "fast"),
+        ("HTTPS_PROXY", f"http://me:{KEY}@proxy:3128"),  # without which on_stop's command reaches nobody
     ):
         monkeypatch.setenv(name, value)
     hide(KEY)
@@ -59,7 +60,7 @@ def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPa
     assert "GEMINI_API_KEY" not in given
     assert not given.keys() & {"MY_VAULT", "AWS_BEARER_TOKEN_BEDROCK", "OPENAI_API_KEY_OF_THE_LAB"}
     assert given["HF_TOKEN"] == "hf_0123456789abcdefABCDEF"
-    assert given["MODE"] == "fast"
+    assert given["MODE"] == "fast" and KEY in given["HTTPS_PROXY"]
     assert given["PATH"] == os.environ["PATH"]
 
 

@@ -63,9 +63,9 @@ def is_dummy(value: str) -> bool:
     )
 
 
-def hide(value: str) -> None:
-    """From now on this key is taken out of every text that is kept or shown; a dummy is not."""
-    if not is_dummy(value):
+def hide(value: str, *, whatever: bool = False) -> None:
+    """From now on this key is taken out of every text that is kept or shown; a dummy only where `whatever` says so."""
+    if not is_dummy(value) or (whatever and len(value) >= PIECE):
         _keys.setdefault(value, _needles(value))
 
 

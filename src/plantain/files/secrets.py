@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Collection
 from pathlib import Path
+from urllib.parse import unquote
 
 from plantain.files.redaction import hide, is_dummy, redacted
 from plantain.records import InputError
@@ -16,6 +17,9 @@ _BEARS_A_KEY = re.compile(
     re.IGNORECASE,
 )
 """Variables of the environment that hold keys by their name, a provider's or anybody's."""
+
+_PROXY = re.compile(r"_PROXY\Z", re.IGNORECASE)
+"""Variables that hold the address of a proxy, often with a user's name and password."""
 
 CHATTY = (
     "httpx2",
@@ -70,8 +74,19 @@ _redaction = _Redaction()
 def hide_environment() -> None:
     """Hides the keys that the environment holds, before anything is printed or written."""
     for name, value in os.environ.items():
-        if _BEARS_A_KEY.search(name) and not _is_place(value.strip()):
+        if _PROXY.search(name):
+            _hide_credentials(value.strip())
+        elif _BEARS_A_KEY.search(name) and not _is_place(value.strip()):
             hide(value.strip())
+
+
+def _hide_credentials(address: str) -> None:
+    """Hides the password of an address, and name and password together, as they are sent to a proxy in base64."""
+    before, at, _ = address.rpartition("@")
+    written = before.rpartition("://")[2]
+    for both in {written, unquote(written)} if at else ():
+        hide(both, whatever=True)
+        hide(both.partition(":")[2])
 
 
 def _is_place(value: str) -> bool:
@@ -128,9 +143,12 @@ def key_from_environment(
 
 
 def environment_without_keys(named: Collection[str] = ()) -> dict[str, str]:
-    """The environment for another program: no keys but those of the variables that its settings name."""
+    """The environment for another program: no keys but those of the variables that its settings name.
+
+    A proxy's address goes along whole: without it the program would reach nobody.
+    """
     return {
         name: value
         for name, value in os.environ.items()
-        if name in named or not (_BEARS_A_KEY.search(name) or redacted(value) != value)
+        if name in named or _PROXY.search(name) or not (_BEARS_A_KEY.search(name) or redacted(value) != value)
     }

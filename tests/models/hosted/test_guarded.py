@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
+import json
 import ssl
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import httpx2
 import orjson
@@ -22,7 +27,7 @@ from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, write_request
 from fakes.server import KEY, FakeProvider
-from plantain.files.secrets import Secret
+from plantain.files.secrets import Secret, hide_environment
 from plantain.models.hosted.addresses import destination
 from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.guarded import GuardedTransport
@@ -229,6 +234,67 @@ def test_on_the_premises_only_the_recipes_proxy_is_used(named: bool, monkeypatch
         )
         write("openai", replace(options, proxy=own.url) if named else options)
         assert (len(environment.calls), len(own.calls)) == (0, int(named))
+
+
+class Forbidding(BaseHTTPRequestHandler):
+    """A proxy that lets nobody through, and says whom: in its reason, its page and a header."""
+
+    def do_CONNECT(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        sent = self.headers["Proxy-Authorization"]
+        who = base64.b64decode(sent.split()[1]).decode()
+        page = json.dumps({"error": {"message": f"{who} ({sent}) may not use http://{who}@proxy"}}).encode()
+        self.send_response_only(407, f"Denied {who}")
+        for name, value in (
+            ("Content-Type", "application/json"),
+            ("Content-Length", str(len(page))),
+            ("X", sent),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(page)
+
+    do_POST = do_CONNECT  # noqa: N815  # the base class wants it
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("password", ["Tr0ub4dor-Q9xzK7", "Tr0ub%40dor%2FQ9xzK7", "plain"])
+def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_nothing(
+    scheme: str, password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forbidding) as proxy:
+        threading.Thread(target=proxy.serve_forever, args=(0.02,), daemon=True).start()
+        monkeypatch.setenv(f"{scheme}_proxy", f"http://alice:{password}@127.0.0.1:{proxy.server_port}")
+        hide_environment()
+        reply = write(
+            "openai", ProviderOptions(base_url=f"{scheme}://provider.invalid/v1", clearance=Anything())
+        )
+        proxy.shutdown()
+    told = json.dumps([reply.outcome.reason, reply.raw])
+    assert "[key]" in told and "proxy let nothing through" in told
+    for said in (
+        password,
+        unquote(password),
+        base64.b64encode(f"alice:{unquote(password)}".encode()).decode(),
+    ):
+        assert said not in told
+    assert (
+        reply.outcome.fatal and reply.outcome.unbilled
+    )  # it was taken for an outage, its calls for lost money
+
+
+@pytest.mark.parametrize(
+    "address", ["http://alice:Tr0ub4dor-Q9xzK7@127.0.0.1:port", "ftp://alice:Tr0ub4dor-Q9xzK7@127.0.0.1:9"]
+)
+def test_what_is_no_proxys_address_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", address)
+    for provider in ("gemini", "openai"):
+        reply = write(provider, ProviderOptions(base_url="http://provider.invalid/v1", clearance=Anything()))
+        assert reply.outcome.fatal and "variable http_proxy holds no address" in reply.outcome.reason
+        assert "Tr0ub4dor" not in reply.outcome.reason
 
 
 def test_loopback_behind_a_proxy_is_not_this_machine(server: FakeProvider) -> None:

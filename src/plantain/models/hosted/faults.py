@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 import orjson
 
-from plantain.files.redaction import redacted_json
+from plantain.files.redaction import redacted, redacted_json
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.limits.announced import announced_in_error
 from plantain.models.hosted.limits.quotas import (
@@ -212,6 +212,8 @@ def _status_outcome(
         return _spent(reason)
     if status == 429:
         return _limited(model, error, message, reason, wait, now or datetime.now(UTC))
+    if status == 407:
+        return _not_let_through(reason)
     if status == 401 or (status == 400 and "api key" in message.casefold()):
         return Outcome(OutcomeKind.TRANSPORT, f"{reason} (the key was not accepted)", fatal=True)
     if status == 403 or (status == 400 and "failed_precondition" in codes):
@@ -267,6 +269,12 @@ def _spent(reason: str) -> Outcome:
     return Outcome(OutcomeKind.RATE_LIMITED, why, fatal=True)
 
 
+def _not_let_through(reason: str) -> Outcome:
+    """Of a proxy that wants a name and a password, or others."""
+    why = f"{reason} (the proxy let nothing through; it wants a user's name and password in its address)"
+    return Outcome(OutcomeKind.TRANSPORT, why, fatal=True, unbilled=True)
+
+
 def _no_such_model(model: str, reason: str) -> Outcome:
     why = f"{reason} (there is no {model} at this address; it may be retired: see `plantain models`)"
     return Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
@@ -316,6 +324,11 @@ def wire_fault(error: Exception, timeout_s: float) -> Outcome:
         )
     if isinstance(error, httpx2.ConnectError):
         return Outcome(OutcomeKind.TRANSPORT, "could not connect", unbilled=True)
+    if isinstance(error, httpx2.ProxyError):  # it was asked for a way, and gave none: nothing was sent
+        said = one_line(redacted(str(error)))[:100]
+        if said.startswith("407"):
+            return _not_let_through(said)
+        return Outcome(OutcomeKind.TRANSPORT, f"the proxy did not connect: {said}", unbilled=True)
     return Outcome(OutcomeKind.TRANSPORT, f"the connection failed ({type(error).__name__})")
 
 

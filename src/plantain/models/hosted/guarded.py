@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import math
 import ssl
 from collections.abc import Iterable
@@ -129,8 +130,28 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if proxy_bypass(parts.hostname or ""):
             return None
         known = getproxies()
-        found = known.get(parts.scheme) or known.get("all")
-        return found if found is None or "://" in found else f"http://{found}"
+        for name in (parts.scheme, "all"):
+            if found := known.get(name):
+                return self._checked(found if "://" in found else f"http://{found}", f"{name}_proxy")
+        return None
+
+    def _checked(self, proxy: str, variable: str) -> str:
+        """A proxy of the environment. Raises NotAllowed where it is none; its password is not repeated."""
+        try:
+            scheme = httpx2.Proxy(proxy).url.scheme
+        except (ValueError, httpx2.InvalidURL):
+            scheme = ""
+        if not scheme:
+            raise NotAllowed(
+                f"the environment variable {variable} holds no address of a proxy such as "
+                "http://host:3128; nothing was sent"
+            )
+        if scheme.startswith("socks") and importlib.util.find_spec("socksio") is None:
+            raise NotAllowed(
+                f"the environment variable {variable} names a SOCKS proxy, which needs the package "
+                "socksio; nothing was sent"
+            )
+        return proxy
 
 
 class LoopbackOnly(httpcore2.AsyncNetworkBackend):

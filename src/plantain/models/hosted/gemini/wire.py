@@ -190,6 +190,7 @@ class GeminiWire:
                     api_version=self.version,
                     timeout=int(self._timeout_s * 1000),
                     httpx_async_client=self._http,
+                    client_args={"trust_env": False, "verify": nobody},
                     async_client_args={"transport": self._transport, "verify": nobody, "ssl": nobody},
                 )
             )
