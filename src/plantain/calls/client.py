@@ -94,7 +94,7 @@ class ModelClient:
     streaks: FailureStreaks = field(default_factory=FailureStreaks)
     jitter: random.Random = field(default_factory=random.Random)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _called: bool = False
+    _called: set[str] = field(default_factory=set)
 
     def request_stop(self, *, wait_for_jobs: bool = False) -> None:
         """No new call is sent from now on; those in flight finish and are recorded.
@@ -108,13 +108,17 @@ class ModelClient:
         self.wake.set()
         self.admission.stop()
 
-    def outage(self, news: str, long: bool) -> None:
-        """A model answers nobody; a person is called once for each outage that lasts."""
+    def outage(self, model: str, news: str, long: bool) -> None:
+        """A model answers nobody; a person is called once for each outage that lasts, of each model."""
+        said = f"{model}: {news}"
         if self.on_waiting is not None:
-            self.on_waiting(news)
-        if long and not self._called and self.on_stop is not None:
-            self.on_stop(news)
-        self._called = long
+            self.on_waiting(said)
+        if not long:
+            self._called.discard(model)
+        elif model not in self._called:
+            self._called.add(model)
+            if self.on_stop is not None:
+                self.on_stop(said)
 
     async def send(self, spec: CallSpec[T], deadline: Deadline) -> Reply[T]:
         """Performs a call within its deadline."""

@@ -17,7 +17,8 @@ from plantain.records import Step
 class AdmissionController:
     """Admission by stated and learned limits, within a budget and a number of calls.
 
-    `on_outage` is told of each pause in which a model answers nobody, and whether that has lasted long by now.
+    `on_outage` is told of each pause in which a model answers nobody: which, what to say, and whether that has lasted
+    long by now.
 
     Args:
         rules: what the recipe says of a model, by its name; asked once for each, and again where its price has an end.
@@ -30,7 +31,7 @@ class AdmissionController:
         self._rules = rules
         self._short_of_money: set[RateLimiter] = set()
         self._stopped: Exception | None = None
-        self.on_outage: Callable[[str, bool], None] | None = None
+        self.on_outage: Callable[[str, str, bool], None] | None = None
 
     @asynccontextmanager
     async def admit(self, model: str, step: Step) -> AsyncIterator[Ticket]:
@@ -100,7 +101,7 @@ class AdmissionController:
         ticket.hand_in()
         outage = ticket.limiter.outage
         if self.on_outage is not None and (news := outage.news(asyncio.get_running_loop().time())):
-            self.on_outage(f"{ticket.limiter.model}: {news}", outage.long)
+            self.on_outage(ticket.limiter.model, news, outage.long)
         self._pump(ticket.limiter)
         for limiter in list(self._short_of_money):
             self._pump(limiter)
