@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fakes.faults import FAULTS, STEPS
+from fakes.faults import FAULTS, STEPS, status
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, write_request
@@ -283,6 +283,21 @@ def test_each_ask_of_a_call_is_billed_by_the_tier_that_served_it(
     kept = usage_from_json(to_json(reply.usage))  # as the journal keeps it
     assert kept == reply.usage
     assert PRICE.cost(kept) == pytest.approx(asks * ONE_ASK[provider])
+
+
+@pytest.mark.parametrize("provider", ["gemini", "openai"])
+def test_more_room_than_a_model_has_is_a_cut_answer_and_halts_nothing(
+    server: FakeProvider, fresh: Caller, provider: str
+) -> None:
+    """Vertex AI's words for a limit out of range, which is a wrong setting where the recipe itself says it."""
+    said = "maxOutputTokens value of 80000 but the supported range is from 1 (inclusive) to 65537 (exclusive)"
+    server.spoil, server.script = None, [FAULTS["cut words"](provider), status(400, said)(provider)]
+    reply = fresh(provider, "judge")
+    assert (reply.outcome.kind, reply.outcome.fatal) == (OutcomeKind.MALFORMED, False)
+    assert (
+        "was cut at max_output_tokens" in reply.outcome.reason and "supported range" in reply.outcome.reason
+    )
+    assert PRICE.cost(reply.usage) == pytest.approx(ONE_ASK[provider])
 
 
 def without_usage(spoil: Spoil) -> Spoil:

@@ -177,6 +177,11 @@ async def ask_until_readable(
         raws.append(heard.raw)
         raw = record(prompt.label, model.sampling, raws)
         if not heard.outcome.ok:
+            if asked.room > question.room and heard.outcome.kind is OutcomeKind.MALFORMED:
+                # Twice the room was more than this model has: that is no fault of the setting that the recipe names.
+                return failed(
+                    Outcome(OutcomeKind.MALFORMED, f"{problem} ({heard.outcome.reason})"), usage, raw
+                )
             if number and heard.outcome.kind in _PASSING:
                 left[words] = _SecondAsk(asked.room, asked.parts[len(question.parts) :])
             return failed(heard.outcome, usage, raw)
