@@ -6,7 +6,7 @@ import pytest
 
 from plantain.models.hosted.answers import Unreadable, read_object
 from plantain.models.hosted.faults import Fault, read_body
-from plantain.models.hosted.scale_replies import _json_values
+from plantain.models.hosted.scale_json import json_values
 from plantain.records import InputError
 from plantain.roles.options import check_url
 
@@ -36,7 +36,7 @@ def test_a_hostile_body_is_one_fault(name: str) -> None:
 def test_a_hostile_answer_is_unreadable(value: str) -> None:
     with pytest.raises(Unreadable):
         read_object(f'{{"passed": {value}}}', {"passed"})
-    assert list(_json_values(f'{{"score": {value}')) == []
+    assert list(json_values(f'{{"score": {value}')) == []
 
 
 @pytest.mark.parametrize(

@@ -1,43 +1,37 @@
 """Reading the 0 to 10 scores out of a judge's reply, however it is laid out, and never guessing one.
 
 Judges answer in JSON, lists, tables and prose, with bold labels, brackets and other scales. A score counts only where a
-dimension's label is directly followed by one number and nothing near it says otherwise: a number that names its scale
-("8/10") stands alone on its line, a bare one has no other number beside it, and no other scale is spoken of anywhere.
-Everything else is unscored, with the reason. Two different numbers for one dimension are no number.
+dimension's label begins a statement, is directly followed by one number, and nothing near it says otherwise: a number
+that names its scale ("8/10") stands alone on its line, a bare one has no other number beside it, and no other scale is
+spoken of anywhere. Everything else is unscored, with the reason. Two different numbers for one dimension are no number.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from plantain.models.hosted.scale_json import (
+    JsonPairs,
+    around_json,
+    json_values,
+    number_beside,
+    outside_json,
+    scale_of_json,
+    scores_in,
+)
+from plantain.models.hosted.scale_words import DIMENSIONS, LABEL, NUMBER, WORD, WORDS, number_in, plain
 from plantain.records import Score, unscored
 
-DIMENSIONS = ("editing_accuracy", "context_preservation", "visual_quality")
-
-_LABELS = {
-    "editing_accuracy": r"(?i:edit(?:ing)?[ -]accuracy)|EA",
-    "context_preservation": r"(?i:context(?:ual)?[ -]preservation)|CP",
-    "visual_quality": r"(?i:visual[ -]quality)|VQ",
-}
-_ANY = re.compile(
-    "|".join(rf"(?P<{name}>(?<![A-Za-z])(?:{pattern})(?![A-Za-z]))" for name, pattern in _LABELS.items())
-)
-_WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-_WORD = r"(?i:\b(?:" + "|".join(_WORDS) + r")\b)"
-_NUMBER = rf"\d+(?:[.,]\d+)?|{_WORD}"
 _VALUE = re.compile(
     rf"(?P<open>[\[({{]\s*|<(?=[^<>\n]*>)\s*)?"
-    rf"(?P<sign>[-+~≈<>≥≤±]=?|(?i:about|around|approximately|roughly)\s)?\s*(?P<number>{_NUMBER})"
-    rf"(?P<close>\s*[\])}}>])?(?:\s*(?:/|(?i:out\s+of))\s*[\[(]?\s*(?P<of>\d+(?:\.\d+)?|{_WORD})(?![\w]|\.\d))?(?P<close2>\s*[\])}}>])?"
+    rf"(?P<sign>[-+~≈<>≥≤±]=?|(?i:about|around|approximately|roughly)\s)?\s*(?P<number>{NUMBER})"
+    rf"(?P<close>\s*[\])}}>])?(?:\s*(?:/|(?i:out\s+of))\s*[\[(]?\s*(?P<of>\d+(?:\.\d+)?|{WORD})(?![\w]|\.\d))?(?P<close2>\s*[\])}}>])?"
 )
-_ANOTHER = re.compile(rf"\s*(?:%|\+|/|~|±|\^|-+>?|→|(?i:to|or|percent)\b)\s*(?:{_NUMBER})?")
-_ON_A_SCALE = re.compile(rf"(?:{_NUMBER})\s*[\])}}]?\s*(?:/|%|(?i:out\s+of|percent)\b)")
-_ALONE = re.compile(rf"\W*(?:{_NUMBER})\W*$")
+_ANOTHER = re.compile(rf"\s*(?:%|\+|/|~|±|\^|-+>?|→|(?i:to|or|percent)\b)\s*(?:{NUMBER})?")
+_ON_A_SCALE = re.compile(rf"(?:{NUMBER})\s*[\])}}]?\s*(?:/|%|(?i:out\s+of|percent)\b)")
+_ALONE = re.compile(rf"\W*(?:{NUMBER})\W*$")
 _AFTER = re.compile(r"\s*(?:$|[.,;:!|)\]}>(]|-\s|(?i:because|since|as)\b|(?i:points?)\s*(?:$|[.,;:!)]))")
 """What may follow a score: the end, a mark, or a word that leads to its reason."""
 
@@ -54,41 +48,77 @@ _REVISED = re.compile(
         (?:lower|rais|reduc|chang|correct|revis|amend|adjust|downgrad|upgrad|drop|bring|cut|make|set)\w*\b
         [^\n\d]{{0,30}}?\b(?:to|by|at|a|an|it|that)\s+(?:a\s+|an\s+)?
       | \b(?:deduct|subtract|minus|take\s+(?:off|away)|took\s+(?:off|away))\w*\s+)
-    (?:{_NUMBER})(?=\s*(?:$|[;:!)/]|[.,](?!\d)|points?\b|for\b|out\s+of\b|because\b|since\b|as\b|due\b))"""
+    (?:{NUMBER})(?=\s*(?:$|[;:!)/]|[.,](?!\d)|points?\b|for\b|out\s+of\b|because\b|since\b|as\b|due\b))"""
 )
 """A score that is changed in the words behind it, e.g. "I lower that to 6", but no lesion "reduced to 5 mm"."""
+_TAKEN_BACK = re.compile(
+    rf"""(?imx)(?:^|[.!?(]\s*)\W*(?:wait|actually|hmm+|on\ (?:second\ thoughts?|reflection)|correction|erratum
+    |edit:|scrap|ignore|disregard|never\ ?mind|(?:just\ )?kidding|strike\ that|make\ that|do\ not\ use
+    |half\ of\ (?:that|it)|final\w*\b[^.\n]*?\b(?:{NUMBER}))(?!\w)
+    | ,\s*(?:or|but)\s+(?:perhaps|maybe|possibly|probably)\b
+    | \b(?:placeholders?|dummy|(?:an?\ )?example(?:\ values?)?\s*(?=[.)\]\n]|$)|invers\w+\ scale
+      |higher\ (?:is|means)\ worse|I\ meant|(?:true|real)\ score|take\ (?:that|it)\ back|cannot\ (?:give|rate|score)
+      |take\ (?:{NUMBER})\ off|(?:{NUMBER})\ points?\ (?:less|off|fewer))\b"""
+)
+"""Words that take back what was said before them."""
+_OF_ANOTHER = re.compile(
+    r"(?i)^\W*(?:if|had|assuming|suppose|best|worst|original|ground truth|reference|source|before|previous|draft"
+    r"|example)\b"
+)
+"""How a heading begins under which scores are of something else."""
+_OWN_WORDS = re.compile(
+    r"""(?ix)the|my|an?|i|for|of|on|in|is|are|and|as|to|that|this|here|s|so|thus|hence|therefore|also|now|then|next
+    |give|assign|rate|think|believe|scored?|scores|ratings?|final(?:ly)?|overall|results?|evaluation|assessment|answer
+    |judge|assistant|image|edit(?:ed)?|follows|dimension|criterion|metric|aspect|category|name|step|part|first|second
+    |third|lastly|regarding|concerning"""
+)
+"""All that may stand before a label in its statement: after any other word the number may be of something else."""
+_NUMBER_FIRST = re.compile(
+    rf"""(?ix)(?:(?:{NUMBER})\s*[\])}}]?\s*(?:/|out\s+of)\s*[\[(]?\s*\d+ | \|\s*(?:{NUMBER})\s*\|
+    | \b(?:score|rating|value)\W{{1,4}}(?:{NUMBER}))
+    [^\w\n]*\n?[^\w\n]*(?:(?:dimension|metric|criterion|aspect|category|name|points?)\W+)?\Z"""
+)
+"""A reply whose numbers stand before their labels, so that what follows a label belongs to the next one."""
+_INVERTED = re.compile(
+    r"""(?ix)\b(?:lower|smaller|less)\s+(?:is|are|means|=)\s+(?:\w+\s+)?better\b
+    | \b10\s*(?:=|:|is|being|means)\s*(?:the\s+)?(?:worst|poorest|terrible)
+    | \b(?:0|1|zero|one)\s*(?:=|:|is|being|means)?\s*(?:the\s+)?(?:best|perfect|flawless|ideal|excellent)\b"""
+)
 _OTHER_SCALE = re.compile(
     rf"""(?ix)
     (?: \b(?:out\s+of|max(?:imum)?(?:[ -]?(?:score|points|value|of))?|denominator|upper\s+(?:end|bound))\W{{0,3}}
       | (?<![\d\])}}\w])[ ]?/\s?
-      | \b(?:scale|scores?|scored|rated?|ratings?|range[sd]?)\b[^\n\d]{{0,30}}?(?:\b(?:{"|".join(_WORDS[:2])})\b|\b[01])
+      | \b(?:scale|scores?|scored|rated?|ratings?|range[sd]?)\b[^\n\d]{{0,30}}?(?:\b(?:{"|".join(WORDS[:2])})\b|\b[01])
         (?:\.0)?(?:\s*\([^()\n]*\))?\s*(?:-|to|and|through|\.\.+|,)\s*
       | [\[(]\s*[01](?:\.0)?\s*(?:-|to|,|\.\.+)\s*
       | \b(?:from|between)\s+(?:[01]|zero|one)(?:\s*\([^()\n]*\))?\s*(?:-|to|and|through)\s*
       | \b(?:best|perfect|excellent|highest|top)\s*(?:=|:|is|being)\s*
       | \bscale\s+(?:is|of)\W{{0,3}}(?!(?:0|1|zero|one)\b)
-    )(?P<most>\d+(?:\.\d+)?|{_WORD})(?![\w/])
-    | (?P<best>\d+)\s*(?:=|:|is|means|being|\()\s*(?:the\s+)?(?:best|perfect|excellent|highest|max|top)
+    )(?P<most>\d+(?:\.\d+)?|{WORD})(?![\w/])
+    | (?P<best>\d+)\s*(?:=|:|is|means|being|\()\s*(?:the\s+)?(?:best|perfect|flawless|ideal|excellent|highest|max|top)
+    | \b[01]\s*-\s*(?P<span>\d+)\s+scale\b | \b(?:on|with)\s+(?P<levels>\w+)\s+levels\b
     | \b(?P<points>\w+)[ -]?(?:point|star|grade)[ -](?:scale|rating|system|likert)
-    | \b(?P<kind>likert|stars?|percent(?:age|ages)?)\b | (?P<sign>\(\s*%\s*\))"""
-)
-_SCALE_KEY = re.compile(
-    r"(?i)(?:^|\s)(?:max\w*|out of|scale|range|denominator|upper(?: bound)?|of|best possible)(?:\s|$)"
-)
-_SCORE_KEYS = ("score", "rating", "value")
-_ASIDE = re.compile(
-    r"(?i)\b(?:confidence|certainty|weight|min\w*|lower|id|index|number|step|draw|seed|rank)\b"
-)
-_NOT_THIS = re.compile(
-    r"(?i)^(?:example|format|schema|template|previous|draft|initial|old|weights?|threshold|min\w*"
-    r"|expect\w*|rubric|references?|default|targets?|ideal|baseline|ground truth|published|human)"
+    | \b(?P<kind>likert|stars?|percent(?:ages?|iles?)?|z-scores?)\b | (?P<sign>\(\s*%\s*\))"""
 )
 _SCALE = r"(?i:(?:scale|scored?|rated?|out)?\s*(?:of|from|:|on)?\s*(?:0\s*(?:-|to|\.\.)\s*10|/?\s*10))\s*"
 _LEAD = re.compile(
     rf"[ \t]*(?i:scores?|rating)?[ \t]*(?:[(\[]\s*{_SCALE}[)\]]|{_SCALE}(?=[:=|]))?[ \t]*(?i:scores?|rating)?"
     r"(?P<mark>\s*(?::|=|\||->|→|(?i:\bis\b)|(?<=\s)-\s)(?:\s*[:|=])*\s*(?:[-•]\s+)?)?"
 )
-_SCORE_LINE = re.compile(r"(?i:\b(?:score|rating|value))\s*(?:[(\[]\s*0\s*-\s*10\s*[)\]])?\s*[:=]\s*")
+_SCORE_LINE = re.compile(
+    r"(?im:(?:^|(?<=[|.!?]))\W*(?:(?:my|the|final)\s)*(?:score|rating|value))\s*(?:[(\[]\s*0\s*-\s*10\s*[)\]])?\s*[:=]\s*"
+)
+_NEXT_IN_LIST = re.compile(r"\n[^\w\n]*\d+[.)][^\w\n]*\Z")
+"""The number of a list's next entry, before that entry's label."""
+_JOINED = re.compile(r"(?i)[\s,;&/+=]*(?:and|with)?\s*")
+_SUPPOSED_JSON = re.compile(
+    r"(?i)\b(?:if|had|would|could|for instance|for example|e\.?g|such as|template|sample|placeholder)\b"
+    r"|\b(?:not final|draft)\b|\bformat (?:is|was|would be)\W*$|\bexample\W*$"
+)
+_DENIED_JSON = re.compile(
+    r"(?i)^\W*(?:(?:this|that|it|the above)\s+)?"
+    r"(?:would|could|should|is (?:just |only )?(?:an? |the )?(?:example|template|format|draft))\b"
+)
 _THOUGHT = re.compile(r"<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
     r"(?i)\b(?:i(?:'m| am) sorry|i (?:can(?:not|'t)|won't|am unable|'m unable|am not able)|i'm not able|unable to "
@@ -116,12 +146,14 @@ def parse_scores(reply: str, *, cut_off: bool = False) -> dict[str, Score]:
     if not reply.strip():
         return dict.fromkeys(DIMENSIONS, unscored("empty reply"))
     found: dict[str, list[Score]] = {name: [] for name in DIMENSIONS}
-    text, scale = _plain(reply), other_scale(reply)
-    for name, value in _json_values(reply):
-        found[name].append(_from_json(value, scale))
-    if not any(found.values()):
-        text = _plain(_outside_json(reply))
-        for name, score in _text_values(text, cut_off or text.count("{") > text.count("}"), scale):
+    text, scale = plain(outside_json(reply)), other_scale(reply)
+    doubt = _doubt_around(reply)
+    for name, value, against in json_values(reply):
+        against = against or doubt
+        found[name].append(unscored(against) if against else _from_json(value, scale))
+    in_json = any(found.values())
+    for name, score in _text_values(text, cut_off or text.count("{") > text.count("}"), scale):
+        if score.scored or not in_json:  # words beside JSON may contradict it, not spoil it
             found[name].append(score)
     nothing = "refusal" if _REFUSAL.search(text) else ""
     return {name: _settle(scores, nothing or _missing(text, name)) for name, scores in found.items()}
@@ -129,51 +161,11 @@ def parse_scores(reply: str, *, cut_off: bool = False) -> dict[str, Score]:
 
 def other_scale(reply: str) -> str:
     """What a reply says of a scale that does not end at 10, in its words or its keys; "" where it says nothing."""
-    for match in _OTHER_SCALE.finditer(_plain(reply)):
-        most = match["most"] or match["points"] or match["best"]
-        if match["kind"] or match["sign"] or (most and _number(most) not in (None, 10.0)):
+    for match in _OTHER_SCALE.finditer(plain(reply)):
+        most = match["most"] or match["points"] or match["best"] or match["span"] or match["levels"]
+        if match["kind"] or match["sign"] or (most and number_in(most) not in (None, 10.0)):
             return match[0].strip()
-    for tree in _json_trees(reply):
-        if scale := _scale_keys(tree):
-            return scale
-    return ""
-
-
-def _scale_keys(tree: object) -> str:
-    """The first entry that names the end of a scale other than 10, e.g. "max: 5"."""
-    if isinstance(tree, list):
-        return next((scale for entry in tree if (scale := _scale_keys(entry))), "")
-    if not isinstance(tree, _Pairs):
-        return ""
-    for key, value in tree.pairs:
-        if _SCALE_KEY.search(_words(key)) and not isinstance(value, bool):
-            ends = re.findall(
-                rf"\d+(?:\.\d+)?|{_WORD}", value if isinstance(value, str) else json.dumps(_leaves(value))
-            )
-            if ends and max(_number(end) or 0.0 for end in ends) != 10.0:
-                return f"{key}: {', '.join(ends)}"
-        if scale := _scale_keys(value):
-            return scale
-    return ""
-
-
-def _leaves(value: object) -> list[float]:
-    """The numbers in a value."""
-    if isinstance(value, _Pairs):
-        return [number for _, one in value.pairs for number in _leaves(one)]
-    if isinstance(value, list):
-        return [number for one in value for number in _leaves(one)]
-    return [float(value)] if isinstance(value, int | float) and not isinstance(value, bool) else []
-
-
-def _number(text: str) -> float | None:
-    """A number in digits or as a word; None for any other word."""
-    if text.lower() in _WORDS:
-        return float(_WORDS.index(text.lower()))
-    try:
-        return float(text.replace(",", "."))
-    except ValueError:
-        return None
+    return scale_of_json(reply)
 
 
 def is_refusal(reply: str) -> bool:
@@ -194,113 +186,38 @@ def _settle(scores: list[Score], nothing: str) -> Score:
 
 
 def _missing(text: str, name: str) -> str:
-    labelled = any(match.lastgroup == name for match in _ANY.finditer(text))
+    labelled = any(match.lastgroup == name for match in LABEL.finditer(text))
     return "no score beside the label" if labelled else "not mentioned"
 
 
-# --- JSON -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """A JSON object as it was written: a key that comes twice is there twice."""
-
-    pairs: list[tuple[str, object]]
-
-
-def _json_trees(reply: str) -> Iterator[object]:
-    """Every JSON object or list in the reply."""
-    return (tree for tree, _, _ in _json_spans(reply))
-
-
-def _outside_json(reply: str) -> str:
-    """The reply without its JSON objects: what they say of something else is not said of this picture."""
-    kept, at = [], 0
-    for tree, start, end in _json_spans(reply):
-        if isinstance(tree, _Pairs):
-            kept.append(reply[at:start])
-            at = end
-    return " ".join([*kept, reply[at:]])
-
-
-def _json_spans(reply: str) -> Iterator[tuple[object, int, int]]:
-    """Every JSON object or list in the reply, with where it begins and ends."""
-    decoder, at = json.JSONDecoder(object_pairs_hook=_Pairs), 0
-    while (start := min((i for c in "{[" if (i := reply.find(c, at)) >= 0), default=-1)) >= 0:
-        try:
-            tree, at = decoder.raw_decode(reply, start)
-        except (ValueError, RecursionError):
-            at = start + 1
-            continue
-        yield tree, start, at
-
-
-def _json_values(reply: str) -> Iterator[tuple[str, object]]:
-    """(dimension, value) for every key, or named entry, of the JSON in the reply."""
-    for tree in _json_trees(reply):
-        yield from _walk(tree)
-
-
-def _walk(tree: object) -> Iterator[tuple[str, object]]:
-    if isinstance(tree, list):
-        for entry in tree:
-            yield from _walk(entry)
-    elif isinstance(tree, _Pairs):
-        named = [name for _, value in tree.pairs if isinstance(value, str) and (name := _label(value))]
-        inner = _scores_in(tree)
-        if len(named) == 1 and inner:
-            yield named[0], tree
-            return
-        for key, value in tree.pairs:
-            name = _label(key)
-            if name:
-                yield name, value
-            elif not _NOT_THIS.match(_words(key)):
-                yield from _walk(value)
-
-
-def _scores_in(tree: _Pairs) -> list[object]:
-    return [value for key, value in tree.pairs if key.lower() in _SCORE_KEYS]
-
-
-def _beside(tree: _Pairs) -> str:
-    """A number in a score's object that may be the end of its scale: any that is not known to be something else."""
-    for key, value in tree.pairs:
-        numbers = (
-            re.findall(r"[\d%]+", value) if isinstance(value, str) and len(value) < 12 else _leaves(value)
-        )
-        known = _ASIDE.search(_words(key)) or (_SCALE_KEY.search(_words(key)) and _label(key) is None)
-        if numbers and not known and key.lower() not in _SCORE_KEYS:
-            return f"{key}: {value if isinstance(value, str) else numbers}"
+def _doubt_around(reply: str) -> str:
+    """What the words directly before or behind a reply's JSON say against it; "" where they say nothing."""
+    for before, after in around_json(reply):
+        if inverted := _INVERTED.search(plain(reply)):
+            return f"lower is better: {inverted[0].strip()}"
+        if supposed := _SUPPOSED_JSON.search(re.split(r"[.!?]\s|\n", plain(before).strip())[-1]):
+            return f"supposed, not said: {supposed[0]}"
+        after = plain(after)
+        denied = _DENIED_JSON.match(after) or _REVISED.search(after) or _TAKEN_BACK.search(after)
+        if denied:
+            return f"changed behind the number: {denied[0].strip()[:60]}"
     return ""
 
 
-def _words(key: str) -> str:
-    """A key as words: "maxScore" and "max_score" as "max score"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", _plain(key)).strip()
-
-
-def _label(key: str) -> str | None:
-    """The dimension that a JSON key names, wholly: "editing_accuracy_score" but not a sentence about it."""
-    plain = re.sub(r"(?i)^\d+[.)]\s*|\s*(?:score|rating)$|\s*\(0-10\)$|:$", "", _words(key)).strip()
-    match = _ANY.fullmatch(plain)
-    return match.lastgroup if match else None
-
-
 def _from_json(value: object, scale: str) -> Score:
-    if isinstance(value, _Pairs):
-        inner = _scores_in(value)
+    if isinstance(value, JsonPairs):
+        inner = scores_in(value)
         if len(inner) != 1:
             return unscored("no single score in the object")
-        beside = _beside(value)
+        beside = number_beside(value)
         return (
             unscored(f"another number beside the score: {beside}") if beside else _from_json(inner[0], scale)
         )
     if isinstance(value, str):
-        plain = _plain(value).strip()
-        match = _VALUE.match(plain)
+        text = plain(value).strip()
+        match = _VALUE.match(text)
         return (
-            _read(match, plain[match.end() :], False, scale)
+            _read(match, text[match.end() :], False, scale)
             if match
             else unscored(f"not a number: {value[:40]!r}")
         )
@@ -312,30 +229,40 @@ def _from_json(value: object, scale: str) -> Score:
 # --- Text -----------------------------------------------------------------------------------------
 
 
-def _plain(text: str) -> str:
-    """Without markup: the words, numbers and separators that are left say the same."""
-    raised = ("<super>", "<sub>", "<fraction>")
-    text = "".join(f" ^{c}" if unicodedata.decomposition(c).startswith(raised) else c for c in text)
-    text = unicodedata.normalize("NFKC", text).replace("\u2044", "/").replace("\u2215", "/").replace("’", "'")
-    text = re.sub(r"[\u2010-\u2015\u2212]", "-", text)
-    text = re.sub(r"</?[A-Za-z][^<>]*>", " ", text)
-    text = re.sub(r"\\(?:boxed|text|textbf)\{([^{}]*)\}", r"\1", text)
-    text = re.sub(r"(?<=\d)[*`\"“”$#\\']+(?=\d)", " ", text)  # what stood apart must not run together
-    text = re.sub(r"(?<![A-Za-z])'|'(?![A-Za-z])", "", text)
-    text = re.sub(r"(?m)^[ \t]*#+", "", text)
-    return re.sub(r"[*`\"“”$\\]", "", text).replace("_", " ").replace("\r", "")
-
-
 def _text_values(text: str, cut_off: bool, scale: str) -> Iterator[tuple[str, Score]]:
     """(dimension, score or problem) for each label that a value follows."""
-    labels, last = list(_ANY.finditer(text)), 0
-    for match, following in zip(labels, [*labels, None][1:], strict=True):
+    labels, last = list(LABEL.finditer(text)), 0
+    number_first = bool(labels and _NUMBER_FIRST.search(text[: labels[0].start()]))
+    inverted = _INVERTED.search(text)
+    for before, match, following in zip([None, *labels], labels, [*labels, None][1:], strict=False):
         segment = text[match.end() : following.start() if following else len(text)]
-        score = _segment(segment, cut_off and following is None, scale)
+        segment = _NEXT_IN_LIST.sub("\n", segment) if following else segment
+        score = _segment(segment, cut_off and following is None, scale, number_first)
         if score is not None and match.lastgroup is not None:
-            supposed = score.scored and _SUPPOSED.search(_lead_in(text[last : match.start()]))
-            yield match.lastgroup, unscored(f"supposed, not said: {supposed[0]}") if supposed else score
+            lead = text[last : match.start()]
+            against = (
+                f"lower is better: {inverted[0].strip()}" if inverted else _against(lead, before is not None)
+            )
+            if before is not None and before.lastgroup != match.lastgroup and _JOINED.fullmatch(lead):
+                against = "one number for several labels"
+            yield match.lastgroup, unscored(against) if score.scored and against else score
         last = match.end()
+
+
+def _against(lead: str, behind_another: bool) -> str:
+    """What the words before a label say against its number; `lead` goes back to the last label, if there is one."""
+    if supposed := _SUPPOSED.search(_lead_in(lead)):
+        return f"supposed, not said: {supposed[0]}"
+    marks = r"[.!?;,:()\[\]]|\s-\s" if behind_another and "\n" not in lead else r"[.!?;]\s"
+    if "\n" in lead and _OF_ANOTHER.match(heading := _heading(lead)):
+        return f"a number of something else: {heading.strip()[:40]}"
+    statement = re.split(rf"{marks}|[|\n<>]", lead)[-1]
+    other = [
+        word
+        for word in re.findall(r"[^\W\d]+", statement.replace("'", " "))
+        if not _OWN_WORDS.fullmatch(word)
+    ]
+    return f"a number of something else: {statement.strip()[:40]}" if other else ""
 
 
 def _lead_in(before: str) -> str:
@@ -345,11 +272,21 @@ def _lead_in(before: str) -> str:
     return re.split(r"[.!?]\s", lines[-1])[-1] + (f" {above}" if above.rstrip().endswith(":") else "")
 
 
-def _segment(segment: str, cut_off: bool, scale: str) -> Score | None:
+def _heading(lead: str) -> str:
+    """The line above a label's own, where it is short and no sentence."""
+    above = next((line for line in reversed(lead.split("\n")[:-1]) if line.strip()), "")
+    return above if len(above) < 50 and not above.rstrip().endswith(".") else ""
+
+
+def _segment(segment: str, cut_off: bool, scale: str, number_first: bool) -> Score | None:
     """What is said between a label and the next one; None when no value is stated there."""
     lead = _LEAD.match(segment)
     start = lead.end() if lead else 0
     mark = lead["mark"] if lead else None
+    if mark and "|" in mark and "\n" in mark:  # the next row of a table
+        return None
+    if number_first and not (mark and mark.strip()[:1] in ":=" and "\n" not in mark):
+        return None
     rest = segment[start:]
     value = _VALUE.match(rest if mark else rest.lstrip())
     rest = rest if mark else rest.lstrip()
@@ -374,18 +311,18 @@ def _read(value: re.Match[str], rest: str, cut_off: bool, scale: str) -> Score:
     another = _ANOTHER.match(rest)
     if another and another[0].strip() not in ("", "-", "--"):  # a dash alone leads on to words
         return unscored(f"not one number on the scale of ten: {(shown + another[0]).strip()}")
-    number, of = _number(value["number"]), _number(value["of"]) if value["of"] else None
+    number, of = number_in(value["number"]), number_in(value["of"]) if value["of"] else None
     if of not in (None, 10.0):
         return unscored(f"on another scale: {shown}")
     if "," in value["number"] and of is None:
         return unscored(f"not one number: {shown}")
     if not _AFTER.match(line):
         return unscored(f"a number in a sentence: {shown}{line[:30]}")
-    if (_ON_A_SCALE if of else re.compile(_NUMBER)).search(line):
+    if (_ON_A_SCALE if of else re.compile(NUMBER)).search(line):
         return unscored(f"two numbers in one line: {shown}{line[:40]}")
     if condition := _CONDITION.match(line):
         return unscored(f"supposed, not said: {shown}{condition[0]}")
-    if revised := _REVISED.search(rest):
+    if revised := _REVISED.search(rest) or _TAKEN_BACK.search(rest):
         return unscored(f"changed behind the number: {shown} ... {revised[0].strip()[:60]}")
     if any((_ALONE.match(other) or _ON_A_SCALE.search(other)) and not _SUM.match(other) for other in below):
         return unscored(f"several numbers under one label: {shown}")
