@@ -63,6 +63,22 @@ def test_plan_refuses_in_one_line(capsys, words: list[str], line: str):
     assert line in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("reader,case,modality,score,score\nr,c,A,1,2\n", "'score': stands twice"),
+        ("reader;case;modality;score\nr;c;A;1\n", "answers to one model only"),
+        (f"reader,case,modality,score\n{'r' * 200_000},c,A,1\n", "field larger than"),  # a traceback
+        ("reader,case,modality,score\nr,c,A,1,9\n", "5 cells under 4 columns"),
+    ],
+)
+def test_a_pilot_that_is_no_table_is_one_line(capsys, tmp_path: Path, text: str, line: str):
+    (tmp_path / "pilot.csv").write_text(text)
+    assert main(["review", "plan", "--effect", "0.5", "--pilot", str(tmp_path / "pilot.csv")]) == 2
+    err = capsys.readouterr().err
+    assert line in err and err.count("\n") == 1
+
+
 def test_a_study_that_was_read_is_a_pilot(capsys, tmp_path: Path):
     """Reader i sees the models 1, 2, 3, 4 points apart in every case: the variance of those is 5/3, the rest is 0."""
     study = small_study(tmp_path / "s", ReaderTask.RATE, cases=4, models=MODELS[:2])

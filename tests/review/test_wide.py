@@ -143,6 +143,29 @@ def test_a_study_serves_them_where_the_original_stands_by_its_name(tmp_path: Pat
     ratings.close()
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("original,edited,edited\na.png,b.png,c.png\n", "'edited': stands twice"),
+        ("original;edited\na.png;\n", "line 2: edited is empty"),
+        ("original,edited\na.png\n", "line 2: edited is empty"),  # a traceback
+        (f"original,edited\na.png,{'b' * 200_000}\n", "field larger than"),  # a traceback
+    ],
+)
+def test_pairs_that_are_no_table_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, line: str
+):
+    (tmp_path / "pairs.csv").write_text(text)
+    assert (
+        main(
+            ["review", "new", str(tmp_path / "s"), "--from", str(tmp_path / "pairs.csv"), "--task", "accept"]
+        )
+        == 2
+    )
+    err = capsys.readouterr().err
+    assert line in err and err.count("\n") == 1
+
+
 def test_a_folder_without_the_files_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "pairs.csv").write_text("original,edited\na.png,b.png\n")
     (tmp_path / "none").mkdir()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 from pathlib import Path
 
 import numpy as np
 
-from plantain.files.opening import read_regular
 from plantain.metrics.statistics.reader_power import Components, piloted
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
@@ -17,9 +14,9 @@ from plantain.review.ratings import Ratings
 from plantain.review.results.agreeing import number_of
 from plantain.review.results.rows import Row, rows_of
 from plantain.review.study import STUDY, ItemKind, ReaderTask, open_study
+from plantain.sources.tables import read_table
 
 COLUMNS = ("reader", "case", "modality", "score")
-LARGEST = 64 * 2**20
 
 
 def components_of(pilot: Path) -> Components:
@@ -76,7 +73,7 @@ def _means(rows: list[Row], model: str, readers: list[str], clusters: list[str])
 
 def _of_table(pilot: Path) -> Floats:
     """(readers, cases): answers to the first modality less those to the second."""
-    rows = _rows(pilot)
+    rows = [row for row in read_table(pilot, COLUMNS) if row["score"]]
     models = sorted({row["modality"] for row in rows})
     if len(models) < 2:
         raise InputError(f"{pilot}: answers to one model only ({', '.join(models)}); a difference needs two")
@@ -92,15 +89,3 @@ def _of_table(pilot: Path) -> Floats:
             answers[models.index(row["modality"]), readers[row["reader"]], cases[row["case"]]] = score
     difference: Floats = answers[0] - answers[1]
     return difference
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    try:
-        text = read_regular(path, str(path), LARGEST).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise InputError(f"{path}: no column {missing[0]!r}; a pilot has {', '.join(COLUMNS)}")
-    return [row for row in reader if row["score"]]

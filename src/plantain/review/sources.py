@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from plantain.pixels.decode import decode, decode_untrusted
 from plantain.pixels.wide import WideOriginal, read_wide
 from plantain.records import Geometry, InputError, Licence, SourceImage, TaskKind, TaskState
 from plantain.review.study import ORIGINAL
+from plantain.sources.tables import read_table
 
 Read = Callable[[], Pixels]
 
@@ -180,19 +179,12 @@ PAIR_COLUMNS = ("original", "edited")
 
 def _of_pairs(path: Path) -> Iterator[Material]:
     """A CSV of `original,edited` and, where known, `model,instruction,finding,modality,case,group,licence`."""
-    try:
-        text = read_regular(path, str(path)).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    if missing := [name for name in PAIR_COLUMNS if name not in (reader.fieldnames or ())]:
-        raise InputError(
-            f"{path}: no column {missing[0]!r}; a list of pairs has at least original and edited"
-        )
     cases: dict[str, dict[str, str]] = {}
     edits: dict[str, dict[str, Read]] = {}
     root = path.parent
-    for line, row in enumerate(reader, 2):
+    for line, row in enumerate(read_table(path, PAIR_COLUMNS), 2):
+        if empty := [name for name in PAIR_COLUMNS if not row[name]]:
+            raise InputError(f"{path}: line {line}: {empty[0]} is empty")
         key = row.get("case") or row["original"]
         if row["original"] != cases.setdefault(key, row)["original"]:
             raise InputError(f"{path}: line {line}: case {key!r} has two originals")

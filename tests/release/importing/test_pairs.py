@@ -228,6 +228,19 @@ def test_what_is_wrong_leaves_nothing_behind(pictures, tmp_path, change, options
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("id,original,edited,edited\na,o/1.png,e/1.png,e/2.png\n", "'edited': stands twice"),
+        ("id;original;edited\na;o/1.png;e/1.png;e/2.png\n", "row 1: more cells than the header's 3"),
+    ],
+)
+def test_a_table_that_says_two_things_of_an_edit_is_refused(pictures, tmp_path, text, told):
+    (pictures / "twice.csv").write_text(text)
+    with pytest.raises(InputError, match=told):
+        import_pairs(pictures / "twice.csv", tmp_path / "run")
+
+
 def test_a_missing_column_is_named_and_originals_are_joined_by_name(pictures, tmp_path):
     bare = [
         {k: v for k, v in row.items() if k != "original"} | {"id": n}

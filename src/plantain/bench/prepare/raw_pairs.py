@@ -7,6 +7,7 @@ The folder holds `pairs.csv`, `before/` and `after/`. The table has one row a pa
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ def read_raw(raw: Path) -> list[RawPair]:
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = [name.strip().casefold().replace(" ", "_") for name in next(reader, [])]
         for name in header:

@@ -166,8 +166,16 @@ def _csv(path: Path) -> Iterator[dict[str, object]]:
     usual = csv.field_size_limit(min(sys.maxsize, LARGEST_LINE))  # of the whole process
     with open_regular(path, str(path), None) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         try:
-            for row in csv.DictReader(text):
-                yield {str(name): value for name, value in row.items() if name is not None}
+            parted = max(",;\t", key=text.readline(LARGEST_LINE).count)
+            text.seek(0)
+            reader = csv.DictReader(text, delimiter=parted)
+            header = reader.fieldnames or ()
+            if twice := [name for name in header if name and header.count(name) > 1]:
+                raise InputError(f"{path}: column {twice[0]!r}: stands twice in the header")
+            for number, row in enumerate(reader, 1):
+                if any(row.pop(None, ())):  # what goes beyond the header
+                    raise InputError(f"{path}: row {number}: more cells than the header's {len(header)}")
+                yield dict(row)
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
         finally:

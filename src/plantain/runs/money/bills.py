@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
-from itertools import chain
 from pathlib import Path
 
-from plantain.files.opening import open_regular
+from plantain.pixels.decode import one_line
 from plantain.records import InputError
+from plantain.sources.tables import open_table
 
 COLUMNS = {
     "usd": (
@@ -76,31 +74,29 @@ class BillRow:
 
 
 def read_bill(path: Path, zone: tzinfo) -> list[BillRow]:
-    """Reads a bill in CSV, whose days and times are those of a zone unless they name another.
+    """Reads a bill in CSV, parted by commas, semicolons or tabs, whose days and times are those of a zone unless they
+    name another.
 
     Raises:
         InputError: one line that names file, row and column.
     """
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(
-                f"{path}: larger than {MOST_BYTES // 1_000_000} MB; cut the bill down to the run's days"
-            )
-        with open_regular(path, str(path)) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as text:
-            rows = csv.DictReader(text)
-            first = next(rows, None)
-            if first is None:
-                raise InputError(f"{path}: holds no rows; a bill has a header and at least one")
-            return _checked(path, chain([first], rows), _columns(path, first.keys()), zone)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 ({error.reason}); save the bill as CSV in UTF-8") from None
-    except csv.Error as error:
-        raise InputError(f"{path}: not a CSV table: {error}") from None
+    if path.is_file() and path.stat().st_size > MOST_BYTES:
+        raise InputError(
+            f"{path}: larger than {MOST_BYTES // 1_000_000} MB; cut the bill down to the run's days"
+        )
+    header, rows = open_table(path)
+    made = _checked(path, rows, _columns(path, header), zone)
+    if not made:
+        raise InputError(f"{path}: holds no rows; a bill has a header and at least one")
+    return made
 
 
-def _columns(path: Path, header: Iterable[str | None]) -> dict[str, str]:
+def _columns(path: Path, header: Sequence[str]) -> dict[str, str]:
     """What the bill calls each column of ours that it has."""
-    there = {_plain(name): name for name in header if name}
+    there: dict[str, str] = {}
+    for name in header:
+        if (same := there.setdefault(_plain(name), name)) != name:
+            raise InputError(f"{path}: the columns {same!r} and {name!r} are one to us; take one of them out")
     found = {
         ours: there[name] for ours, names in COLUMNS.items() for name in reversed(names) if name in there
     }
@@ -121,7 +117,7 @@ def _checked(
     made: list[BillRow] = []
     seen: dict[str, int] = {}
     for number, row in enumerate(rows, start=2):
-        cells = {ours: (row.get(theirs) or "").strip() for ours, theirs in columns.items()}
+        cells = {ours: row[theirs] for ours, theirs in columns.items()}
         usd = _dollars(path, number, columns["usd"], cells["usd"])
         at, whole_day = _moment(path, number, columns.get("at", ""), cells.get("at", ""), zone)
         if (currency := cells.get("currency", "")) and currency.casefold() not in DOLLARS:
@@ -150,7 +146,8 @@ def _dollars(path: Path, number: int, column: str, text: str) -> float:
         usd = math.nan
     if not math.isfinite(usd):
         raise InputError(
-            f"{path}: row {number}: {column} is {text or 'empty'}; a cost is a number of dollars, 0 or more"
+            f"{path}: row {number}: {column} is {one_line(text[:40]) or 'empty'}; a cost is a number of dollars, 0 or "
+            "more"
         )
     return usd
 
