@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from plantain.files.opening import read_regular
 from plantain.files.writing import replace_file
 from plantain.journal.reader import JournalReader
 from plantain.records import Figure, InputError, JudgeCard
-from plantain.records.card import no_card
+from plantain.records.card import SELF_CONSISTENCY, no_card
 
 FOLDER = "cards"
 LARGEST = 4 << 20
@@ -221,6 +221,11 @@ def _rubric_name(frozen: Mapping[str, object]) -> str:
     """A run that says nothing of its rubric judged by Med-Banana's."""
     rubric = frozen.get("rubric")
     return str(rubric.get("name", "")) if isinstance(rubric, Mapping) else "med-banana"
+
+
+def consistency(judges: Sequence[Standing]) -> str:
+    """What stands behind "qualified": that this is self-consistency, unless every judge has passed its gate."""
+    return "" if judges and all(one.qualifies for one in judges) else f" ({SELF_CONSISTENCY})"
 
 
 def _file_name(card: JudgeCard) -> str:

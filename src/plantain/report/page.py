@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
-from plantain.journal.cards import Standing, standings_of
+from plantain.journal.cards import Standing, consistency, standings_of
 from plantain.journal.questions.corrections import CorrectedEdit, corrected_edits, corrections_line
 from plantain.journal.questions.tables import (
     Composition,
@@ -33,7 +33,6 @@ from plantain.journal.questions.telemetry import StepCost
 from plantain.journal.verdicts import PERSON
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import SATURATION
-from plantain.records.card import SELF_CONSISTENCY
 from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, story_of
 from plantain.report.limits import limit_pictures
@@ -181,11 +180,6 @@ def gather(reader: JournalReader) -> ReportNumbers:
 def _run(header: RunHeader) -> dict[str, object]:
     """What the page says of the run: never its random id or its folder, so that the same run reads the same."""
     return {"name": header.name, "seed": header.seed, "frozen": header.frozen, "version": header.code_version}
-
-
-def consistency(judges: Sequence[Standing]) -> str:
-    """What stands behind "qualified": that this is self-consistency, unless every judge has passed its gate."""
-    return "" if judges and all(one.qualifies for one in judges) else f" ({SELF_CONSISTENCY})"
 
 
 def _document(

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plantain.journal import CallRow, JournalReader, StoredVerdict, TaskRow
+from plantain.journal.cards import consistency, standings_of
 from plantain.journal.questions.corrections import SET
 from plantain.journal.questions.tables import Composition, snapshot, table1
 from plantain.journal.questions.tasks import anything_judged
@@ -34,12 +35,12 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
     """Table 1 of a run, in tasks; `numbers` where they have been counted already."""
     with JournalReader.open(run) as reader, snapshot(reader):
         numbers = numbers or table1(reader)
-        judged = anything_judged(reader)
+        judged, behind = anything_judged(reader), consistency(standings_of(reader))
     weighted, unweighted = decimal(numbers.mean_rounds_weighted), decimal(numbers.mean_rounds_unweighted)
     table = Table(
         title="Table 1 (counts tasks)",
         caption=("" if judged else f"{UNJUDGED}\n")
-        + "rate: success of success and failed, with 95 % interval; other: not applicable, stopped, pending\n"
+        + f"rate{behind}: success of success and failed, with 95 % interval; other: not applicable, stopped, pending\n"
         f"mean rounds of successful tasks: {weighted} weighted by tasks (last row), {unweighted} over rows",
         title_justify="left",
         caption_justify="left",
@@ -50,7 +51,7 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
     for heading in ("modality", "task"):
         table.add_column(heading)
     for heading in ("findings", "success", "failed", "other", "rate", "interval", "rounds"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=heading == "rate")
     for row in (*numbers.rows, numbers.total):
         if row is numbers.total:
             table.add_section()
