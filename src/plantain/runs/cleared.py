@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, cast
 
 from plantain.privacy.lineage import sha256_of
@@ -56,6 +55,5 @@ def _pictures(value: object) -> list[bytes]:
         return [value.data]
     if isinstance(value, (tuple, list)):
         return [data for one in value for data in _pictures(one)]
-    if is_dataclass(value):
-        return [data for field in fields(value) for data in _pictures(getattr(value, field.name))]
-    return []
+    names = getattr(type(value), "__dataclass_fields__", ())
+    return [data for name in names for data in _pictures(getattr(value, name))]
