@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,16 +75,18 @@ def fill_demo_catalogue(path: Path) -> int:
     What we rendered is marked `synthetic` and says so in its note: taking it away again is easier than the real thing.
     """
     with Catalogue.create(path) as catalogue:
-        for sample in sample_images():
-            catalogue.add(*sample.prepared())
-        for image, data in _rendered_images(catalogue):
+        real = {image.id: (image, data) for image, data in (one.prepared() for one in sample_images())}
+        for image, data in real.values():
+            catalogue.add(image, data)
+        for image, data in _rendered_images(catalogue, real):
             catalogue.add(image, data)
         return sum(catalogue.count_by("modality").values())
 
 
-def _rendered_images(known: Catalogue) -> Iterator[tuple[SourceImage, bytes]]:
+def _rendered_images(
+    known: Catalogue, real: Mapping[str, tuple[SourceImage, bytes]]
+) -> Iterator[tuple[SourceImage, bytes]]:
     taxonomy = load_taxonomy()
-    real = {image.id: (image, data) for image, data in (sample.prepared() for sample in sample_images())}
     for image_id, name, extent, conspicuity in RENDERED:
         image, original = real[image_id]
         rendered_id = f"{image.id}+{name.replace(' ', '')}"
