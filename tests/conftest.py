@@ -125,6 +125,14 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture
+def devices_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices of open weights are threads of this process, for tests of what is asked of them and comes of it."""
+    from fakes.device_thread import DeviceThread
+
+    monkeypatch.setattr("plantain.models.diffusers.devices.DeviceProcess", DeviceThread)
+
+
 def pytest_runtest_setup() -> None:
     """Tiny networks are many times slower on threads that wait for each other; OMP_NUM_THREADS comes too late for torch
     where another library has loaded its threads before."""

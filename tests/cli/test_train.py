@@ -22,6 +22,8 @@ from plantain.release.plan import ExportOptions
 from plantain.train.examples.originals import StoredOriginals
 from plantain.train.examples.release_pairs import ReleasePairs
 
+pytestmark = pytest.mark.usefixtures("devices_here")
+
 SMALL = ("--sizes", "0,1,2", "--seeds", "1", "--steps-per-sample", "2", "--side", "64", "--per-task", "6")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -15,7 +14,6 @@ pytest.importorskip("diffusers")
 from bench.small_bench import HEIGHT, WIDTH, small_bench
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
-from plantain.models.diffusers.devices import release, share
 from plantain.models.diffusers.tiny.saving import save_tiny
 from plantain.pixels.decode import decode
 
@@ -36,13 +34,7 @@ command = [{python}, "-I", {worker}]
 """
 
 
-@pytest.fixture(autouse=True)
-def _one_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """One process of the device for all arms: each would otherwise start its own, which takes seconds."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    devices = share(("cpu",))
-    yield
-    release(devices)
+pytestmark = pytest.mark.usefixtures("devices_here")
 
 
 def generate(folder: Path, name: str, *editors: str, more: str = "", extra: tuple[str, ...] = ()) -> BenchRun:
