@@ -159,7 +159,8 @@ def audit(place: Place, limits: str) -> Made:
         assert main([*made.arguments, "--limit", "1"]) in (0, 3)
     own = place.settings(limits)
     arguments = ["audit", str(seen), "--judge", MODEL, "--pairs", "1", "--findings", "AMD", "--run", str(run)]
-    return Made([*arguments, "--settings", own, "--json"], run)
+    few = ["--kinds", "identical,swapped label,blob,hard seam"]
+    return Made([*arguments, *few, "--settings", own, "--json"], run)
 
 
 CASES: dict[str, Callable[[Place, str], Made]] = {
