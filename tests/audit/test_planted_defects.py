@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fakes.samples import prepared_of
 from plantain.audit.corruptions import content, mirrored, solid
 from plantain.audit.planted_defects import AMPLITUDES, DEFECTS, CleanEdit, NotApplicable, plant
 from plantain.findings import load_taxonomy
 from plantain.offline.language import Intent
 from plantain.pixels.decode import decode
 from plantain.records import BUILD_DIRECTIONS, Direction
-from plantain.sources.samples import sample_images
 
 REMOVALS = ("moved elsewhere", "half left")
 BY_NAME = {defect.name: defect for defect in DEFECTS}
@@ -21,8 +21,7 @@ BY_NAME = {defect.name: defect for defect in DEFECTS}
 
 @pytest.fixture(scope="module")
 def clean() -> CleanEdit:
-    sample = next(s for s in sample_images() if s.image.modality == "chest_xray")
-    image, data = sample.prepared()
+    image, data = prepared_of("chest_xray")
     original = decode(data)
     ys, xs = np.mgrid[:1024, :1024]
     inside = np.clip((60 - np.hypot(xs - 700, ys - 300)) / 25, 0, 1)

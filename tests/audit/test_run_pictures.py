@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from fakes.samples import package_samples
 from plantain.audit.run_pictures import run_pictures
 from plantain.journal import Journal, RunHeader
 from plantain.records import InputError
-from plantain.sources.samples import sample_images
 
 
 def run_with(folder, images):
@@ -25,7 +25,7 @@ def run_with(folder, images):
 
 
 def test_run_pictures_are_the_real_originals_with_their_bytes(tmp_path):
-    real, data = sample_images()[1].prepared()
+    real, data = package_samples()[1].prepared()
     drawn = replace(real, id="drawn", synthetic=True)
     found = run_pictures(run_with(tmp_path / "run", [(real, data), (drawn, data)]))
     assert [(picture.image.id, picture.data) for picture in found] == [(real.id, data)]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fakes.samples import package_samples
 from plantain.catalogue.groups import Groups
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
@@ -17,7 +18,6 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.likeness import LIMIT, close_pairs, distances, likeness
 from plantain.sources.brain_tumor_mri import BrainTumorReader
 from plantain.sources.entries import SourceOptions
-from plantain.sources.samples import sample_images
 from sources.published import jpeg, put
 
 TAXONOMY = load_taxonomy()
@@ -45,7 +45,7 @@ def test_copies_are_near_and_others_are_far(modality: str) -> None:
     data = jpeg(modality, 1, grey=modality != "fundus")
     copies = [again(data), again(data, 95, 700), again(data, 90, 512, 1.08)]
     assert max(int(distances(code(data), code(copy)[None])[0]) for copy in copies) <= LIMIT
-    samples = [np.frombuffer(likeness(sample.pixels), np.uint8) for sample in sample_images()]
+    samples = [np.frombuffer(likeness(sample.pixels), np.uint8) for sample in package_samples()]
     apart = [int(distances(one, other[None])[0]) for one, other in itertools.combinations(samples, 2)]
     assert min(apart) > 2 * LIMIT
 

@@ -7,6 +7,7 @@ import asyncio
 import numpy as np
 import pytest
 
+from fakes.samples import prepared_samples
 from plantain.findings import load_taxonomy
 from plantain.offline import editor
 from plantain.offline.brain import RENDERERS as BRAIN
@@ -21,7 +22,7 @@ from plantain.pixels.decode import decode, decode_mask
 from plantain.pixels.encode import encode_jpeg, is_normal_form, normalise
 from plantain.records import Direction, Outcome, OutcomeKind, SourceImage
 from plantain.roles import EditedImage, EditRequest, EncodedImage
-from plantain.sources.samples import brain_average, sample_images
+from plantain.sources.samples import brain_average
 
 SEED = 11
 
@@ -42,8 +43,8 @@ FINDINGS = [
 
 @pytest.fixture(scope="module")
 def prepared() -> dict[str, tuple[SourceImage, bytes]]:
-    samples = [*sample_images(), *brain_average([("axial", -22)])]
-    return {image.id: (image, data) for image, data in (sample.prepared() for sample in samples)}
+    below = (sample.prepared() for sample in brain_average([("axial", -22)]))
+    return {image.id: (image, data) for image, data in (*prepared_samples(), *below)}
 
 
 def instruct(modality: str, name: str, direction: Direction = Direction.ADD) -> str:

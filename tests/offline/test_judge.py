@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
+from fakes.samples import prepared_of
 from plantain.findings import load_taxonomy
 from plantain.offline.judge import InstrumentJudge, judge_encoded
 from plantain.offline.language import Intent, compose
@@ -18,7 +19,6 @@ from plantain.pixels.encode import encode_jpeg
 from plantain.records import Criterion, Direction, FailureCode, Observations, Outcome, OutcomeKind
 from plantain.roles import EncodedImage, JudgeRequest
 from plantain.rubrics import MED_BANANA
-from plantain.sources.samples import sample_images
 
 COMPLIANCE = Criterion.INSTRUCTION_COMPLIANCE
 PLAUSIBILITY = Criterion.STRUCTURAL_PLAUSIBILITY
@@ -28,8 +28,7 @@ FIDELITY = Criterion.FIDELITY_PRESERVATION
 
 @pytest.fixture(scope="module")
 def chest():
-    sample = next(s for s in sample_images() if s.image.modality == "chest_xray")
-    image, data = sample.prepared()
+    image, data = prepared_of("chest_xray")
     return image, data, decode(data)
 
 

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
+from fakes.samples import prepared_of
 from plantain.findings import load_taxonomy
 from plantain.offline.instruments.brain_view import brain_view
 from plantain.offline.judge import judge_encoded
@@ -13,7 +14,6 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import Direction
 from plantain.rubrics import MED_BANANA
-from plantain.sources.samples import sample_images
 
 FINDINGS = {"brain_mri": "glioma", "chest_xray": "Lung Lesion", "fundus": "AMD"}
 
@@ -27,8 +27,7 @@ def soil(value: float) -> None:
 
 @pytest.mark.parametrize("modality", FINDINGS)
 def test_a_verdict_does_not_hang_on_what_memory_held(modality: str) -> None:
-    sample = next(s for s in sample_images() if s.image.modality == modality)
-    image, data = sample.prepared()
+    image, data = prepared_of(modality)
     pixels = decode(data).astype(np.float32)
     ys, xs = np.mgrid[: pixels.shape[0], : pixels.shape[1]]
     lesion = 30 * np.exp(-((xs - 600) ** 2 + (ys - 420) ** 2) / 2500)

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
+from fakes.samples import prepared_of
 from plantain.findings import load_taxonomy
 from plantain.offline.editor import render_instruction
 from plantain.offline.judge import judge_encoded
@@ -17,7 +18,6 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.records import Criterion, Direction, Observations, SourceImage
 from plantain.rubrics import MED_BANANA
-from plantain.sources.samples import sample_images
 
 WORDS = {
     "chest_xray": ("Consolidation", "Add a large, marked consolidation in the lower zone of the right lung."),
@@ -29,8 +29,7 @@ class Edited:
     """A picture, what the offline editor made of it, and that spoilt: moved, toned, noisy."""
 
     def __init__(self, modality: str) -> None:
-        sample = next(one for one in sample_images() if one.image.modality == modality)
-        self.image, data = sample.prepared()
+        self.image, data = prepared_of(modality)
         self.original = decode(data)
         self.name, self.words = WORDS[modality]
         self.clean = render_instruction(self.original, self.words, self.image, seed=3).pixels

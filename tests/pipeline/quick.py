@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from functools import cache
 from pathlib import Path
 
 import cv2
@@ -140,27 +141,30 @@ def quick_method(log: CallLog, *, max_rounds: int = 3, judges: int = 1, seed: in
 
 def quick_catalogue(path: Path, images: int = 3) -> Path:
     """A catalogue of differently cropped, real fundus photographs."""
-    retina = skimage.data.retina()
     with Catalogue.create(path) as catalogue:
         for i in range(images):
-            pixels, geometry = prepare(retina[: 1411 - 8 * i])
-            data = encode_source(pixels)
-            digest = hashlib.sha256(data).hexdigest()
-            catalogue.add(
-                SourceImage(
-                    id=f"retina-{i}",
-                    dataset="scikit-image",
-                    modality="fundus",
-                    labels=("normal",),
-                    licence=Licence.OPEN,
-                    source_sha256=digest,
-                    prepared_sha256=digest,
-                    geometry=geometry,
-                    view="fundus",
-                ),
-                data,
-            )
+            catalogue.add(*quick_picture(i))
     return path
+
+
+@cache
+def quick_picture(i: int) -> tuple[SourceImage, bytes]:
+    """The i-th of them, prepared once in a process: that takes much of a second."""
+    pixels, geometry = prepare(skimage.data.retina()[: 1411 - 8 * i])
+    data = encode_source(pixels)
+    digest = hashlib.sha256(data).hexdigest()
+    image = SourceImage(
+        id=f"retina-{i}",
+        dataset="scikit-image",
+        modality="fundus",
+        labels=("normal",),
+        licence=Licence.OPEN,
+        source_sha256=digest,
+        prepared_sha256=digest,
+        geometry=geometry,
+        view="fundus",
+    )
+    return image, data
 
 
 def quick_recipe(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from datasets import load_dataset
 
+from fakes.samples import sample_of
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
@@ -30,7 +31,6 @@ from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from plantain.roles import EditedImage, EditRequest, Reply, failed
-from plantain.sources.samples import sample_images
 
 
 def with_controls(catalogue: Path, number: int) -> Recipe:
@@ -188,7 +188,7 @@ def _undecoded() -> object:
 
 @pytest.mark.parametrize("modality", ["chest_xray", "brain_mri", "fundus"])
 def test_procedural_editor_gives_back_what_it_is_asked_to_keep(modality: str) -> None:
-    sample = next(sample for sample in sample_images() if sample.image.modality == modality)
+    sample = sample_of(modality)
     image: SourceImage = sample.image
     pixels = np.ascontiguousarray(sample.pixels)
     made = render_instruction(pixels, INSTRUCTION, image, seed=1)

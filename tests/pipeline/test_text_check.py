@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 import pytest
 
+from fakes.samples import sample_of
 from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.engines.contract import engine_in_place
@@ -29,7 +30,6 @@ from plantain.privacy.text import Text, TextReader
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Criterion, Licence, Observations, SourceImage, TaskState
 from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply
-from plantain.sources.samples import sample_images
 
 PLACE = (60, 120)
 
@@ -86,7 +86,7 @@ def reader() -> TextReader:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, reader: TextReader) -> Path:
     root = tmp_path_factory.mktemp("marked")
-    sample = next(sample for sample in sample_images() if sample.image.modality == "chest_xray")
+    sample = sample_of("chest_xray")
     pixels, geometry = prepare(sample.pixels)
     marked(pixels, "R")
     data = encode_source(pixels)

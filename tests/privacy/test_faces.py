@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import skimage.data
 
+from fakes.samples import package_samples
 from plantain.pixels.volume import read_volume, show_slice
 from plantain.privacy.faces import coloured_scene, photographed_faces, round_field
 from plantain.privacy.heads import Head, face_in_slice, face_of_volume, profile_in_slice
-from plantain.sources.samples import sample_images
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_pictures_without_a_face_show_none(sagittal: np.ndarray) -> None:
         assert photographed_faces(picture) == ()
     assert photographed_faces(np.repeat(sagittal[:, :, None], 3, axis=2)) == ()
     # Two ventricles and a fissure look back at whoever asks too few detections to agree.
-    for sample in sample_images():
+    for sample in package_samples():
         for crop in (sample.pixels, sample.pixels[:, ::-1], sample.pixels[20:-40, 30:-20]):
             assert photographed_faces(np.ascontiguousarray(crop)) == (), sample.image.id
 
@@ -56,7 +56,7 @@ def test_a_coloured_scene_is_told_from_radiographs_and_slices() -> None:
     assert all(
         coloured_scene(p) for p in (skimage.data.astronaut(), skimage.data.coffee(), skimage.data.chelsea())
     )
-    for sample in sample_images():
+    for sample in package_samples():
         if sample.image.modality != "fundus":
             arrowed = sample.pixels.copy()
             cv2.arrowedLine(arrowed, (30, 30), (120, 90), (255, 40, 20), 4)

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
+from fakes.samples import sample_of
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.prepare import prepare
@@ -13,7 +14,6 @@ from plantain.privacy import small_text
 from plantain.privacy.small_text import LARGE, MOST_CANVASES, fine_strokes, small_texts
 from plantain.privacy.text import TextKind, TextReader
 from plantain.privacy.text_reader import open_reader, why_no_reader
-from plantain.sources.samples import sample_images
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def reader() -> TextReader:
 @pytest.fixture(scope="module")
 def film() -> Pixels:
     """The chest radiograph of the packages, 1955x1841 as it was stored."""
-    return next(sample.pixels for sample in sample_images() if sample.image.modality == "chest_xray")
+    return sample_of("chest_xray").pixels
 
 
 def lettered(pixels: Pixels, text: str, left: int, bottom: int, size: float, width: int = 1) -> Pixels:

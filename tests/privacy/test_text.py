@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from pydicom.data import get_testdata_file
 
+from fakes.samples import package_samples
 from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.dicom import decode_dicom
 from plantain.pixels.prepare import prepare
@@ -18,7 +19,7 @@ from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts
 from plantain.privacy.text import TextKind, TextReader, classify
 from plantain.privacy.text_reader import open_reader, why_no_reader
-from plantain.sources.samples import LOOKED_AT, sample_images
+from plantain.sources.samples import LOOKED_AT
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +85,10 @@ def test_ultrasound_with_a_hospital_name_is_suspicious(reader: TextReader) -> No
 
 @pytest.mark.slow
 def test_clean_images_hold_nothing_identifying(reader: TextReader) -> None:
-    pictures = {sample.image.id: sample.pixels for sample in sample_images()}
+    pictures = {sample.image.id: sample.pixels for sample in package_samples()}
     # What the samples' records claim is proved here, on the very files that they name.
-    assert {sample.image.source_sha256 for sample in sample_images()} == LOOKED_AT
-    assert all(sample.image.text_checked for sample in sample_images())
+    assert {sample.image.source_sha256 for sample in package_samples()} == LOOKED_AT
+    assert all(sample.image.text_checked for sample in package_samples())
     for name in ("693_UNCR.dcm", "MR2_UNCR.dcm", "CT_small.dcm", "MR_small.dcm"):
         pictures[name] = decode_dicom(pydicom_file(name).read_bytes(), name)
     assert len(pictures) >= 8

@@ -6,13 +6,13 @@ import cv2
 import numpy as np
 import pytest
 
+from fakes.samples import sample_of
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.prepare import prepare
 from plantain.privacy.text import Text, TextReader
 from plantain.privacy.text_changes import TextChangeKind, text_changes
 from plantain.privacy.text_reader import open_reader, why_no_reader
-from plantain.sources.samples import sample_images
 
 
 def lettered(pixels: np.ndarray, *words: tuple[str, int, int]) -> np.ndarray:
@@ -39,7 +39,7 @@ def reader() -> TextReader:
 
 @pytest.fixture(scope="module")
 def plain() -> np.ndarray:
-    chest = next(sample for sample in sample_images() if sample.image.modality == "chest_xray")
+    chest = sample_of("chest_xray")
     return prepare(chest.pixels)[0]
 
 

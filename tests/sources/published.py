@@ -15,15 +15,15 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from fakes.samples import sample_of
 from plantain.pixels.arrays import Pixels
 from plantain.sources.entries import LeftOut, Reader, Refused, SourceEntry
-from plantain.sources.samples import sample_images
 
 
 @functools.cache
 def real(modality: str) -> Pixels:
     """A real picture of a modality, at most 512 pixels wide: uint8 (H, W, 3)."""
-    sample = next(sample for sample in sample_images() if sample.image.modality == modality)
+    sample = sample_of(modality)
     height, width = sample.pixels.shape[:2]
     scale = 512 / max(height, width)
     return cv2.resize(

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
+from fakes.samples import package_samples
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
@@ -16,7 +17,6 @@ from plantain.records import InputError
 from plantain.sources.brain_slice import SliceEstimate, estimate_slice
 from plantain.sources.brain_tumor_mri import BrainTumorReader
 from plantain.sources.entries import SourceOptions
-from plantain.sources.samples import sample_images
 from sources.published import jpeg, put, scanned
 
 TAXONOMY = load_taxonomy()
@@ -149,7 +149,7 @@ def test_a_folder_without_the_layout_is_refused(tmp_path: Path) -> None:
 
 
 def test_slices_without_a_skull_are_not_told() -> None:
-    for sample in sample_images():
+    for sample in package_samples():
         if sample.image.modality == "brain_mri":
             assert estimate_slice(sample.pixels) == SliceEstimate(), sample.image.id
 

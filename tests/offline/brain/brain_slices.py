@@ -11,12 +11,12 @@ import nibabel
 import numpy as np
 from scipy import ndimage
 
+from fakes.samples import prepared_samples
 from plantain.offline.rendering import Scene
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.prepare import prepare
 from plantain.records import Geometry, Licence, SourceImage
-from plantain.sources.samples import sample_images
 
 MakeScene = Callable[..., Scene]
 SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "med-banana-samples"
@@ -25,8 +25,7 @@ SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "med-b
 @cache
 def _samples() -> dict[str, tuple[Pixels, SourceImage]]:
     found = {}
-    for sample in sample_images():
-        image, data = sample.prepared()
+    for image, data in prepared_samples():
         found[image.id] = (decode(data), image)
     return found
 

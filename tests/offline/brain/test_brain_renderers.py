@@ -10,11 +10,11 @@ import pytest
 import skimage.data
 from brain_slices import SHARED, MakeScene
 
+from fakes.samples import sample_of
 from plantain.offline.brain import RENDERERS
 from plantain.offline.rendering import CannotShow, Scene
 from plantain.pixels.blend import dilate
 from plantain.pixels.prepare import prepare
-from plantain.sources.samples import sample_images
 
 PLACES = [
     ("glioma", "mni152-t1-axial-z20"),
@@ -62,7 +62,7 @@ def test_add_gives_the_same_bytes_for_the_same_seed_and_others_for_another(
 
 @pytest.mark.parametrize("finding", ["glioma", "meningioma", "pituitary"])
 def test_nothing_is_drawn_on_or_taken_from_what_is_not_a_brain(scene: MakeScene, finding: str) -> None:
-    chest = next(s for s in sample_images() if s.image.modality == "chest_xray").pixels
+    chest = sample_of("chest_xray").pixels
     fundus = skimage.data.retina()
     green = np.repeat(fundus[..., 1:2], 3, axis=2)
     noise = np.random.default_rng(0).integers(0, 256, (1024, 1024, 1), np.uint8).repeat(3, axis=2)

@@ -9,12 +9,12 @@ from typing import Protocol
 import cv2
 import numpy as np
 
+from fakes.samples import prepared_of
 from plantain.offline.rendering import Scene
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.prepare import prepare
 from plantain.records import SourceImage
-from plantain.sources.samples import sample_images
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 
@@ -39,8 +39,7 @@ class MakeScene(Protocol):
 @cache
 def rg1() -> tuple[Pixels, SourceImage]:
     """The real radiograph of pydicom's data, prepared, and its record."""
-    sample = next(sample for sample in sample_images() if sample.image.modality == "chest_xray")
-    image, data = sample.prepared()
+    image, data = prepared_of("chest_xray")
     return decode(data), image
 
 

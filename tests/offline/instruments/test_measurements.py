@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
+from fakes.samples import prepared_samples
 from plantain.audit.pictures import package_pictures
 from plantain.findings import load_taxonomy
 from plantain.offline.instruments.anatomy import MAP_SIDE
@@ -23,14 +24,12 @@ from plantain.offline.instruments.repetition import repetition_of
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import Direction
-from plantain.sources.samples import sample_images
 
 
 @pytest.fixture(scope="module")
 def samples():
     prepared = {}
-    for sample in sample_images():
-        image, data = sample.prepared()
+    for image, data in prepared_samples():
         prepared[image.id] = (image, decode(data))
     return prepared
 
