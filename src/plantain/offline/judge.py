@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cv2
 
-from plantain.offline.instruments.evidence import Evidence, measure
+from plantain.offline.instruments.evidence import Evidence, anatomy_of, measure
 from plantain.offline.instruments.handling import handled
 from plantain.offline.instruments.pair import pair_of
 from plantain.offline.instruments.presentation import presentation_of
@@ -28,7 +28,7 @@ from plantain.records import (
 )
 from plantain.roles import JudgeRequest, Reply, failed
 
-VERSION = "4"
+VERSION = "5"
 
 
 class InstrumentJudge:
@@ -107,12 +107,16 @@ def judge_encoded(
         before, after = decode(original), decode(edited)
         if before.shape != after.shape:
             raise ValueError(f"original {before.shape[:2]} and edited {after.shape[:2]} differ in size")
+        # On the original as it is, so that the anatomy does not move with what carries no meaning.
+        anatomy = anatomy_of(before if direction is Direction.ADD else after, image)
         before, handling = handled(before, after, whole_field=presentation.parts == "diffuse")
         pair = pair_of(before, after, image.modality)
     except (BadImage, ValueError, cv2.error) as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
     intent = read_instruction(instruction, [finding])
-    evidence = measure(pair, image, presentation, direction, side=intent.side, handling=handling)
+    evidence = measure(
+        pair, image, presentation, direction, side=intent.side, handling=handling, anatomy=anatomy
+    )
     return observations_of(evidence, intent, direction, rubric)
 
 

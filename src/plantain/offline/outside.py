@@ -142,7 +142,7 @@ def _found(
     toned, change = laid.astype(np.float32), None
     for turn in range(3):
         pair = pair_of(original, np.clip(np.rint(toned), 0, 255).astype(np.uint8), image.modality)
-        anatomy = anatomy_of(pair, image, way)
+        anatomy = anatomy_of(pair.before if way is Direction.ADD else pair.after, image)
         field = enlarged(anatomy.field, size)
         place = enlarged(anatomy.region(presentation.region), size)
         if region is not None:

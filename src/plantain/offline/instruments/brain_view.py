@@ -8,6 +8,7 @@ import numpy as np
 from plantain.offline.instruments.anatomy import Anatomy, ellipse
 from plantain.offline.instruments.pair import blur, filled, grow, hull, largest_part, shrunken
 from plantain.pixels.arrays import Field, Mask
+from plantain.pixels.frame import without_frame
 
 RAYS = 180
 OUTER_SHARE = 0.28
@@ -21,7 +22,7 @@ def brain_view(level: Field, plane: str) -> Anatomy:
         level: float32 (h, w) grey levels on the small frame.
         plane: "axial", "coronal", "sagittal" or "unknown"; a sagittal slice has no sides.
     """
-    smooth = blur(level, 1.2)
+    smooth = blur(without_frame(level), 1.2)
     bright = float(np.percentile(smooth, 99))
     head = filled(largest_part(smooth > max(10.0, 0.12 * bright)))
     brain = _inside_skull(smooth, head)

@@ -113,9 +113,8 @@ class Evidence:
         return _weighted(self.change.smooth, own, enlarged(self.anatomy.regions[region], size))
 
 
-def anatomy_of(pair: ImagePair, image: SourceImage, direction: Direction) -> Anatomy:
-    """Maps the anatomy on whichever of the two images should be free of the finding."""
-    pixels = pair.before if direction is Direction.ADD else pair.after
+def anatomy_of(pixels: Pixels, image: SourceImage) -> Anatomy:
+    """Maps the anatomy on whichever of the two images should be free of the finding, as it came."""
     small = cv2.resize(pixels, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA)
     if image.modality == "fundus":
         return fundus_view(small)
@@ -135,6 +134,7 @@ def measure(
     *,
     side: str | None,
     handling: Handling = UNHANDLED,
+    anatomy: Anatomy | None = None,
 ) -> Evidence:
     """Takes every measurement of one edit.
 
@@ -145,8 +145,9 @@ def measure(
         direction: add or remove.
         side: the side that the instruction names, or None.
         handling: what was done to the original so that it came the same way.
+        anatomy: the map, where it was made on the original before that was done; else it is made here.
     """
-    anatomy = anatomy_of(pair, image, direction)
+    anatomy = anatomy or anatomy_of(pair.before if direction is Direction.ADD else pair.after, image)
     size = (pair.shape[1] // FACTOR, pair.shape[0] // FACTOR)
     field = enlarged(anatomy.field, size)
     region = enlarged(anatomy.region(presentation.region), size)
@@ -161,7 +162,7 @@ def measure(
         change,
         rest,
         least_area=max(6, round(STRAY_AREA * unit_area)),
-        least_peak=STRAY_PEAK_HANDLED if handling.words else STRAY_PEAK,
+        least_peak=STRAY_PEAK_HANDLED if handling.touched else STRAY_PEAK,
     )
     left, right = _sides(change, change.mask(candidates(change)), anatomy, size)
     diffuse = presentation.parts == "diffuse"

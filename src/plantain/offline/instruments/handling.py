@@ -57,6 +57,7 @@ class Handling:
         toned: largest change of a level that the content has, in grey levels, with its sign.
         detail: share of the finest detail that was kept; 1 where it was not resampled.
         quality: of the JPEG that it went through; None where none can be told.
+        touched: something happened to it as a whole, whether it could be told what or not.
     """
 
     moved: tuple[float, float] = (0.0, 0.0)
@@ -64,6 +65,7 @@ class Handling:
     toned: float = 0.0
     detail: float = 1.0
     quality: int | None = None
+    touched: bool = False
 
     @property
     def words(self) -> str:
@@ -104,7 +106,8 @@ def handled(original: Pixels, edited: Pixels, *, whole_field: bool) -> tuple[Pix
         same = _same_places(taken, edited)
     if not whole_field and same.mean() > 0.1:
         taken, handling, same = _toned(taken, edited, same, handling)
-    return _encoded(taken, edited, same, handling, whole_field)
+    taken, handling = _encoded(taken, edited, same, handling, whole_field)
+    return taken, replace(handling, touched=True)
 
 
 def _at_rest(original: Pixels, edited: Pixels, same: Mask) -> bool:

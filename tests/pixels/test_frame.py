@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from plantain.pixels.arrays import Field
+from plantain.pixels.frame import without_frame
+from plantain.sources.samples import sample_images
+
+
+@pytest.fixture(scope="module")
+def slices() -> list[Field]:
+    """The package's brain slices, small."""
+    return [
+        cv2.resize(sample.pixels[..., 1], (192, 192), interpolation=cv2.INTER_AREA).astype(np.float32)
+        for sample in sample_images()
+        if sample.image.modality == "brain_mri"
+    ]
+
+
+def test_a_picture_without_a_frame_is_left_as_it_is(slices: list[Field]) -> None:
+    for level in slices:
+        np.testing.assert_array_equal(without_frame(level), level)
+
+
+@pytest.mark.parametrize("wide", [1, 2])
+def test_a_frame_takes_the_level_of_what_lies_within(slices: list[Field], wide: int) -> None:
+    level = slices[0]
+    framed = level.copy()
+    framed[:wide], framed[-wide:], framed[:, -wide:] = 255, 255, 255
+    cleared = without_frame(framed)
+    assert float(cleared[[0, -1]].max()) < 40 and float(cleared[:, -1].max()) < 40
+    np.testing.assert_array_equal(cleared[4:-4, 4:-4], level[4:-4, 4:-4])
