@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,6 @@ from plantain.metrics.statistics.readers import (
     over_readers,
     unbiased_variance,
 )
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 
 ORACLE = Path(__file__).parents[3] / ".." / "shared" / "data" / "mrmc"
 

@@ -11,6 +11,7 @@ from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.leaderboard.table_rows import Scores, barred, baseline, given_region
 from plantain.bench.leaderboard.tables import Table
 from plantain.metrics.statistics.bradley_terry import Comparison, Strengths, bradley_terry
+from plantain.metrics.statistics.means import FEWEST
 from plantain.records.counts import counted
 
 MOST_PAIRS = 50_000
@@ -32,6 +33,14 @@ class PairwiseTable:
     rule: str
     strengths: Strengths
     ranked: bool = True
+
+    @property
+    def lacking(self) -> str:
+        """Why there are no intervals; "" where there are."""
+        if any(value.low is not None for value in self.strengths.strength):
+            return ""
+        few = f"no interval: {counted(self.strengths.cases, 'independent source')}"
+        return few + (f", {FEWEST} are needed" if self.strengths.cases < FEWEST else "")
 
 
 def pairwise_tables(table: Table, people: Sequence[Comparison] = ()) -> list[PairwiseTable]:

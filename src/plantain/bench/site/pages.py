@@ -228,6 +228,7 @@ def _pairwise(table: Table, board: Board) -> Iterator[SiteTable]:
         note = (
             f"Bradley-Terry with ties, in logits, mean 0; {strengths.comparisons:,} comparisons, "
             f"{strengths.cases:,} sources, {found.rule}."
+            + (f" {found.lacking.capitalize()}." if found.lacking else "")
         )
         yield SiteTable(title, ("model", "rank", "strength"), tuple(rows), note)
 

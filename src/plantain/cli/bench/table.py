@@ -139,7 +139,8 @@ def _print_pairwise(made: Table, compared: Sequence[Comparison]) -> None:
         shown = RichTable(
             title=f"two at a time, by {plain(found.source)}",
             caption="Bradley-Terry strength in logits, mean 0, and 95 % interval\n"
-            f"{found.strengths.comparisons:,} comparisons, {found.rule}",
+            f"{found.strengths.comparisons:,} comparisons, {found.rule}"
+            + (f"\n{found.lacking}" if found.lacking else ""),
             caption_justify="left",
             box=SIMPLE_HEAD,
             pad_edge=False,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.statistics.intervals import Sampling
+from plantain.metrics.statistics.means import FEWEST
 from plantain.metrics.statistics.readers import careful
 from plantain.pixels.arrays import Floats
 
@@ -91,7 +92,7 @@ def bradley_terry(comparisons: Sequence[Comparison], *, implied: bool = False) -
 
     Args:
         implied: by scores that one judge gave each model by itself. Nothing stood left or right then, so there is no
-            position to fit, and intervals are over cases alone.
+            position to fit, and intervals are over cases alone: none with fewer than five of them.
 
     Raises:
         ValueError: none, one model only, a model against itself, or an outcome that is none.
@@ -262,8 +263,8 @@ class _Sure:
         return Value(value, None, None) if found is None else Value(value, *found.interval())
 
     def sampling(self, contrast: Floats) -> Sampling | None:
-        """None with fewer than two cases, or readers where these are random."""
-        if self.cases < 2 or (self.over_readers and self.readers < 2):
+        """None with fewer than two cases, or readers where these are random; without readers, than five cases."""
+        if self.cases < (2 if self.over_readers else FEWEST) or (self.over_readers and self.readers < 2):
             return None
         if not self.over_readers:
             variance = float(np.sum((self._moves[1] @ contrast) ** 2))
