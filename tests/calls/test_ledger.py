@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 import subprocess
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from plantain.calls import Budget
+from plantain.calls import AdmissionController, Budget, ModelLimits, RunHalted
 from plantain.calls.ledger import APPLICATION_ID, BLOCK, TABLE, Ledger
-from plantain.records import InputError, Step
+from plantain.records import OK, InputError, Price, Step, Usage
+from simulated.clock import run_simulated
 
 PROGRAM = """
 import sys
@@ -89,6 +91,32 @@ def test_budget_asks_the_ledger(tmp_path: Path) -> None:
     budget.settle(costs, 0.5)
     budget.rest()
     assert Ledger(tmp_path / "ledger", "third", tmp_path / "third", 0.0).others_usd() == pytest.approx(8.5)
+
+
+def test_a_ledger_that_breaks_lets_calls_in_flight_end_and_be_paid(tmp_path: Path) -> None:
+    """Nine dollars in calls of one, three at a time; then the file is no ledger any more, as on a disk that is full."""
+    path, ended = tmp_path / "ledger", []
+    budget = Budget(900.0, ledger=Ledger(path, "mine", tmp_path / "mine", 0.0))
+    rules = ModelLimits(3, price=Price(image_out_each=1.0), max_output_tokens=1, slow_start=False)
+    controller = AdmissionController(lambda model: rules, budget)
+
+    async def caller(place: int) -> None:
+        while True:
+            async with controller.admit("hosted/m", Step.EDIT) as ticket:
+                ticket.started = True
+                await asyncio.sleep(1.0 + place / 10)
+                if len(ended) == 6:
+                    path.write_bytes(b"full" * 200)
+                ticket.settle(OK, Usage(images=1))
+                ended.append(place)
+
+    async def scene() -> list[BaseException | None]:
+        return await asyncio.gather(*(caller(place) for place in range(3)), return_exceptions=True)
+
+    told = run_simulated(scene())
+    assert all(isinstance(why, RunHalted) and "cannot be used as a ledger" in str(why) for why in told)
+    assert budget.spent_usd == len(ended) and budget.held_usd == budget.reserved_usd == 0.0
+    controller.rest()
 
 
 @pytest.mark.parametrize("usd", [-1.0, float("nan")])

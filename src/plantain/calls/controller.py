@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from plantain.calls.admission import Ticket
 from plantain.calls.budget import Budget
 from plantain.calls.rate_limiter import LimiterTicket, ModelLimits, RateLimiter
-from plantain.calls.stops import Interrupted, LimitReached
+from plantain.calls.stops import Interrupted, LimitReached, RunHalted
 from plantain.journal import JsonValue
-from plantain.records import Step
+from plantain.records import InputError, Step
 
 
 class AdmissionController:
@@ -39,6 +40,7 @@ class AdmissionController:
 
         Raises:
             LimitReached: the budget or the cap on calls is used up.
+            RunHalted: the ledger of a shared budget cannot be used any more.
             Interrupted: the run was asked to stop meanwhile.
         """
         if self._stopped is not None:
@@ -71,8 +73,12 @@ class AdmissionController:
         self._end(Interrupted())
 
     def rest(self) -> None:
-        """No call is in flight any more."""
-        self.budget.rest()
+        """No call is in flight any more.
+
+        Where the shared ledger cannot be written, what was claimed stays claimed until the run goes on.
+        """
+        with contextlib.suppress(InputError):
+            self.budget.rest()
 
     @property
     def in_jobs(self) -> int:
@@ -114,6 +120,8 @@ class AdmissionController:
                 self._short_of_money.add(limiter)
         except LimitReached as reached:
             self._end(reached)
+        except InputError as broken:  # the shared ledger: calls in flight are paid for, and are waited for
+            self._end(RunHalted(str(broken)))
 
     def _end(self, why: Exception) -> None:
         if self._stopped is None:
