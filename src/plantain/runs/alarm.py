@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
@@ -46,6 +48,7 @@ class Alarm:
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL if _piped(2) else None,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -56,3 +59,11 @@ class Alarm:
         for mark, text in marks.items():
             word = word.replace(mark, text)
         return word
+
+
+def _piped(number: int) -> bool:
+    """Whether a file that is open leads into a pipe: who reads there would wait for the command's end, not for ours."""
+    try:
+        return stat.S_ISFIFO(os.fstat(number).st_mode)
+    except OSError:  # closed
+        return True
