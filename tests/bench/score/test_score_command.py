@@ -14,6 +14,7 @@ from plantain.bench.generate.runfile import BenchHeader, BenchRun
 from plantain.cli import main
 from plantain.cli.terminal.progress import time_left
 from plantain.cli.terminal.stages import StageProgress
+from plantain.records import InputError
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,8 @@ def test_the_benchmark_is_found_from_any_folder_and_when_both_were_moved(
         assert opened.benchmark_root == moved / "bench"
         opened.header = BenchHeader("gone/bench", header.name, header.digest)
         assert opened.benchmark_root == Path("gone/bench")
+        with pytest.raises(InputError, match="say where it is now with --bench"):
+            opened.find_benchmark(None)
     assert main(["bench", "score", str(moved / "run"), "--metrics", "psnr", "--judge", "none"]) == 0
 
 

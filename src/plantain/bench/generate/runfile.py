@@ -156,6 +156,15 @@ class BenchRun:
         places += [recorded, *(parent / recorded for parent in run.parents)]
         return next((place.resolve() for place in places if place.exists()), recorded)
 
+    def find_benchmark(self, stated: Path | None) -> Path:
+        """Where the benchmark is: where a person says, else `benchmark_root`. Raises InputError where it is gone."""
+        root = stated or self.benchmark_root
+        if stated is None and not root.exists():
+            raise InputError(
+                f"{root}: the benchmark is no longer there; say where it is now with --bench PATH"
+            )
+        return root
+
     def close(self) -> None:
         self.reader.close()
 

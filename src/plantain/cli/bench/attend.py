@@ -93,7 +93,7 @@ def attend_outputs(
     """
     with BenchRun.open(run) as opened:
         arms = attended_arms(opened, tuple(dict.fromkeys(editor or ())))
-        root = bench or opened.benchmark_root
+        root = opened.find_benchmark(bench)
     benchmark = Benchmark.load(root)
     terms = load_terms(settings, tuple(arm.model for arm in arms), engine=engine)
     watching = Watching(

@@ -104,7 +104,7 @@ def score(
     named = [name for given in metrics for name in given.split(",") if name] if metrics else None
     wanted = chosen(named)
     with BenchRun.open(run) as recorded:
-        root = bench or recorded.benchmark_root
+        root = recorded.find_benchmark(bench)
         described = any(facts.detailed for facts in recorded.samples.values())
     judged_by = rubric_named(rubric)
     names = tuple(
