@@ -30,7 +30,7 @@ class Request:
 
     `fields` is the JSON body, or the text fields of a multipart body; `files` the files of the latter, `parts` the same
     in order, also where several have one name; `headers` are names alone; `signed` are the headers that an AWS
-    signature covers, and the signature itself.
+    signature covers, and the signature itself; `tier` is what Vertex AI is asked for in a header.
     """
 
     method: str
@@ -43,6 +43,7 @@ class Request:
     parts: tuple[tuple[str, bytes], ...] = ()
     headers: frozenset[str] = frozenset()
     signed: dict[str, str] = field(default_factory=dict, repr=False)
+    tier: str = ""
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
                 parts,
                 frozenset(name.lower() for name in self.headers),
                 self._signed(),
+                self.headers.get("X-Vertex-AI-LLM-Shared-Request-Type") or "",
             )
         )
         if answer.latency_s:

@@ -121,6 +121,19 @@ def test_recipe_moves_from_gemini_to_vertex(
         assert tokens.refused == 0  # renewed before they ended: no request was refused
 
 
+def test_service_tier_is_asked_of_vertex_in_its_header(
+    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Google's pages on flex and priority of Vertex AI: without it a request is served, and billed, as usual."""
+    with cloud(Tokens(lasts=1_000, told_s=3_600)) as server:
+        sign_in(monkeypatch, tmp_path, server.url)
+        text = GEMINI.replace("gemini/", "vertex/").replace("[providers.gemini]", "[providers.vertex]")
+        text += f'project = "{PROJECT}"\n[settings.judge]\nservice_tier = "flex"\n'
+        built(text.format(catalogue=catalogue, url=server.url), tmp_path / "vertex")
+    asked = {(gemini_format.step_of(call), call.tier) for call in server.calls if "publishers" in call.path}
+    assert asked == {("write", ""), ("edit", ""), ("judge", "flex")}
+
+
 def test_deployments_have_the_price_of_what_they_serve(
     catalogue: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

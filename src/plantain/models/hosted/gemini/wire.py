@@ -87,7 +87,7 @@ class GeminiWire:
         """
         # The SDK looks at every field of every part in Python; as an extra body ours goes out as it is. What it asks
         # for beside the body is replaced by it.
-        sent = types.HttpOptions(extra_body=request_body(contents, config))
+        sent = types.HttpOptions(extra_body=request_body(contents, config), headers=self._headers() or None)
         raw = types.GenerateContentConfig(http_options=sent, should_return_http_response=True)
         models = self._connected().aio.models
         answer = await self._sent(models.generate_content(model=self.model, contents="", config=raw))
@@ -196,6 +196,10 @@ class GeminiWire:
             )
             self._loop = loop
         return self._client
+
+    def _headers(self) -> dict[str, str]:
+        """What a request says beside its body."""
+        return {}
 
     def _new_client(self, http: types.HttpOptions) -> genai.Client:
         return genai.Client(vertexai=False, api_key=self.key.reveal(), http_options=http)

@@ -21,6 +21,9 @@ GLOBAL = "global"
 JURISDICTIONS = frozenset({"us", "eu"})
 """Locations of several regions, which have addresses of another form."""
 
+SHARED_TIER = "X-Vertex-AI-LLM-Shared-Request-Type"
+"""The header by which Vertex AI is asked for flex or priority, by its pages on both."""
+
 
 def address_of(location: str) -> str:
     """The address of the models of a region, of a jurisdiction, or of the global endpoint."""
@@ -57,6 +60,10 @@ class VertexWire(GeminiWire):
     async def do(self, request: Callable[[genai.Client], Awaitable[T]], timeout_s: float | None = None) -> T:
         send = super().do
         return await signed(lambda: send(request, timeout_s), self.credentials)
+
+    def _headers(self) -> dict[str, str]:
+        tier = self._options.service_tier
+        return {SHARED_TIER: tier} if tier in ("flex", "priority") else {}
 
     def _new_client(self, http: types.HttpOptions) -> genai.Client:
         return genai.Client(
