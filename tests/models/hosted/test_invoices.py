@@ -128,6 +128,7 @@ INVOICES = [
     # OpenAI, words
     Invoice("thinking", "gpt-5", bodies.responses(), [(3_800, 1.25), (1_250, 10)], 0.01725),
     Invoice("cached", "gpt-5", bodies.responses(cached=2_048), [(1_752, 1.25), (2_048, 0.125), (1_250, 10)], 0.014946),
+    Invoice("a dated form with a price of its own", "gpt-4o-2024-05-13", bodies.responses(), [(3_800, 5), (1_250, 15)], 0.03775),
     Invoice("flex", "gpt-5", bodies.responses(tier="flex"), [(3_800, 0.625), (1_250, 5)], 0.008625),
     Invoice("priority", "gpt-5", bodies.responses(tier="priority"), [(3_800, 2.5), (1_250, 20)], 0.0345),
     Invoice("the project's own tier", "gpt-5", bodies.responses(tier="auto"), [(3_800, 1.25), (1_250, 10)], 0.01725),
