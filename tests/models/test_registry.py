@@ -99,6 +99,9 @@ def test_ends_are_told_sixty_days_ahead_and_after_with_what_follows() -> None:
     assert "openai/gpt-6.2-sol" in soon
     (gone,) = endings([model], date(2026, 12, 11))
     assert "has ended on 2026-12-11" in gone
+    # OpenAI's page on deprecations: pictures end by other dates than words, and the SDK's text has them not.
+    (picture,) = endings(["openai/gpt-image-1.5"], date(2026, 11, 25))
+    assert "ends on 2026-12-01, in 6 days" in picture and "openai/gpt-image-2.6-sunburst" in picture
     # Microsoft's page on retirements: Azure keeps a model at least 12 months, by dates of its own.
     (cloud,) = endings(["azure/gpt-5"], date(2026, 12, 11))
     assert cloud.startswith("azure/gpt-5 may end soon: openai itself ends it on 2026-12-11, and whoever else")
