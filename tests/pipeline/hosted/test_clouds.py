@@ -20,15 +20,17 @@ from fakes import gemini_format, openai_format
 from fakes.away import look_hosted
 from fakes.clouds.google_and_azure import LOCATION, PROJECT, Bucket, Tokens, cloud, sign_in
 from fakes.requests import write_request
-from fakes.server import KEY, FakeProvider
+from fakes.server import KEY, Answer, FakeProvider
 from pipeline.quick import NoText, quick_catalogue
 from pipeline.test_consent import licensed_catalogue
 from plantain.cli import main
 from plantain.files.secrets import MissingKey
 from plantain.journal import JournalReader
+from plantain.models.hosted.azure.entra import EntraTokens
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.known import endings, price_of
+from plantain.models.hosted.vertex.credentials import default_credentials
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_editor, resolve_writer
 from plantain.pipeline.consent import warnings
@@ -337,6 +339,22 @@ def test_recipe_moves_from_openai_to_azure(
         "/openai/responses",
         "/openai/deployments/gpt-image-2/images/edits",
     }
+
+
+def test_what_is_sent_for_a_token_follows_no_redirect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service account's signed word, and a machine's: an address that says 307 has them sent to another host."""
+    with FakeProvider([]) as elsewhere, FakeProvider([]) as server:
+        server.routes.append(lambda request: Answer(b"", 307, {"Location": f"{elsewhere.url}/take"}))
+        server.checks_key = elsewhere.checks_key = lambda path: False
+        sign_in(monkeypatch, tmp_path, server.url)
+        with pytest.raises(Fault, match="no token from Google"):
+            default_credentials(ProviderOptions()).refresh(None)
+        with pytest.raises(Fault, match="no token from Microsoft Entra"):
+            asyncio.run(EntraTokens("azure/m", ProviderOptions())())
+    assert {call.path.partition("?")[0] for call in server.calls} == {"/token", "/msi/token"}
+    assert not elsewhere.calls
 
 
 def test_renewal_that_is_interrupted_passes_and_a_refusal_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,7 @@ def default_credentials(options: ProviderOptions) -> RenewedCredentials:
         MissingKey: none of these is there.
     """
     session = requests.Session()
+    session.max_redirects = 0  # what is signed for Google's address goes nowhere else
     if options.proxy:
         session.proxies = {"http": options.proxy, "https": options.proxy}
     if options.ca_bundle is not None:
