@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from plantain.journal.cards import as_json, card_for, cards_of, from_json, keep_card
+from plantain.journal.cards import as_json, card_for, cards_of, from_json, keep_card, standing_of
 from plantain.records import Figure, Gate, InputError, JudgeCard
 
 CARD = JudgeCard(
@@ -26,6 +26,11 @@ def test_a_card_comes_back_as_it_was_kept(tmp_path):
     assert card_for([CARD], "some/judge", "med-banana", "2") is CARD
     assert card_for([CARD], "some/judge", "med-banana", "3") is None
     assert card_for([CARD], "some/judge", "medebench") is None
+    # Who follows the hint gets a card that counts; who hands over another one is told why it does not.
+    assert standing_of([CARD], "some/judge", "medebench").line.endswith(
+        "(plantain audit --judge some/judge --rubric medebench); there is one by another rubric, med-banana"
+    )
+    assert standing_of([CARD], "some/judge", "med-banana", "3").line.endswith("of another prompt or version")
 
 
 def test_the_shape_is_the_published_one_and_the_line_says_what_it_rests_on():

@@ -185,13 +185,17 @@ class Standing:
 
 
 def standing_of(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: str = "") -> Standing:
-    """What a judge's numbers rest on; a card of another prompt or version is named, and does not count."""
+    """What a judge's numbers rest on; a card of another prompt, version or rubric is named, and does not count."""
     known = list(cards)
     card = card_for(known, judge, rubric, fingerprint)
     if card is not None:
         return Standing(judge, card, card.line)
-    other = card_for(known, judge, rubric)
-    why = f"{no_card(judge)}; there is one of another prompt or version" if other else no_card(judge)
+    others = sorted({one.rubric for one in known if one.judge == judge})
+    why = no_card(judge, rubric)
+    if rubric in others:
+        why += "; there is one of another prompt or version"
+    elif others:
+        why += f"; there is one by another rubric, {' and '.join(others)}"
     return Standing(judge, None, why)
 
 

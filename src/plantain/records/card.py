@@ -124,6 +124,7 @@ def _between(figure: Figure) -> str:
     return f" ({100 * figure.low:.0f} to {100 * figure.high:.0f})"
 
 
-def no_card(judge: str) -> str:
-    """What stands beside a judge's numbers when nobody has measured it."""
-    return f"{judge}: no card; nobody has measured what its yes is worth (plantain audit --judge {judge})"
+def no_card(judge: str, rubric: str = "med-banana") -> str:
+    """What stands beside a judge's numbers by a rubric when nobody has measured it, and how it is measured."""
+    how = f"plantain audit --judge {judge}" + (f" --rubric {rubric}" if rubric != "med-banana" else "")
+    return f"{judge}: no card; nobody has measured what its yes is worth ({how})"

@@ -52,7 +52,7 @@ def who_judged(facts: RunFacts, cards: Mapping[str, JudgeCard]) -> list[str]:
     rubric = recorded(facts.frozen).name
     lines = {card.judge: card.line for card in cards.values() if card.rubric == rubric}
     asked = {judge: n for judge, n in facts.judges.items() if not judge.startswith(PERSON)}
-    return [f"{lines.get(judge, no_card(judge))} [{n:,} verdicts]" for judge, n in asked.items()]
+    return [f"{lines.get(judge, no_card(judge, rubric))} [{n:,} verdicts]" for judge, n in asked.items()]
 
 
 def _paths(run: Path) -> list[Path]:
