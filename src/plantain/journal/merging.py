@@ -55,8 +55,9 @@ def begin_joined(path: Path) -> sqlite3.Connection:
     for left in (path, path.with_name(f"{path.name}-journal")):
         left.unlink(missing_ok=True)
     connection = sqlite3.connect(path, isolation_level=None)
-    # Nothing reads it before it is whole, and what is not whole is made again.
-    connection.execute("PRAGMA journal_mode = MEMORY")
+    # Nothing reads it before it is whole, and what is not whole is made again: nothing is ever rolled back. In memory
+    # a rollback journal held every page that a part adds rows to.
+    connection.execute("PRAGMA main.journal_mode = OFF")
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("PRAGMA cache_size = -131072")
     create_tables(connection)
@@ -64,7 +65,7 @@ def begin_joined(path: Path) -> sqlite3.Connection:
 
 
 def join(joined: sqlite3.Connection, part: Path) -> None:
-    """Adds all rows of a part but its meta; the counters follow by their triggers.
+    """Adds all rows of a part but its meta; the counters follow by their triggers. An error leaves `joined` of no use.
 
     Args:
         joined: from `begin_joined`.
@@ -74,32 +75,25 @@ def join(joined: sqlite3.Connection, part: Path) -> None:
         InputError: the part has a task, or an image under the same id with other bytes, that is there already.
     """
     joined.execute("ATTACH ? AS part", (str((part / JOURNAL_NAME).absolute()),))
-    try:
-        _refuse_shared(joined, part)
-        joined.execute("BEGIN")
-        first = {table: _last(joined, table) for table in _SERIAL}
-        _add_serial(joined, first)
-        joined.execute(
-            "INSERT INTO main.blob SELECT * FROM part.blob WHERE true ON CONFLICT(sha256) DO UPDATE SET "
-            "pixel_sha256 = COALESCE(blob.pixel_sha256, excluded.pixel_sha256)"
-        )
-        joined.execute("INSERT OR IGNORE INTO main.image SELECT * FROM part.image")
-        for table in _BY_KEY:
-            joined.execute(f"INSERT INTO main.{table} SELECT * FROM part.{table}")
-        joined.execute(
-            "INSERT INTO main.batch_request SELECT key, call + ?, job FROM part.batch_request",
-            (first["call"],),
-        )
-        joined.execute(
-            "INSERT INTO main.billed SELECT call + ?, was_unknown FROM part.billed", (first["call"],)
-        )
-        joined.execute(_DESTINATIONS)
-        joined.execute(_SENT, {"sent": first["sent"], "call": first["call"]})
-        joined.execute("COMMIT")
-    finally:
-        if joined.in_transaction:
-            joined.execute("ROLLBACK")
-        joined.execute("DETACH part")
+    _refuse_shared(joined, part)
+    joined.execute("BEGIN")
+    first = {table: _last(joined, table) for table in _SERIAL}
+    _add_serial(joined, first)
+    joined.execute(
+        "INSERT INTO main.blob SELECT * FROM part.blob WHERE true ON CONFLICT(sha256) DO UPDATE SET "
+        "pixel_sha256 = COALESCE(blob.pixel_sha256, excluded.pixel_sha256)"
+    )
+    joined.execute("INSERT OR IGNORE INTO main.image SELECT * FROM part.image")
+    for table in _BY_KEY:
+        joined.execute(f"INSERT INTO main.{table} SELECT * FROM part.{table}")
+    joined.execute(
+        "INSERT INTO main.batch_request SELECT key, call + ?, job FROM part.batch_request", (first["call"],)
+    )
+    joined.execute("INSERT INTO main.billed SELECT call + ?, was_unknown FROM part.billed", (first["call"],))
+    joined.execute(_DESTINATIONS)
+    joined.execute(_SENT, {"sent": first["sent"], "call": first["call"]})
+    joined.execute("COMMIT")
+    joined.execute("DETACH part")
 
 
 def put_meta(joined: sqlite3.Connection, values: dict[str, str]) -> None:
