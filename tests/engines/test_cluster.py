@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from plantain.engines.cluster import Need, RayEngine, Staff
-from plantain.engines.joining import join, show_token
+from plantain.engines.greeting import wants_token
+from plantain.engines.joining import host_and_port, join, show_token
 from plantain.records import InputError
+from plantain.version import __version__
 
 pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
 T = TypeVar("T")
@@ -81,8 +84,18 @@ def test_a_wrong_address_is_refused_with_a_line(address: str) -> None:
         engine.open()
 
 
+def test_a_server_that_is_not_rays_is_no_cluster() -> None:
+    """As the port of Ray's own dashboard, which is HTTP/1.1: Ray itself tries for three minutes."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        engine = RayEngine(f"127.0.0.1:{server.server_port}", {"": Staff(Need())})
+        with pytest.raises(InputError, match="what answers there is no head of a Ray cluster"):
+            engine.open()
+        server.shutdown()
+
+
 def test_a_users_token_is_shown_to_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where Ray 2.60 finds one `ray start` wants it, and a driver that shows none hears "Failed to connect"."""
+    """Where Ray 2.60 finds one `ray start` wants it, and who shows none hears "Failed to connect"."""
     monkeypatch.delitem(sys.modules, "ray", raising=False)
     for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.delenv(name, raising=False)
@@ -101,19 +114,25 @@ def test_a_users_token_is_shown_to_clusters(monkeypatch: pytest.MonkeyPatch, tmp
     assert mode() == "token" and mode("disabled") == "disabled"
 
 
-def test_a_process_that_has_a_cluster_works_for_no_other(cluster: None) -> None:
+def test_a_process_that_has_a_cluster_works_for_no_other(
+    cluster: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import ray
 
     connected = ray.get_runtime_context().gcs_address
     port = int(connected.rpartition(":")[2])
     for here in ("auto", connected, f"127.0.0.1:{port}"):
         assert join(here) == (ray, False)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        address = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(
-            InputError, match=f"connected to the Ray cluster at {connected} already, not {address}"
-        ):
-            RayEngine(address, {"": Staff(Need())}).open()
+    assert wants_token(*host_and_port(connected), seconds=60.0), "local clusters ask for a token, as Ray says"
+    raylet = ray.nodes()[0]["NodeManagerPort"]
+    with pytest.raises(ConnectionError, match="no head of a Ray cluster"):
+        wants_token("127.0.0.1", raylet, 60.0)
+    monkeypatch.setattr("plantain.engines.joining.wants_token", lambda *_: None)
+    address = f"127.0.0.1:{raylet}"
+    with pytest.raises(
+        InputError, match=f"connected to the Ray cluster at {connected} already, not {address}"
+    ):
+        RayEngine(address, {"": Staff(Need())}).open()
 
 
 def test_work_without_room_is_said_and_starts_when_there_is_some(
@@ -168,9 +187,12 @@ def test_a_worker_that_can_never_begin_is_said_to_be_the_reason(
 ) -> None:
     monkeypatch.setattr("plantain.engines.cluster.LOOK_S", 0.05)
     monkeypatch.setattr("plantain.engines.cluster.FAILED_STARTS", 2)
-    monkeypatch.setattr("plantain.engines.cluster.ENVIRONMENT", {"NUMBER": 7})
+    monkeypatch.setattr("plantain.engines.cluster.__version__", "0.0.9")
     ran = on(lambda engine: asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0))
     assert ran.value is None and ran.broken.startswith("no worker could be started on the cluster: ")
+    assert ran.broken.endswith(
+        f"plantain {__version__} on a worker's machine, 0.0.9 on the head's: install one"
+    )
 
 
 def test_workers_that_die_as_they_begin_are_replaced_for_a_while(

@@ -90,3 +90,22 @@ def test_a_lost_worker_is_replaced_until_the_work_itself_must_be_the_reason(
         with pytest.raises(InputError, match="2 workers in a row were lost"):
             engine.run("ingest", exec, always)
     assert log.read_text() == "xx"
+
+
+def test_files_are_not_rejected_for_a_cluster_that_has_no_worker_left(
+    cluster: None,
+    on_ray: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    put(tmp_path / "scans/normal/0.jpg", jpeg("chest_xray", 0))
+    monkeypatch.setattr("plantain.engines.repeating.LOST_IN_A_ROW", 1)
+    monkeypatch.setattr(
+        "plantain.catalogue.preparing.Preparing.on",
+        lambda self, engine, *_: engine.run("ingest", os._exit, 1),
+    )
+    command = ["ingest", "folder", str(tmp_path / "scans"), "--modality", "chest_xray", *on_ray]
+    assert main([*command, "--licence", "open", "--skip-text", "--out", str(tmp_path / "out")]) == 2
+    assert "1 workers in a row were lost" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "rejected.csv").exists()

@@ -20,7 +20,7 @@ from plantain.catalogue.preparing import PreparedFile, Preparing
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again
 from plantain.catalogue.store import Catalogue
 from plantain.catalogue.withdrawal import Withdrawn
-from plantain.engines.repeating import EngineThread
+from plantain.engines.repeating import EngineThread, NoWorkers
 from plantain.files.csv_form import csv_line, read_csv
 from plantain.files.opening import read_regular
 from plantain.files.source_type import declared_synthetic
@@ -116,6 +116,9 @@ def ingest(
         gate: looks for burned-in text and faces; what may identify somebody goes into quarantine. None looks for
             neither.
         engine: whose workers decode, prepare and look at files; None does that in this process's threads.
+
+    Raises:
+        NoWorkers: the engine has none left; what was added stays.
     """
     done = Ingested(0, 0, [])
     known = catalogue.sources()
@@ -191,7 +194,7 @@ class _Workshop:
         self._large = ThreadPoolExecutor(1, thread_name_prefix="ingest-large")
 
     def prepare(self, entry: SourceEntry) -> PreparedFile | Refused:
-        """Reads, decodes and prepares; a file that cannot be used is refused, never raised."""
+        """Reads, decodes and prepares. A file that cannot be used is refused; what is raised is the engine's end."""
         try:
             data = read_regular(entry.path, entry.name)
             image = _declared(replace(entry.image, source_sha256=hashlib.sha256(data).hexdigest()), data)
@@ -202,6 +205,8 @@ class _Workshop:
             if declared_pixels(data) > LARGE_PIXELS or len(data) > LARGE_BYTES:
                 return self._large.submit(self._decode, entry, image, data).result()
             return self._decode(entry, image, data)
+        except NoWorkers:
+            raise
         except InputError as error:
             return Refused(entry.name, str(error).removeprefix(f"{entry.name}: "))
 

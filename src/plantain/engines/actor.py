@@ -8,6 +8,8 @@ from typing import cast
 
 from plantain.engines.machine import machine_kind
 from plantain.engines.packing import PictureStore, pack, unpack
+from plantain.records import InputError
+from plantain.version import __version__
 
 Work = tuple[Callable[..., object], tuple[object, ...]]
 
@@ -18,9 +20,14 @@ class RemoteWorker:
     Args:
         environment: variables that it gets.
         store: the folder that it shares with the head; None where pictures travel.
+        version: the head's plantain. Raises InputError where another is installed here: other code, other pictures.
     """
 
-    def __init__(self, environment: Mapping[str, str], store: PictureStore | None) -> None:
+    def __init__(self, environment: Mapping[str, str], store: PictureStore | None, version: str) -> None:
+        if version != __version__:
+            raise InputError(
+                f"plantain {__version__} on a worker's machine, {version} on the head's: install one"
+            )
         os.environ.update(environment)
         import cv2
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -16,9 +17,10 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from plantain.engines.actor import RemoteWorker
 from plantain.engines.contract import EngineState, Ran
-from plantain.engines.joining import host_and_port, join
+from plantain.engines.joining import host_and_port, in_one_line, join
 from plantain.engines.packing import PictureStore, pack, unpack
 from plantain.engines.shared import NotShared
+from plantain.version import __version__
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -127,9 +129,10 @@ class RayEngine:
         self._done = self._lost = self._busy = 0
         self._watches: list[asyncio.Task[None]] = []
         self._ray: Any = None
+        self._worker: Any = None
+        self._there: dict[str, float] = {}
         self._begun = False
         self._gone = asyncio.Event()
-        self._seen = time.monotonic()
 
     @property
     def state(self) -> EngineState:
@@ -151,6 +154,8 @@ class RayEngine:
         """Connects to the cluster, or begins one. Raises InputError where there is none, or no Ray."""
         self._ray, self._begun = join(self._address)
         self._heads = host_and_port(self._ray.get_runtime_context().gcs_address)
+        self._worker = self._ray.remote(RemoteWorker)
+        self._there = self._ray.cluster_resources()
         self._make_pools()
 
     async def aclose(self) -> None:
@@ -202,7 +207,7 @@ class RayEngine:
         except self._ray.exceptions.RayError as error:
             self._lost += 1
             self._give_up(pool, hand)
-            return Ran(None, hand.kind, lost=_why(error))
+            return Ran(None, hand.kind, lost=in_one_line(error))
         except BaseException:  # cancelled: it computes on, so nothing can be asked of it
             self._give_up(pool, hand)
             raise
@@ -232,14 +237,13 @@ class RayEngine:
 
     async def _keep_seeing(self) -> None:
         """Notices that the cluster's head is lost: Ray would end this process for it, later and without a word."""
-        failing_since: float | None = (
-            None  # of looks, not of the clock: this process may have been held up itself
-        )
+        # Of looks, not of the clock: this process may have been held up itself.
+        failing_since: float | None = None
         while not self._gone.is_set():
             try:
                 _, writer = await asyncio.wait_for(asyncio.open_connection(*self._heads), SEEN_S)
                 writer.close()
-                self._seen, failing_since = time.monotonic(), None
+                failing_since = None
             except (OSError, TimeoutError):
                 failing_since = failing_since or time.monotonic()
                 if time.monotonic() - failing_since > GONE_S:
@@ -295,23 +299,28 @@ class RayEngine:
                 getting.cancel()
 
     async def _keep_staffed(self) -> None:
+        looking = threading.Thread()
         while True:
             for pool in self._pools.values():
                 if pool.asked:  # workers of a role that has no work would stand in the way of those that have
                     self._hire(pool)
                     self._look_for_room(pool)
+            # A lost head holds up whoever asks it until Ray ends the process: never this thread.
+            if not looking.is_alive():
+                looking = threading.Thread(target=self._look, daemon=True)
+                looking.start()
             await asyncio.sleep(LOOK_S)
+
+    def _look(self) -> None:
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._there = self._ray.cluster_resources()
 
     def _look_for_room(self, pool: _Pool) -> None:
         """Notes what is wanting where work waits and no worker of the pool finds a place."""
-        if pool.ready or not pool.waiting or self._gone.is_set():
-            pool.short = 0
-            return
-        pool.short += 1
+        short = pool.waiting and not (pool.ready or pool.failures or self._gone.is_set())
+        pool.short = pool.short + 1 if short else 0
 
     def _hire(self, pool: _Pool) -> None:
-        if time.monotonic() - self._seen > 2 * SEEN_S:
-            return  # Ray would hold up this whole process until the head answers again
         lacking = self._wanted(pool) - len(pool.ready) - len(pool.starting)
         for _ in range(min(-lacking, pool.idle.qsize())):  # others need the room
             hand = pool.idle.get_nowait()
@@ -325,20 +334,15 @@ class RayEngine:
     def _wanted(self, pool: _Pool) -> int:
         if pool.staff.workers is not None:
             return pool.staff.workers
-        with contextlib.suppress(self._ray.exceptions.RayError):
-            there = self._ray.cluster_resources()
-            for other in self._pools.values():  # those whose number is stated take their part first
-                if other.staff.workers is not None or other.staff.need.gpus > pool.staff.need.gpus:
-                    number = self._wanted(other)
-                    there = {
-                        name: amount - number * other.staff.need.named.get(name, 0.0)
-                        for name, amount in there.items()
-                    }
-            need = pool.staff.need.named
-            fits = max(0, int(min(there.get(name, 0.0) / amount for name, amount in need.items())))
-            alike = [other for other in self._pools.values() if other is pool or _competes(other, pool)]
-            return min(fits, max(1, fits // len(alike)))
-        return len(pool.ready)
+        there = self._there
+        for other in self._pools.values():  # those whose number is stated take their part first
+            if other.staff.workers is not None or other.staff.need.gpus > pool.staff.need.gpus:
+                taken, number = other.staff.need.named, self._wanted(other)
+                there = {name: amount - number * taken.get(name, 0.0) for name, amount in there.items()}
+        need = pool.staff.need.named
+        fits = max(0, int(min(there.get(name, 0.0) / amount for name, amount in need.items())))
+        alike = [other for other in self._pools.values() if other is pool or _competes(other, pool)]
+        return min(fits, max(1, fits // len(alike)))
 
     async def _start(self, pool: _Pool) -> None:
         need = pool.staff.need
@@ -353,14 +357,14 @@ class RayEngine:
             **({"memory": int(need.memory_gb * 2**30)} if need.memory_gb else {}),
         }
         shared = None if self._store is None else self._store.on_workers()
-        hand = _Hand(self._ray.remote(RemoteWorker).options(**options).remote(ENVIRONMENT, shared))
+        hand = _Hand(self._worker.options(**options).remote(ENVIRONMENT, shared, __version__))
         try:
             hand.kind = await hand.actor.kind.remote()
         except self._ray.exceptions.RayError as error:
             now = time.monotonic()
             pool.failing_since = pool.failing_since if pool.failures else now
             pool.failures += 1
-            pool.why = f"no worker could be started on the cluster: {_why(error)}"
+            pool.why = f"no worker could be started on the cluster: {in_one_line(error)}"
             long = now - pool.failing_since >= FAILED_FOR_S or getattr(error, "actor_init_failed", False)
             if pool.failures >= FAILED_STARTS and long and not pool.ready:
                 pool.broken.set()
@@ -389,9 +393,3 @@ class RayEngine:
 def _competes(other: _Pool, pool: _Pool) -> bool:
     """Whether both take as many workers as there is room for, from the same room."""
     return other.asked and other.staff.workers is None and other.staff.need.gpus == pool.staff.need.gpus
-
-
-def _why(error: Exception) -> str:
-    """One line of what Ray says."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {' '.join(lines)[:200]}" if lines else type(error).__name__

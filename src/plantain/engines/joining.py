@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from plantain.engines.greeting import wants_token
 from plantain.files.installing import install_line
 from plantain.files.secrets import environment_without_keys
 from plantain.records import InputError
@@ -33,10 +35,10 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
     Raises:
         InputError: there is no such cluster, this process is connected to another one, or no Ray.
     """
-    ray = _import_ray()
     there = os.environ.get("RAY_ADDRESS", "") or address if address == "auto" else address
     try:
         _reach(there)
+        ray = _import_ray()
         if ray.is_initialized():
             _not_another(ray, there)
             return ray, False
@@ -45,8 +47,15 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
                 _begin(ray, address, include_dashboard=False, num_cpus=processors)
         else:
             _begin(ray, address)
+    except InputError:
+        raise
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        lines = str(error).strip().splitlines()
+        lines = [line.strip() for line in str(error).strip().splitlines()]
+        if lines and lines[0].startswith("Version mismatch"):
+            raise InputError(
+                f"engine.address: the Ray cluster at {there!r} has other versions, and every machine needs the same of "
+                f"Python, Ray and plantain ({' '.join(lines)[:300]})"
+            ) from error
         raise InputError(
             f"engine.address: no Ray cluster at {there!r} ({lines[0] if lines else type(error).__name__}); "
             'start one with `ray start --head`, name another address, or set address = "local"'
@@ -62,16 +71,34 @@ def host_and_port(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def in_one_line(error: Exception) -> str:
+    """What Ray says of lost work, without its numbers; of a worker that failed as it began, what that raised."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [
+        line for line in lines if not re.fullmatch(r"[a-z_]+: \S+", line)
+    ]  # actor_id, pid, ip and the like
+    lines = lines[-1:] if getattr(error, "actor_init_failed", False) else lines
+    return f"{type(error).__name__}: {' '.join(lines)[:200]}" if lines else type(error).__name__
+
+
 def _begin(ray: Any, address: str, **more: object) -> None:
     ray.init(address=address, log_to_driver=False, configure_logging=False, **more)
 
 
 def _reach(address: str) -> None:
-    """Raises OSError or ValueError where nothing answers at "host:port"; says nothing of "auto" and "local"."""
+    """Shows Ray this user's token where the head at an address wants one; nothing is asked for "local".
+
+    Raises OSError or ValueError where there is no head of a cluster.
+    """
     if "://" in address:
         raise ValueError("Ray's client protocol has no workers of our own; name host:port of the head")
-    if address not in ("auto", "local"):
-        socket.create_connection(host_and_port(address), REACH_S).close()
+    begun = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"  # by `ray start`
+    if address == "auto" and begun.is_file():
+        address = begun.read_text().strip()
+    if address in ("auto", "local"):
+        return
+    if wants_token(*host_and_port(address), REACH_S):
+        show_token()
 
 
 def _not_another(ray: Any, address: str) -> None:
@@ -106,10 +133,8 @@ def _without_keys() -> Iterator[None]:
 
 
 def show_token() -> None:
-    """Has Ray show clusters this user's token, which `ray get-auth-token` and every local cluster leave behind.
-
-    `ray start` wants it then, and a driver that shows none hears "Failed to connect"; a cluster that wants none takes
-    no notice. Ray reads the variable once, when it is imported; where it is imported already, its importer sets it up.
+    """Has Ray show this user's token, which `ray get-auth-token` and every local cluster leave behind, where it is not
+    said otherwise. Ray reads the variable as it is imported; where it is imported already, its importer sets it up.
     """
     named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
     if "ray" not in sys.modules and (named or Path("~/.ray/auth_token").expanduser().is_file()):
@@ -119,7 +144,6 @@ def show_token() -> None:
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    show_token()
     try:
         import ray
         import ray.exceptions

@@ -19,24 +19,28 @@ LOST_IN_A_ROW = 10
 """Workers that may be lost with one piece of work, as many as a call may lose."""
 
 
+class NoWorkers(InputError):
+    """No worker does what was asked: a fault of the engine, not of a file that was handed to it."""
+
+
 async def repeated(
     engine: WorkEngine, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
     """What a module-level function returns on a worker of a role; one whose worker was lost is asked for again.
 
     Raises:
-        InputError: there will be no worker, or so many were lost with this piece of work that it must be the reason.
+        NoWorkers: there will be no worker, or so many were lost with this piece of work that it must be the reason.
     """
     assert not kwargs, "a worker takes positional arguments"
     lost = ""
     for _ in range(LOST_IN_A_ROW):
         ran = await engine.run(role, function, args)
         if ran.broken:
-            raise InputError(ran.broken)
+            raise NoWorkers(ran.broken)
         if not ran.lost:
             return cast(T, ran.value)
         lost = ran.lost
-    raise InputError(
+    raise NoWorkers(
         f"{LOST_IN_A_ROW} workers in a row were lost with the same piece of work; the last: {lost}"
     )
 

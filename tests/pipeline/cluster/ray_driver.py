@@ -22,9 +22,10 @@ from plantain.records import InputError
 
 
 def build(address: str, catalogue: Path, run: Path, log: Path, seconds: float) -> int:
-    cluster.GONE_S, cluster.SEEN_S = 3.0, 0.5
+    # Looked often for room: a head that is lost just then must not hold the build up until Ray ends it.
+    cluster.GONE_S, cluster.SEEN_S, cluster.LOOK_S = 3.0, 0.5, 0.2
     recipe = quick_recipe(catalogue)
-    engine = {"kind": "ray", "address": address, "workers": 1}
+    engine = {"kind": "ray", "address": address, "workers": "auto"}
     recipe = Recipe.model_validate({**recipe.model_dump(), "engine": engine})
     method = replace(quick_method(CallLog(None)), editor=RemoteEditor(log, seconds))
     try:
