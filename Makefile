@@ -8,12 +8,14 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= demo-run
+WRITTEN := src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
 APT_TEST := chromium strace
 
 # Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: shapes demo test test-fast fuzz hostile stale check bench docs gallery dist format clean
+.PHONY: shapes demo test test-fast fuzz hostile stale check style types types-of-benchmarks doctests bench docs gallery dist \
+  format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/plantain demo $(DEMO_DIR)
@@ -38,12 +40,21 @@ fuzz: $(VENV)/.dev
 hostile: $(VENV)/.dev debian
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests $(BIN)/python -m hostile.trace $(ARGS)
 
-check: $(VENV)/.dev
-	$(BIN)/ruff format --check src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
-	$(BIN)/ruff check src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
-	$(BIN)/mypy
-	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks
+# Its parts can go side by side: make -j 2 check
+check: style types types-of-benchmarks doctests
+
+style: $(VENV)/.dev
+	$(BIN)/ruff format --check $(WRITTEN)
+	$(BIN)/ruff check $(WRITTEN)
 	$(BIN)/lint-imports
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+types-of-benchmarks: $(VENV)/.dev
+	$(BIN)/mypy --config-file benchmarks/mypy.ini benchmarks
+
+doctests: $(VENV)/.dev
 	$(BIN)/pytest --doctest-modules src/plantain -q -p no:cacheprovider
 
 bench: $(VENV)/.dev
@@ -76,8 +87,8 @@ stale: $(VENV)/.dev
 	@$(VENV)/bin/python -m plantain.models.hosted.drift
 
 format: $(VENV)/.dev
-	$(BIN)/ruff format src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
-	$(BIN)/ruff check --fix src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
+	$(BIN)/ruff format $(WRITTEN)
+	$(BIN)/ruff check --fix $(WRITTEN)
 
 # --- set-up ---------------------------------------------------------------------------------------
 
