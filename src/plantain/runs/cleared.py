@@ -15,6 +15,9 @@ T = TypeVar("T")
 ASKED = frozenset({"write", "edit", "look", "judge", "score", "describe"})
 """What models are asked to do, each with one request."""
 
+HOLD_NO_PICTURE = frozenset({str, int, float, bool, type(None)})
+"""Most of what a request holds; each is passed over at once."""
+
 
 def cleared(role: T, gate: Clearance, to: Destination) -> T:
     """The role, unless it is local: then a stand-in that has each request's pictures cleared first.
@@ -54,6 +57,6 @@ def _pictures(value: object) -> list[bytes]:
     if isinstance(value, EncodedImage):
         return [value.data]
     if isinstance(value, (tuple, list)):
-        return [data for one in value for data in _pictures(one)]
-    names = getattr(type(value), "__dataclass_fields__", ())
-    return [data for name in names for data in _pictures(getattr(value, name))]
+        return [data for one in value if type(one) not in HOLD_NO_PICTURE for data in _pictures(one)]
+    inside = (getattr(value, name) for name in getattr(type(value), "__dataclass_fields__", ()))
+    return [data for one in inside if type(one) not in HOLD_NO_PICTURE for data in _pictures(one)]
