@@ -64,6 +64,21 @@ def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):
     assert json.loads(capsys.readouterr().out)["edits"] == 2 * 6 * 2 + 2
 
 
+def test_the_plan_of_a_published_tree_counts_the_edits_that_are_asked_about(tmp_path, capsys):
+    for name in (
+        "1_left-AMD",
+        "1_left-Cataract",
+        "1_left-Glaucoma",
+        "2_left-AMD",
+    ):  # three edits stand in for one
+        path = tmp_path / "Fundus-edit" / name.partition("-")[2] / f"{name}-edit.jpeg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    assert main(["audit", str(tmp_path), "--plan", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["pictures"], plan["independent"], plan["edits"]) == ({"fundus": 3}, 1, 3)
+
+
 @pytest.mark.parametrize(("section", "calls"), [('form = "blind"', 2), ('service_tier = "priority"', 1)])
 def test_a_plan_counts_both_turns_of_a_blind_judge_and_guesses_no_tier(section, calls, tmp_path, capsys):
     (tmp_path / "terms.toml").write_text(f"[providers.gemini]\n{section}\n")

@@ -11,6 +11,7 @@ from typing import TypedDict
 from plantain.audit.clean import renderers
 from plantain.audit.gate import CLEAN
 from plantain.audit.pictures import TrialPicture, cluster_of
+from plantain.audit.published import PublishedEdit, askable
 from plantain.audit.run import COMPARED, PATIENCE, AuditPlan
 from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
@@ -99,6 +100,20 @@ def forecast(
     low, high = _cost(least, terms), _cost(most, terms)
     cost = None if low is None or high is None else (SPREAD[0] * low, SPREAD[2] * high)
     return AuditForecast(counted, independent, edits, calls, cost)
+
+
+def forecast_published(edits: Sequence[PublishedEdit], judge: Sequence[str], terms: Terms) -> AuditForecast:
+    """What it takes to ask about the edits of a published tree that an original can be stood in for, once each."""
+    asked = askable(edits)
+    verdicts = Counter({model: len(asked) * n for model, n in Counter(judge).items()})
+    cost = _cost(verdicts, terms)
+    return AuditForecast(
+        dict(sorted(Counter(edit.modality for edit in asked).items())),
+        len({(edit.modality, edit.source) for edit in asked}),
+        len(asked),
+        {model: n * len(_steps(model, terms)) for model, n in verdicts.items()},
+        None if cost is None else (SPREAD[0] * cost, SPREAD[2] * cost),
+    )
 
 
 def _steps(model: str, terms: Terms) -> tuple[Step, ...]:

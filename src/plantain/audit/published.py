@@ -85,6 +85,19 @@ def published_edits(folder: Path, taxonomy: Taxonomy) -> list[PublishedEdit]:
     return found
 
 
+def askable(edits: Sequence[PublishedEdit]) -> list[PublishedEdit]:
+    """Those that an original can be stood in for."""
+    groups = _by_source(edits)
+    return [edit for edit in edits if len(groups[edit.modality, edit.source]) >= FEWEST]
+
+
+def _by_source(edits: Sequence[PublishedEdit]) -> dict[tuple[str, str], list[PublishedEdit]]:
+    groups: dict[tuple[str, str], list[PublishedEdit]] = {}
+    for edit in edits:
+        groups.setdefault((edit.modality, edit.source), []).append(edit)
+    return groups
+
+
 async def opinions_of(asking: Asking, edits: Sequence[PublishedEdit], rubric: Rubric) -> list[Opinion]:
     """Asks the judge about every edit that an original can be stood in for.
 
@@ -92,9 +105,7 @@ async def opinions_of(asking: Asking, edits: Sequence[PublishedEdit], rubric: Ru
     at most one of them differs, it is what they share. It is not the original, and what all of them changed
     is lost in it.
     """
-    groups: dict[tuple[str, str], list[PublishedEdit]] = {}
-    for edit in edits:
-        groups.setdefault((edit.modality, edit.source), []).append(edit)
+    groups = _by_source(edits)
     opinions: dict[int, Opinion] = {}
     asking.opened.observer.begun("published edits", len(edits))
 

@@ -20,7 +20,7 @@ from plantain.audit.card_page import between, in_words, write_card_pages
 from plantain.audit.gate import thresholds
 from plantain.audit.jury import models_of
 from plantain.audit.pictures import TrialPicture, folder_pictures, package_pictures
-from plantain.audit.planning import forecast
+from plantain.audit.planning import AuditForecast, forecast, forecast_published
 from plantain.audit.published import Opinion, is_published_tree, opinions_of, published_edits
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.run_pictures import catalogue_pictures, is_catalogue, run_pictures
@@ -128,7 +128,12 @@ def audit(
     )
     pictures = [] if published else _pictures(folder, taxonomy)
     if plan_only:
-        return _print_plan(judge_name, others, pictures, taxonomy, wish, terms, as_json)
+        if published and folder is not None:
+            found = forecast_published(published_edits(folder, taxonomy), models_of(judge_name), terms)
+        else:
+            beside_it = list(map(models_of, others))
+            found = forecast(pictures, taxonomy, wish, models_of(judge_name), beside_it, terms)
+        return _print_plan(judge_name, found, as_json, makes_card=not published)
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
         try:
@@ -229,16 +234,7 @@ def _rubric(name: str | None, folder: Path | None) -> Rubric:
         return MEDEBENCH if bench else recorded(reader.header.frozen)
 
 
-def _print_plan(
-    judge: str,
-    beside: tuple[str, ...],
-    pictures: list[TrialPicture],
-    taxonomy: Taxonomy,
-    plan: AuditPlan,
-    terms: Terms,
-    as_json: bool,
-) -> int:
-    found = forecast(pictures, taxonomy, plan, models_of(judge), list(map(models_of, beside)), terms)
+def _print_plan(judge: str, found: AuditForecast, as_json: bool, *, makes_card: bool) -> int:
     if as_json:
         print(orjson.dumps(found.as_json(judge), option=orjson.OPT_INDENT_2).decode())
         return 0
@@ -253,7 +249,7 @@ def _print_plan(
     print(
         "cost: unknown, a price is missing" if cost is None else f"cost: {cost[0]:.2f} to {cost[1]:.2f} USD"
     )
-    if found.independent < thresholds().rank["pictures"].least:
+    if makes_card and found.independent < thresholds().rank["pictures"].least:
         print(
             f"the card will say neither: it has {counted(found.independent, 'independent picture')}, too few for any "
             "other answer"
@@ -308,6 +304,9 @@ async def _published(
     return asked.opened.summary
 
 
+_WORDS = {True: "pass", False: "fail", None: "unscored"}
+
+
 def _print_opinions(judge: str, opinions: list[Opinion]) -> None:
     table = Table(title=f"{judge} on published edits (originals stood in for by what their edits share)")
     table.add_column("edit", no_wrap=True)
@@ -319,7 +318,7 @@ def _print_opinions(judge: str, opinions: list[Opinion]) -> None:
         seen = opinion.observations
         if seen is None:
             continue
-        marks = ["pass" if seen.criteria[criterion].passed else "fail" for criterion in Criterion]
+        marks = [_WORDS[seen.criteria[criterion].passed] for criterion in Criterion]
         codes = sorted({code for result in seen.criteria.values() for code in result.codes})
         table.add_row(opinion.edit.path.stem, *marks, ", ".join(codes).replace("_", " "))
     print_table(table)

@@ -35,7 +35,8 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
     """Table 1 of a run, in tasks; `numbers` where they have been counted already."""
     with JournalReader.open(run) as reader, snapshot(reader):
         numbers = numbers or table1(reader)
-        judged, behind = anything_judged(reader), consistency(standings_of(reader))
+        judged = anything_judged(reader)
+        behind = consistency(standings_of(reader)) if judged else " (as published)"
     weighted, unweighted = decimal(numbers.mean_rounds_weighted), decimal(numbers.mean_rounds_unweighted)
     table = Table(
         title="Table 1 (counts tasks)",

@@ -136,7 +136,8 @@ def test_a_table_becomes_a_run_whose_labels_are_published(pictures, tmp_path, na
         (1024, 683, "unknown")
     }
     assert len(images) == 2
-    assert UNJUDGED.split()[0] in str(table_one(tmp_path / "run").caption)
+    caption = str(table_one(tmp_path / "run").caption)
+    assert UNJUDGED.split()[0] in caption and "rate (as published)" in caption
 
 
 def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_verdict(
