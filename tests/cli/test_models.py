@@ -103,13 +103,15 @@ def test_drift_tells_what_the_keys_see_and_the_table_does_not(
         "gemini-3.8-flash-tts",
         "embedding-001",
     ]
-    ids = ["gpt-5", "gpt-5-2025-08-07", "gpt-7-sol", "gpt-realtime", "whisper-1"]
+    ids = ["gpt-5", "gpt-5-2025-08-07", "gpt-5.2", "gpt-7-sol", "gpt-realtime", "whisper-1"]
+    ends = {"gpt-5": "2026-12-11", "gpt-5.2": "2027-09-01", "whisper-1": "2027-02-26"}
 
     def lists(request: Request) -> Answer | None:
         if request.path.startswith("/v1beta/models?"):
             return json_answer({"models": [{"name": f"models/{name}"} for name in names]})
         if request.path == "/models":
-            return json_answer({"object": "list", "data": [{"id": id, "object": "model"} for id in ids]})
+            data = [{"id": id, "object": "model", "shutdown_date": ends.get(id)} for id in ids]
+            return json_answer({"object": "list", "data": data})
         return None
 
     server.routes.insert(0, lists)
@@ -121,6 +123,9 @@ def test_drift_tells_what_the_keys_see_and_the_table_does_not(
     assert [line for line in told if line.endswith("not in our table")] == [
         "gemini/gemini-9-flash: seen, and not in our table",
         "openai/gpt-7-sol: seen, and not in our table",
+    ]
+    assert [line for line in told if "ends on" in line] == [
+        "openai/gpt-5.2: ends on 2027-09-01 by its provider, and not by our table"
     ]
     monkeypatch.delenv("OPENAI_API_KEY")
     assert main(["models", "--drift", "--base-url", server.url, "--json"]) == 1

@@ -49,8 +49,8 @@ async def probe(terms: Terms, run: Path) -> tuple[bool, str]:
     return answers[name]
 
 
-async def listed(terms: Terms, run: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The ids of models that the keys can see, by provider that lists them; and why others gave no list."""
+async def listed(terms: Terms, run: Path) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """Models that the keys can see, with their announced ends, by provider that lists them; and why others do not."""
 
     def listing(name: str) -> Question:
         async def ask(options: ProviderOptions) -> tuple[bool, str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from importlib import import_module
 from typing import Literal, get_args, get_origin
 
-from plantain.models.hosted.known import SNAPSHOT, known_models, stale, today
+from plantain.models.hosted.known import SNAPSHOT, known_model, known_models, stale, today
 
 OF_NO_USE = re.compile(
     r"audio|codex|computer-use|customtools|cyber|embedding|gpt-[34](\.5)?(-|$)|gpt-5\.1-mini|instruct|latest|live|moderation|native"
@@ -34,12 +34,14 @@ class Drift:
         gone: in the table as served, and not seen: retired early, or not for this key.
         risen: in the table as ended, and still seen.
         strange: seen and not in the table.
+        ends: seen, with the day on which its provider says that it ends, where the table says another or none.
     """
 
     provider: str
     gone: tuple[str, ...]
     risen: tuple[str, ...]
     strange: tuple[str, ...]
+    ends: dict[str, str] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """For a person; empty where the table agrees."""
@@ -47,6 +49,10 @@ class Drift:
             *(f"{name}: in our table, and this key does not see it" for name in self.gone),
             *(f"{name}: ended by our table, and this key still sees it" for name in self.risen),
             *(f"{name}: seen, and not in our table" for name in self.strange),
+            *(
+                f"{name}: ends on {end} by its provider, and not by our table"
+                for name, end in self.ends.items()
+            ),
         ]
 
 
@@ -70,12 +76,12 @@ def _literals(kind: object) -> set[str]:
     return {value for inner in get_args(kind) for value in _literals(inner)}
 
 
-def drift(provider: str, seen: Iterable[str], day: date | None = None) -> Drift:
+def drift(provider: str, seen: Mapping[str, str], day: date | None = None) -> Drift:
     """Compares the table with the ids that a provider lists.
 
     Args:
         provider: "gemini" or "openai".
-        seen: ids as listed, without "models/".
+        seen: ids as listed, without "models/" -> the day on which each ends, ISO; "" where that is not announced.
         day: by which a model has ended; today by default.
     """
     now = (day or today()).isoformat()
@@ -97,13 +103,15 @@ def drift(provider: str, seen: Iterable[str], day: date | None = None) -> Drift:
     def named(some: set[str]) -> tuple[str, ...]:
         return tuple(f"{provider}/{id}" for id in sorted(some))
 
-    return Drift(provider, named(ours.keys() - ended - ids), named(ended & ids), named(strange))
+    rows = {f"{provider}/{id}": end for id, end in sorted(seen.items()) if end}
+    ends = {name: end for name, end in rows.items() if (row := known_model(name)) and row.retired != end}
+    return Drift(provider, named(ours.keys() - ended - ids), named(ended & ids), named(strange), ends)
 
 
 if __name__ == "__main__":
     unlisted = [
         f"{name}: named by the installed SDK, and not in our table"
         for provider, ids in named_by_sdks().items()
-        for name in drift(provider, ids).strange
+        for name in drift(provider, dict.fromkeys(ids, "")).strange
     ]
     print("\n".join(stale() + unlisted) or "nothing has aged")
