@@ -214,5 +214,6 @@ def _painted(
     tumour = np.float32(level) * (0.93 + 0.07 * dome) + mottle
     drawn = moved + (tumour - moved) * cover
     target = np.asarray(cover > 0.03, np.bool_)
-    drawn = drawn + tissue_grain(brain, window, target, rng) * cover
+    # Bone, air and vessels around it are rough: with the grain of the quietest brain it would look smoothed.
+    drawn = drawn + tissue_grain(brain, window, target, rng, quiet=50.0) * cover
     return np.clip(drawn, 0, 255).astype(np.float32), cover.astype(np.float32)

@@ -34,7 +34,9 @@ def edge_sigma(brain: Brain) -> float:
     return float(np.clip(np.sqrt(max(sigma**2 - 0.64, 0.3)), 0.8, 3.5))
 
 
-def tissue_grain(brain: Brain, window: FieldWindow, target: Mask, rng: np.random.Generator) -> Field:
+def tissue_grain(
+    brain: Brain, window: FieldWindow, target: Mask, rng: np.random.Generator, *, quiet: float = 25.0
+) -> Field:
     """Grain for a target inside the window, with the texture of the brain around and the level of its quiet parts.
 
     Args:
@@ -42,6 +44,7 @@ def tissue_grain(brain: Brain, window: FieldWindow, target: Mask, rng: np.random
         window: where to draw.
         target: bool, the window's shape.
         rng: the only source of randomness.
+        quiet: percentile of the deep brain's local grain that counts as quiet.
 
     Returns:
         float32, the window's shape, around 0.
@@ -53,9 +56,9 @@ def tissue_grain(brain: Brain, window: FieldWindow, target: Mask, rng: np.random
         return np.zeros(window.shape, np.float32)
     residual = grain_field(gray)
     local = np.sqrt(np.maximum(cv2.blur(residual * residual, (15, 15)), 0))
-    quiet = float(np.percentile(local[deep], 25))
+    wanted = float(np.percentile(local[deep], quiet))
     field = synthesise_grain(gray, target, rng, source)
     level = float(field[target].std())
     if level < 1e-3:
         return np.zeros(window.shape, np.float32)
-    return (field * np.float32(quiet / level)).astype(np.float32)
+    return (field * np.float32(wanted / level)).astype(np.float32)

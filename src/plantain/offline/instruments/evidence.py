@@ -163,6 +163,7 @@ def measure(
         rest,
         least_area=max(6, round(STRAY_AREA * unit_area)),
         least_peak=STRAY_PEAK_HANDLED if handling.touched else STRAY_PEAK,
+        touched=handling.touched,
     )
     left, right = _sides(change, change.mask(candidates(change)), anatomy, size)
     diffuse = presentation.parts == "diffuse"

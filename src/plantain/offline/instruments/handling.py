@@ -42,6 +42,8 @@ REST = 0.2
 """Mean difference in grey levels, away from the edit, below which nothing happened to the picture."""
 
 CROP = 512
+BEYOND = 16
+"""Pixels by which a plane is continued beyond its borders before it is resampled."""
 RINGS = 24
 COARSE = 4
 """Rings of frequencies, and how many of them, the lowest, a resampling leaves alone."""
@@ -278,6 +280,10 @@ def _kept_by_ring(first: Field, second: Field, where: Mask) -> Floats:
 
 
 def _through(plane: Field, kept: Floats) -> Field:
-    """The plane with each ring of frequencies at its share, in whole levels."""
-    passed = np.fft.irfft2(np.fft.rfft2(plane) * kept[_rings(plane.shape)], plane.shape)
-    return np.asarray(np.clip(np.rint(passed), 0, 255), np.float32)
+    """The plane with each ring of frequencies at its share, in whole levels.
+
+    It goes on beyond its borders as its mirror image: a transform alone would let opposite borders run into each other.
+    """
+    wide = cv2.copyMakeBorder(plane, *(4 * (BEYOND,)), cv2.BORDER_REFLECT_101)
+    passed = np.fft.irfft2(np.fft.rfft2(wide) * kept[_rings(wide.shape)], wide.shape)
+    return np.asarray(np.clip(np.rint(passed[BEYOND:-BEYOND, BEYOND:-BEYOND]), 0, 255), np.float32)

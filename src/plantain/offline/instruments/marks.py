@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
 from plantain.offline.instruments.change import Change, ChangedPart
@@ -13,6 +14,8 @@ from plantain.pixels.arrays import Field, Mask
 FACTOR = 2
 BEYOND_LEVELS, BEYOND_AREA = 16.0, 20
 """Grey levels and half-size pixels of a change on the black outside the field."""
+STEEP, ACROSS = 0.04, 13
+"""Where a picture was resampled, its steep borders differ by up to this share of their height over so many pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,23 @@ class Stray:
 
 
 def strays_of(
-    pair: ImagePair, change: Change, parts: tuple[ChangedPart, ...], *, least_area: int, least_peak: float
+    pair: ImagePair,
+    change: Change,
+    parts: tuple[ChangedPart, ...],
+    *,
+    least_area: int,
+    least_peak: float,
+    touched: bool = False,
 ) -> tuple[Stray, ...]:
-    """Lists the stray changes that are large and strong enough to be seen, by falling area."""
+    """Lists the stray changes that are large and strong enough to be seen, by falling area.
+
+    Args:
+        pair, change: the two images, and how they differ.
+        parts: changes that are not the edit.
+        least_area, least_peak: in pixels at half size and grey levels.
+        touched: something happened to the whole picture, so that its steep borders may differ a little.
+    """
+    height = _heights(pair.before_level) if touched else None
     strokes = np.maximum(
         _strokes(shrink(pair.before_level, FACTOR)), _strokes(shrink(pair.after_level, FACTOR))
     )
@@ -45,6 +62,8 @@ def strays_of(
         if part.area < least_area or part.peak < least_peak:
             continue
         where = change.labels == part.label
+        if height is not None and _beyond(change, height, where) < least_peak:
+            continue
         mark = bool(np.percentile(strokes[where], 75) > 0.25 * part.peak and part.peak > 12.0)
         found.append(
             Stray(round(part.x * FACTOR), round(part.y * FACTOR), part.area * FACTOR**2, part.peak, mark)
@@ -73,3 +92,14 @@ def _strokes(plane: Field) -> Field:
     """Strength of thin structure: the fine band's local root mean square."""
     fine = plane - blur(plane, 2.5)
     return np.sqrt(blur(fine * fine, 2.0))
+
+
+def _heights(plane: Field) -> Field:
+    """At half size, how far apart the levels around each place lie."""
+    near = np.ones((ACROSS, ACROSS), np.uint8)
+    return shrink(np.asarray(cv2.dilate(plane, near) - cv2.erode(plane, near), np.float32), FACTOR)
+
+
+def _beyond(change: Change, height: Field, where: Mask) -> float:
+    """The strongest change of a part beyond what a resampling does to borders so high."""
+    return float((np.abs(change.smooth[where]) - STEEP * height[where]).max())
