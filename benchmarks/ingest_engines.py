@@ -11,10 +11,12 @@ Run: python benchmarks/ingest_engines.py [--images 1000]
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import resource
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -23,7 +25,7 @@ import psutil
 from simulated.releases import PATTERNS, drawn, numbered, timed
 
 ENGINE = '[engine]\nkind = "ray"\naddress = "{}"\nworkers = {}\n'
-ENDED_WITHIN_S = 30.0
+SEEN_EVERY_S = 0.2
 
 
 def spent_by_children() -> float:
@@ -32,14 +34,23 @@ def spent_by_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def spent_by(raylet: psutil.Process) -> float:
-    """Seconds of processor of a node: of its raylet and of ended workers. Waits for those of the last command."""
-    until = time.monotonic() + ENDED_WITHIN_S
-    while time.monotonic() < until and any(
-        "RemoteWorker" in " ".join(one.cmdline()) for one in raylet.children()
-    ):
-        time.sleep(0.1)
-    return sum(raylet.cpu_times()[:4])
+class Node:
+    """Processor of a node: of its raylet, and of its workers as they were last seen, since nobody waits for them."""
+
+    def __init__(self, raylet: psutil.Process) -> None:
+        self._raylet, self._workers = raylet, dict[int, float]()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while True:
+            for worker in self._raylet.children():
+                with contextlib.suppress(psutil.Error):
+                    self._workers[worker.pid] = sum(worker.cpu_times()[:2])
+            time.sleep(SEEN_EVERY_S)
+
+    def spent(self) -> float:
+        """Seconds so far."""
+        return float(sum(self._raylet.cpu_times()[:2]) + sum(list(self._workers.values())))
 
 
 def main() -> int:
@@ -50,15 +61,15 @@ def main() -> int:
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-    raylet = psutil.Process(cluster.head_node.all_processes["raylet"][0].process.pid)
+    node = Node(psutil.Process(cluster.head_node.all_processes["raylet"][0].process.pid))
     try:
         with tempfile.TemporaryDirectory(prefix="plantain-") as name:
-            return compared(Path(name), args.images, cluster.address, raylet)
+            return compared(Path(name), args.images, cluster.address, node)
     finally:
         cluster.shutdown()
 
 
-def compared(scratch: Path, images: int, address: str, raylet: psutil.Process) -> int:
+def compared(scratch: Path, images: int, address: str, node: Node) -> int:
     (scratch / "scans" / "normal").mkdir(parents=True)
     pictures = drawn(1024)
     for number in range(images):
@@ -74,9 +85,9 @@ def compared(scratch: Path, images: int, address: str, raylet: psutil.Process) -
             settings = scratch / "settings.toml"
             settings.write_text(ENGINE.format(address, way.split()[1]))
             command += ["--settings", str(settings)]
-        before = spent_by_children(), spent_by(raylet)
+        before = spent_by_children(), node.spent()
         seconds, peak = timed(command)
-        head, workers = spent_by_children() - before[0], spent_by(raylet) - before[1]
+        head, workers = spent_by_children() - before[0], node.spent() - before[1]
         found[way] = {path.name for path in (out / "blobs").rglob("*") if path.is_file()}
         print(
             f"{way:<17} {images / seconds:6.1f} pictures/s; processor a picture: "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import sys
 import threading
@@ -54,6 +55,8 @@ def test_answers_and_faults_of_a_function_come_back(cluster: None) -> None:
             await engine.run("judge", int, ("abc",))
         with pytest.raises(Exception, match="Unpicklable"):
             await engine.run("judge", exec, (UNPICKLABLE,))
+        lacking = await engine.run("editor", importlib.import_module, ("no_such_package",))
+        assert "a worker of the cluster lacks a package: No module named 'no_such_package'" in lacking.broken
         return engine.state.done, engine.state.kind
 
     assert on(work) == (1, "ray")

@@ -203,6 +203,9 @@ class RayEngine:
             pool.idle.put_nowait(hand)
             if isinstance(error.cause, NotShared):
                 return Ran(None, hand.kind, broken=str(error.cause))
+            if isinstance(error.cause, ImportError):
+                lacking = f"{error.cause}; install on every machine the extras that this one has"
+                return Ran(None, hand.kind, broken=f"a worker of the cluster lacks a package: {lacking}")
             raise (error.cause or error) from None
         except self._ray.exceptions.RayError as error:
             self._lost += 1
