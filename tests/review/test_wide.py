@@ -150,6 +150,10 @@ def test_a_study_serves_them_where_the_original_stands_by_its_name(tmp_path: Pat
         ("original;edited\na.png;\n", "line 2: edited is empty"),
         ("original,edited\na.png\n", "line 2: edited is empty"),  # a traceback
         (f"original,edited\na.png,{'b' * 200_000}\n", "field larger than"),  # a traceback
+        (
+            "original,edited\na\x1b]0;sent\x07.png,b.png\n",
+            "a\\x1b]0;sent\\x07.png: no such file",
+        ),  # a terminal's title
     ],
 )
 def test_pairs_that_are_no_table_are_one_line(
