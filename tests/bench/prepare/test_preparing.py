@@ -273,6 +273,10 @@ def test_a_table_without_a_usable_pair_makes_nothing(
         ("id,organ,task\na,,T\n", "line 2: organ: is empty"),
         ("id,organ,task\n../a,Skin,T\n", "line 2: id: '../a'; an id becomes a file name"),
         ("id,organ,task\nz,Skin,T\n", "line 2: before: no picture before/z.*"),
+        (
+            "id,organ,task,prompt\nz,Skin,T,a\u2028b\n",
+            "line 2: before: no picture before/z.*",
+        ),  # two lines
         ("id,organ,task\nmoved,Skin,T\nMOVED,Skin,T\nz,Skin,T\n", "(and 1 more lines)"),
         ("id,organ,task,licence\nmoved,Skin,T,mine\n", "line 2: licence: 'mine'; choose one of open"),
         ("id,organ,task,before\nmoved,Skin,T,../x.png\n", "line 2: before: '../x.png' lies outside before/"),
