@@ -81,7 +81,9 @@ class SharedPictures:
             time.sleep(0.05)
 
     def _path(self, where: str, sha256: str) -> Path:
-        return Path(self.arriving, sha256) if where == ARRIVED else Path(self.stored, sha256[:2], sha256)
+        arrived, stored = Path(self.arriving, sha256), Path(self.stored, sha256[:2], sha256)
+        # Two answers may be one picture: with the first, the head has moved what arrived for both.
+        return arrived if where == ARRIVED and (arrived.is_file() or not stored.is_file()) else stored
 
     def _write(self, sha256: str, data: bytes) -> None:
         path = Path(self.arriving, sha256)
