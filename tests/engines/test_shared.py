@@ -39,13 +39,9 @@ def test_what_a_worker_wrote_is_moved_not_written_again(tmp_path: Path) -> None:
         assert store is not None
         assert answered(store, {"picture": PICTURE}) == {"picture": PICTURE}
         left = Path(store.arriving, SHA256)
-        another, _ = pack(
-            PICTURE, store.on_workers()
-        )  # the same picture of another call, read once this one is moved
+        # The same picture of another call, which is read once this one is moved.
+        another, _ = pack(PICTURE, store.on_workers())
         written = left.stat().st_ino
-        another, _ = pack(
-            PICTURE, store.on_workers()
-        )  # the same picture of another call, read once this one is moved
         blob = journal.put_blob(PICTURE, "image/png")
         assert not left.exists() and journal.reader.blobs.path(blob.sha256).stat().st_ino == written
         assert unpack(another, {}, store) == PICTURE
