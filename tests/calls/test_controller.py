@@ -237,6 +237,26 @@ def test_gate_waits_for_calls_in_flight_before_it_calls_the_budget_spent() -> No
     assert run_simulated(scene()) == 9
 
 
+def test_gate_gives_money_back_only_when_the_call_has_been_recorded() -> None:
+    """Beside a call that is answered and not yet on disk, where all that it might have cost stands, none is sent."""
+
+    async def scene() -> list[float]:
+        gate = gate_with(ModelLimits(8, price=DOLLAR, max_output_tokens=1), Budget(1.0))
+        sent = []
+
+        async def recorded_slowly() -> None:
+            async with gate.admit("hosted/model", Step.EDIT) as ticket:
+                sent.append(asyncio.get_running_loop().time())
+                ticket.started = True
+                ticket.settle(Outcome(OutcomeKind.REFUSED, "safety"), Usage())
+                await asyncio.sleep(5.0)  # the journal's disk
+
+        await asyncio.gather(*(recorded_slowly() for _ in range(3)))
+        return [time - sent[0] for time in sent]
+
+    assert run_simulated(scene()) == pytest.approx([0.0, 5.0, 10.0])
+
+
 def test_gate_prices_a_call_by_the_day_on_which_it_is_sent() -> None:
     """A dollar a picture until the new year, two from then on: five calls of 10 hours, one after another."""
     old = replace(DOLLAR, until="2027-01-01")

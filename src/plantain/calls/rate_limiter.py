@@ -89,8 +89,13 @@ class LimiterTicket(Ticket):
             self.limiter.announced(limit)
 
     def hand_in(self) -> None:
-        """After the call; without a settlement it was not sent, or nobody knows what became of it."""
-        if not self.settled:
+        """After the call is recorded; without a settlement it was not sent, or nobody knows what became of it.
+
+        What was set aside for it is free only now: a call that is sent before would be recorded beside the whole of it.
+        """
+        if self.settled:
+            self.limiter.paid(self)
+        else:
             self.settled = True
             self.limiter.abandoned(self)
 
@@ -250,7 +255,7 @@ class RateLimiter:
         )
 
     def settled(self, ticket: LimiterTicket, outcome: Outcome, usage: Usage) -> float | None:
-        """Learns from how a call went; returns its cost. The next pump is the controller's."""
+        """Learns from how a call went; returns its cost, which counts once the ticket is handed in."""
         if not self.rules.in_jobs:
             self._learn(ticket, outcome)
         self.window.end()
@@ -259,9 +264,11 @@ class RateLimiter:
             self._tokens.refund(ticket.tokens - used)
         if used:
             self._usual[ticket.step] += int(SMOOTHING * (used - self._usual[ticket.step]))
-        cost = cost_of(ticket.price, outcome, usage)
-        self._budget.settle(self._costs[ticket.step], cost if ticket.price is not None else 0.0)
-        return cost
+        return cost_of(ticket.price, outcome, usage)
+
+    def paid(self, ticket: LimiterTicket) -> None:
+        """A settled ticket comes back. The next pump is the controller's."""
+        self._budget.settle(self._costs[ticket.step], ticket.cost_usd if ticket.price is not None else 0.0)
 
     def announced(self, limit: AnnouncedLimit) -> None:
         """The provider has stated a limit: what is known need not be guessed."""
