@@ -15,7 +15,7 @@ from pydicom.data import get_testdata_file
 
 from plantain.cli import main
 from plantain.pixels.decode import BadImage, decode_untrusted
-from plantain.pixels.dicom import decode_dicom
+from plantain.pixels.dicom.pictures import decode_dicom
 from plantain.pixels.prepare import prepare
 from plantain.pixels.wide import CURVED, packed, read_wide
 from plantain.review.freezing import Wanted, new_study

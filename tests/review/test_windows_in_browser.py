@@ -13,7 +13,7 @@ import pytest
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
 
 from plantain.pixels.decode import decode_untrusted
-from plantain.pixels.dicom import decode_dicom
+from plantain.pixels.dicom.pictures import decode_dicom
 from plantain.pixels.prepare import prepare
 from plantain.pixels.wide import read_wide
 from plantain.review.freezing import Wanted, new_study

@@ -17,8 +17,8 @@ from PIL import Image
 
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import BadImage, check_header
-from plantain.pixels.dicom import modality_values
-from plantain.pixels.dicom_files import read_dicom
+from plantain.pixels.dicom.files import read_dicom
+from plantain.pixels.dicom.pictures import modality_values
 from plantain.records import Geometry
 
 LEVELS = 65_535

@@ -18,9 +18,9 @@ from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import BadImage, one_line
-from plantain.pixels.dicom import WINDOWS, render_planes
-from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom, read_header
-from plantain.pixels.dicom_frames import header_of_frame
+from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
+from plantain.pixels.dicom.frames import header_of_frame
+from plantain.pixels.dicom.pictures import WINDOWS, render_planes
 from plantain.pixels.orientation import display, plane_of
 from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage

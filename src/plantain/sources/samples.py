@@ -19,7 +19,7 @@ import numpy as np
 from plantain.files.installing import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
-from plantain.pixels.window import film_window
+from plantain.pixels.dicom.window import film_window
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.entries import UNPREPARED, finish
 

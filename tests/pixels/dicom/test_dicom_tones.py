@@ -9,8 +9,8 @@ import pytest
 from pydicom import dcmread
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
 
-from pixels.dicom_data import RAMP, file, grey, made
-from plantain.pixels.window import percentile_window, window
+from pixels.dicom.data import RAMP, file, grey, made
+from plantain.pixels.dicom.window import percentile_window, window
 
 
 @pytest.mark.parametrize("width", [0, -5, "nan"])

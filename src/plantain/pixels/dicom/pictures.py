@@ -21,9 +21,9 @@ from pydicom.uid import JPEG2000, JPEG2000Lossless, JPEGBaseline8Bit, JPEGExtend
 from plantain.pixels.apart import decode_apart
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
-from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom, unreadable
-from plantain.pixels.dicom_frames import header_of_frame
-from plantain.pixels.window import film_window, window
+from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, unreadable
+from plantain.pixels.dicom.frames import header_of_frame
+from plantain.pixels.dicom.window import film_window, window
 
 WINDOWS = ("file", "percentile", "film")
 """`file`: the file's first window or VOI LUT, percentiles where it has none that is valid. `film`: logarithmic, for

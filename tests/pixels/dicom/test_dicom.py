@@ -14,13 +14,13 @@ from pydicom.dataset import FileMetaDataset
 from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 
-from pixels.dicom_data import RAMP, file, grey, made
+from pixels.dicom.data import RAMP, file, grey, made
 from plantain.pixels.decode import BadImage
-from plantain.pixels.dicom import decode_dicom, render_frame
-from plantain.pixels.dicom_files import DAMAGE, frame_count, read_dicom, read_header
-from plantain.pixels.dicom_frames import header_of_frame
+from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
+from plantain.pixels.dicom.frames import header_of_frame
+from plantain.pixels.dicom.pictures import decode_dicom, render_frame
+from plantain.pixels.dicom.window import window
 from plantain.pixels.orientation import display, plane_of
-from plantain.pixels.window import window
 
 
 def test_ct_is_shown_in_hounsfield_units_by_its_window() -> None:

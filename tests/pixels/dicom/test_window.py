@@ -6,7 +6,7 @@ from pydicom import Dataset
 from pydicom.pixels import apply_windowing
 
 from plantain.pixels.decode import BadImage
-from plantain.pixels.window import film_window, percentile_window, window
+from plantain.pixels.dicom.window import film_window, percentile_window, window
 
 RAMP = np.arange(4096, dtype=np.uint16).reshape(64, 64)
 
