@@ -207,7 +207,7 @@ def _text_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     from plantain.bench.benchmark.benchmark import read_benchmark
     from plantain.findings import load_taxonomy
     from plantain.models.hosted.reports import read_report
-    from plantain.models.hosted.scale_replies import parse_scores
+    from plantain.models.hosted.scores.replies import parse_scores
     from plantain.pipeline.recipe import load_recipe
     from plantain.rubrics import MED_BANANA
     from plantain.runs.settings.terms import load_terms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plantain.models.hosted.scale_words import DIMENSIONS
+from plantain.models.hosted.scores.words import DIMENSIONS
 from plantain.rubrics import MEDEBENCH
 
 

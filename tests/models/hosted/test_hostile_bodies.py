@@ -6,7 +6,7 @@ import pytest
 
 from plantain.models.hosted.answers import Unreadable, read_object
 from plantain.models.hosted.faults import Fault, read_body
-from plantain.models.hosted.scale_json import json_values
+from plantain.models.hosted.scores.in_json import json_values
 from plantain.records import InputError
 from plantain.roles.options import check_url
 

@@ -11,8 +11,8 @@ import math
 import orjson
 
 from plantain.models.hosted.answers import JsonObject, Unreadable, read_object
-from plantain.models.hosted.scale_replies import other_scale, parse_scores
-from plantain.models.hosted.scale_words import DIMENSIONS
+from plantain.models.hosted.scores.replies import other_scale, parse_scores
+from plantain.models.hosted.scores.words import DIMENSIONS
 from plantain.records import CriterionResult, Observations, Rubric, RubricCriterion
 
 

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from plantain.models.hosted.scale_json import (
+from plantain.models.hosted.scores.in_json import (
     JsonPairs,
     around_json,
     json_values,
@@ -21,7 +21,7 @@ from plantain.models.hosted.scale_json import (
     scale_of_json,
     scores_in,
 )
-from plantain.models.hosted.scale_words import DIMENSIONS, LABEL, NUMBER, WORD, WORDS, number_in, plain
+from plantain.models.hosted.scores.words import DIMENSIONS, LABEL, NUMBER, WORD, WORDS, number_in, plain
 from plantain.records import Score, unscored
 
 _VALUE = re.compile(

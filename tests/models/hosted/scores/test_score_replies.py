@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from nasty_replies import NASTY
 
-from plantain.models.hosted.scale_replies import is_refusal, parse_scores
-from plantain.models.hosted.scale_words import DIMENSIONS
+from plantain.models.hosted.scores.replies import is_refusal, parse_scores
+from plantain.models.hosted.scores.words import DIMENSIONS
 
 EA = "editing_accuracy"
 

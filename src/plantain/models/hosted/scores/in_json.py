@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from plantain.models.hosted.scale_words import LABEL, WORD, number_in, plain
+from plantain.models.hosted.scores.words import LABEL, WORD, number_in, plain
 
 _SCALE_KEY = re.compile(
     r"(?i)(?:^|\s)(?:max\w*|out of|scale|range|denominator|upper(?: bound)?|of|best possible)(?:\s|$)"
