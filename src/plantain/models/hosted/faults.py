@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
-import orjson
-
 from plantain.files.redaction import redacted, redacted_json
 from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.bodies import error_of, kind_of, load_json, nests_deeper, text_of
 from plantain.models.hosted.limits.announced import announced_in_error
 from plantain.models.hosted.limits.quotas import (
     LONGEST_WAIT_S,
@@ -179,11 +177,11 @@ def http_fault(
         headers: the answer's; names in any case.
         now: by which daily quotas open again; the present.
     """
-    error = _error_of(content)
-    code = one_line(_text(error, "code") or _text(error, "status") or _text(error, "type"))[:60].strip()
+    error = error_of(content)
+    code = one_line(text_of(error, "code") or text_of(error, "status") or text_of(error, "type"))[:60].strip()
     if status == 200 and code.isdecimal() and 400 <= int(code) < 600:
         status = int(code)
-    message = one_line(_text(error, "message") or _kind_of(content))
+    message = one_line(text_of(error, "message") or kind_of(content))
     announce(announced_in_error(error))
     outcome = _status_outcome(model, status, code, message, error, headers, now)
     late = status in TIMEOUTS
@@ -234,7 +232,7 @@ def codes_of(error: JsonObject) -> frozenset[str]:
     """The names that an error bears, in small letters, those of an error within it included."""
     inner = error.get("innererror") or error.get("inner_error")
     errors = [error, inner] if isinstance(inner, dict) else [error]
-    return frozenset(_text(one, name).casefold() for one in errors for name in ("code", "status", "type"))
+    return frozenset(text_of(one, name).casefold() for one in errors for name in ("code", "status", "type"))
 
 
 def named_outcome(model: str, codes: frozenset[str], reason: str) -> Outcome | None:
@@ -254,7 +252,7 @@ def named_outcome(model: str, codes: frozenset[str], reason: str) -> Outcome | N
 
 def failed_answer(model: str, error: JsonObject) -> Outcome:
     """The outcome of an answer that came with status 200 and says that it failed."""
-    code, message = one_line(_text(error, "code"))[:60], one_line(_text(error, "message"))
+    code, message = one_line(text_of(error, "code"))[:60], one_line(text_of(error, "message"))
     reason = f"the provider failed: {code or 'no code'}: {message}"
     named = named_outcome(model, codes_of(error), reason)
     if named is not None:
@@ -339,71 +337,16 @@ def read_body(content: str | bytes) -> JsonObject:
         Fault: a body that is empty, or no JSON object, is the wire's fault and worth another try.
     """
     try:
-        read = _loads(content)
-        if _nests_deeper(read, DEEPEST):
+        read = load_json(content)
+        if nests_deeper(read, DEEPEST):
             raise ValueError("nested too deep")
         body = redacted_json(read)
     except (ValueError, RecursionError):
         text = content if isinstance(content, str) else content.decode("utf-8", "replace")
-        reason = f"status 200 with {_kind_of(text)} instead of the provider's JSON"
+        reason = f"status 200 with {kind_of(text)} instead of the provider's JSON"
         raise Fault(Outcome(OutcomeKind.TRANSPORT, reason), 200) from None
     if not isinstance(body, dict):
         raise Fault(Outcome(OutcomeKind.TRANSPORT, "status 200 with JSON that is no object"), 200)
     if not body:
         raise Fault(Outcome(OutcomeKind.TRANSPORT, "the answer was empty"), 200)
     return body
-
-
-def _nests_deeper(value: object, most: int) -> bool:
-    """Whether lists and objects stand in each other deeper than any answer's; what walks them calls itself."""
-    level = [value]
-    for _ in range(most):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, (dict, list))
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-    return bool(level)
-
-
-def _loads(content: str | bytes) -> object:
-    """JSON, also with lone surrogates, which models can write and orjson rightly refuses; they become "?"."""
-    try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError:
-        text = content if isinstance(content, str) else content.decode("utf-8", "replace")
-        value = json.loads(text)
-        return orjson.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-
-
-def _error_of(content: str) -> JsonObject:
-    """The error object of a body, whatever it is wrapped in."""
-    try:
-        body = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return {}
-    if isinstance(body, list) and len(body) == 1:
-        body = body[0]
-    if not isinstance(body, dict):
-        return {}
-    error = body.get("error", body)
-    if isinstance(error, str):
-        return {"message": error}
-    if not isinstance(error, dict):
-        return {}
-    if "message" not in error and "detail" in error:
-        return {**error, "message": str(error["detail"])}
-    return error
-
-
-def _text(error: JsonObject, name: str) -> str:
-    value = error.get(name)
-    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
-
-
-def _kind_of(content: str) -> str:
-    start = content.lstrip()[:200]
-    if not start:
-        return "an empty body"
-    return "an HTML page" if start.startswith("<") else f"a body of {len(content)} characters"
