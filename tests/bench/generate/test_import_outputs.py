@@ -9,10 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from bench.generating import by, made
+from bench.small_bench import Brightener, small_bench
 from plantain.bench.benchmark.native_format import encode_png
+from plantain.bench.generate.arm_requests import ArmRequest, outputs_at
+from plantain.bench.generate.export_outputs import export_outputs
 from plantain.bench.generate.import_outputs import MAX_FILE_BYTES, find_outputs, parse_outputs
-from plantain.records import InputError, OutcomeKind
+from plantain.bench.generate.runfile import BenchRun
+from plantain.pixels.decode import decode
+from plantain.records import InputError, OutcomeKind, TaskState
 
 IDS = ["1", "2_b", "2"]
 
@@ -126,3 +133,62 @@ def test_model_whose_files_are_all_named_otherwise_is_not_missed_in_silence(tmp_
     put(tmp_path / "other", "edit-1.png", "edit-2.png")
     with pytest.raises(InputError, match=r"other: no file .* it holds edit-1\.png, and an id is e\.g\. 1"):
         find_outputs(tmp_path, "", IDS)
+
+
+def test_exported_outputs_are_taken_in_again_to_the_pixel(tmp_path: Path) -> None:
+    benchmark, run, editor = small_bench(tmp_path / "bench", 3), tmp_path / "run", Brightener()
+    made(benchmark, run, by(editor, seeds=2))
+    with BenchRun.open(run) as bench:
+        assert export_outputs(bench, tmp_path / "files") == 12 + 6
+        before = [decode(bench.read(one)) for one in bench.outputs(editor.name)]
+    folder = tmp_path / "files" / "offline__brightener"
+    assert sorted(path.name for path in folder.iterdir()) == [f"{i}_{k}.png" for i in "123" for k in "01"]
+    assert "compositeSynthetic" in Image.open(folder / "1_0.png").text["XML:com.adobe.xmp"]
+    assert "XML:com.adobe.xmp" not in Image.open(tmp_path / "files" / "copy-input" / "1_0.png").text
+    other = tmp_path / "other"
+    ids = [sample.id for sample in benchmark.samples]
+    made(benchmark, other, ArmRequest(outputs=outputs_at([f"{folder}=Theirs"], ids)))
+    with BenchRun.open(other) as bench:
+        after = [decode(bench.read(one)) for one in bench.outputs("outputs/Theirs")]
+    assert all(np.array_equal(one, two) for one, two in zip(before, after, strict=True))
+
+
+def test_missing_outputs_count_until_they_come_and_changed_ones_are_refused(tmp_path: Path) -> None:
+    benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    ids = [sample.id for sample in benchmark.samples]
+    for sample in benchmark.samples[:2]:
+        (folder / f"{sample.id}_0.png").write_bytes(encode_png(benchmark.changed(sample)))
+    (folder / "2_0.png").write_bytes(b"\xff\xd8\xff no picture")
+    with pytest.raises(InputError, match="--score-output"):
+        made(benchmark, run, ArmRequest(rule="best"))
+
+    def take_in() -> list[str]:
+        made(benchmark, run, ArmRequest(outputs=outputs_at([str(folder)], ids)))
+        with BenchRun.open(run) as bench:
+            return [one.reason.partition(" (")[0] for one in bench.outputs("outputs/theirs")]
+
+    (folder / "2_0.png").rename(folder / "2_0.jpg")
+    first = take_in()
+    assert first[0] == ""
+    assert first[1].startswith("malformed: edited image: ")
+    assert first[2] == "no_image: missing: no file for this sample"
+    (folder / "3_0.png").write_bytes(encode_png(benchmark.changed(benchmark.samples[2])))
+    assert take_in() == [*first[:2], ""]
+    (folder / "1_0.png").write_bytes(encode_png(benchmark.previous(benchmark.samples[0])))
+    with pytest.raises(InputError, match=r"1_0\.png: not the file that .* took in before as outputs/theirs"):
+        take_in()
+    (folder / "1_0.png").unlink()
+    assert take_in() == [*first[:2], ""]  # what was taken in stays
+
+
+def test_many_bad_files_in_a_row_are_no_fault_of_the_run(tmp_path: Path) -> None:
+    benchmark, folder = small_bench(tmp_path / "bench", 24, size=(64, 64)), tmp_path / "theirs"
+    folder.mkdir()
+    for sample in benchmark.samples:
+        (folder / f"{sample.id}_0.png").write_bytes(encode_png(np.zeros((64, 128, 3), np.uint8)))
+    ids = [sample.id for sample in benchmark.samples]
+    summary = made(benchmark, tmp_path / "run", ArmRequest(outputs=outputs_at([str(folder)], ids)))
+    assert summary.stopped is None
+    assert summary.closed[TaskState.FAILED] == 24

@@ -16,6 +16,7 @@ from google.genai import types
 
 from fakes import gemini_format, openai_format
 from fakes.away import Anything
+from fakes.caller import KEY_NAMES
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
@@ -32,8 +33,6 @@ from plantain.records import InputError, OutcomeKind
 from plantain.roles import EditRequest, EncodedImage, Reply
 from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA
-
-KEY_NAMES = ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
 
 
 @pytest.fixture(scope="module")

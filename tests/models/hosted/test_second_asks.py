@@ -1,0 +1,161 @@
+"""An answer that is asked for once more: what repairs it, what each ask costs, and what is never bought again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from fakes.caller import Caller
+from fakes.faults import FAULTS, status
+from fakes.server import Answer, FakeProvider, Request, Spoil
+from plantain.calls.budget import cost_of
+from plantain.journal.payload import to_json, usage_from_json
+from plantain.records import OutcomeKind, Price
+
+PROVIDERS = ("gemini", "openai", "openai-compatible")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("step", ["write", "judge"])
+def test_second_ask_repairs_and_both_are_billed(
+    server: FakeProvider, call: Caller, provider: str, step: str
+) -> None:
+    form = "gemini" if provider == "gemini" else "openai"
+    spoil = FAULTS["cut words"](form)
+    assert spoil is not None
+    server.spoil, server.script = None, [spoil]
+    once = call(provider, step)
+    server.script = []
+    plain = call(provider, step)
+    assert once.outcome.ok
+    assert plain.usage.input_tokens is not None
+    assert once.usage.input_tokens == 2 * plain.usage.input_tokens
+
+
+PRICE = Price(input_per_m=2.0, output_per_m=12.0, tiers=(("flex", 0.5), ("priority", 2.0)))
+ONE_ASK = {"gemini": (1_200 * 2 + 190 * 12) / 1e6, "openai": (900 * 2 + 120 * 12) / 1e6}
+"""Dollars of the servers' usual answer at that price, by hand (`fakes.gemini_format`, `fakes.openai_format`)."""
+
+
+def told_tier(form: str, tier: str, spoil: Spoil | None, where: str) -> Spoil:
+    """An answer that names its service tier, in its body or in a header."""
+
+    def named(request: Request, good: Answer) -> Answer:
+        answer = spoil(request, good) if spoil else good
+        if where != "body":
+            return replace(answer, headers={**answer.headers, where: tier})
+        body = json.loads(answer.body)
+        if form == "gemini":
+            body["usageMetadata"]["serviceTier"] = tier
+        else:
+            body["service_tier"] = tier
+        return replace(answer, body=json.dumps(body).encode())
+
+    return named
+
+
+@pytest.mark.parametrize(
+    ("provider", "where"),
+    [("gemini", "body"), ("gemini", "X-Gemini-Service-Tier"), ("openai", "body")],
+    ids=["gemini", "gemini, in a header", "openai"],
+)
+@pytest.mark.parametrize(
+    ("first", "second", "asks"),
+    [
+        ("flex", "standard", 1.5),
+        ("standard", "flex", 1.5),
+        ("priority", "standard", 3.0),
+        ("flex", "flex", 1.0),
+    ],
+)
+def test_each_ask_of_a_call_is_billed_by_the_tier_that_served_it(
+    server: FakeProvider, fresh: Caller, provider: str, where: str, first: str, second: str, asks: float
+) -> None:
+    cut = FAULTS["cut words"](provider)
+    server.spoil = None
+    server.script = [told_tier(provider, first, cut, where), told_tier(provider, second, None, where)]
+    reply = fresh(provider, "judge")
+    assert reply.outcome.ok
+    kept = usage_from_json(to_json(reply.usage))  # as the journal keeps it
+    assert kept == reply.usage
+    assert PRICE.cost(kept) == pytest.approx(asks * ONE_ASK[provider])
+
+
+@pytest.mark.parametrize("provider", ["gemini", "openai"])
+def test_more_room_than_a_model_has_is_a_cut_answer_and_halts_nothing(
+    server: FakeProvider, fresh: Caller, provider: str
+) -> None:
+    """Vertex AI's words for a limit out of range, which is a wrong setting where the recipe itself says it."""
+    said = "maxOutputTokens value of 80000 but the supported range is from 1 (inclusive) to 65537 (exclusive)"
+    server.spoil, server.script = None, [FAULTS["cut words"](provider), status(400, said)(provider)]
+    reply = fresh(provider, "judge")
+    assert (reply.outcome.kind, reply.outcome.fatal) == (OutcomeKind.MALFORMED, False)
+    assert (
+        "was cut at max_output_tokens" in reply.outcome.reason and "supported range" in reply.outcome.reason
+    )
+    assert PRICE.cost(reply.usage) == pytest.approx(ONE_ASK[provider])
+
+
+def without_usage(spoil: Spoil) -> Spoil:
+    def silent(request: Request, good: Answer) -> Answer:
+        answer = spoil(request, good)
+        body = json.loads(answer.body)
+        return replace(answer, body=json.dumps({k: v for k, v in body.items() if "usage" not in k}).encode())
+
+    return silent
+
+
+@pytest.mark.parametrize("provider", ["gemini", "openai"])
+@pytest.mark.parametrize(
+    ("name", "silent", "asks"),
+    [("dropped", False, None), ("503", False, 1.0), ("429 bare", False, 1.0), ("429 bare", True, None)],
+)
+def test_second_ask_that_brings_nothing_is_free_only_where_the_provider_said_no(
+    server: FakeProvider, fresh: Caller, provider: str, name: str, silent: bool, asks: float | None
+) -> None:
+    """A lost answer may have been billed, so its call is held; an error is not. The first ask is billed either way."""
+    cut, then = FAULTS["cut words"](provider), FAULTS[name](provider)
+    assert cut is not None and then is not None
+    server.spoil, server.script = None, [without_usage(cut) if silent else cut, then]
+    reply = fresh(provider, "judge")
+    assert not reply.outcome.ok
+    cost = cost_of(PRICE, reply.outcome, reply.usage)
+    assert cost == (None if asks is None else pytest.approx(asks * ONE_ASK[provider]))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("step", ["write", "judge"])
+def test_answer_cut_at_its_limit_is_never_asked_for_under_the_same_limit(
+    server: FakeProvider, call: Caller, provider: str, step: str
+) -> None:
+    server.spoil = FAULTS["cut words"]("gemini" if provider == "gemini" else "openai")
+    reply = call(provider, step)
+    assert reply.outcome.kind is OutcomeKind.MALFORMED
+    assert "cut at max_output_tokens" in reply.outcome.reason
+    asked = server.calls[-2:]
+    fields = [request.fields.get("generationConfig", request.fields) for request in asked]
+    named = ("maxOutputTokens", "max_output_tokens", "max_tokens")
+    limits = [next(said[name] for name in named if name in said) for said in fields]
+    assert limits == [8_192, 16_384]
+    assert reply.usage.output_tokens is not None  # both are billed
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("name", ["503", "429 bare", "dropped"])
+def test_try_after_a_failed_second_ask_does_not_buy_the_cut_answer_again(
+    server: FakeProvider, fresh: Caller, provider: str, name: str
+) -> None:
+    form = "gemini" if provider == "gemini" else "openai"
+    cut, fault = FAULTS["cut words"](form), FAULTS[name](form)
+    assert cut is not None and fault is not None
+    server.spoil, server.script, before = None, [cut, fault], len(server.calls)
+    assert not fresh(provider, "judge").outcome.ok
+    assert fresh(provider, "judge").outcome.ok  # the next try of the same call
+    fields = [request.fields.get("generationConfig", request.fields) for request in server.calls[before:]]
+    named = ("maxOutputTokens", "max_output_tokens", "max_tokens")
+    limits = [next(said[name] for name in named if name in said) for said in fields]
+    assert limits == [8_192, 16_384, 16_384]
+    assert fresh(provider, "judge").outcome.ok  # another call begins as usual
+    assert len(server.calls) - before == 4
