@@ -7,9 +7,16 @@ import zlib
 from collections.abc import Iterator
 
 SYNTHETIC = (
-    *("trainedAlgorithmicMedia", "compositeWithTrainedAlgorithmicMedia", "compositeSynthetic", "composite"),
-    *("algorithmicMedia", "dataDrivenMedia", "virtualRecording", "digitalCreation"),
-    *("digitalArt", "softwareImage"),
+    "trainedAlgorithmicMedia",
+    "compositeWithTrainedAlgorithmicMedia",
+    "compositeSynthetic",
+    "composite",
+    "algorithmicMedia",
+    "dataDrivenMedia",
+    "virtualRecording",
+    "digitalCreation",
+    "digitalArt",
+    "softwareImage",
 )
 """Terms of http://cv.iptc.org/newscodes/digitalsourcetype/ for what no device recorded, wholly or in part.
 
