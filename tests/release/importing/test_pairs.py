@@ -18,6 +18,7 @@ from plantain.bench.generate.export_outputs import marked
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import InputError, TaskState
+from plantain.release.importing.pair_rows import rows_of
 from plantain.release.importing.pairs import import_pairs
 from plantain.report.terminal import UNJUDGED, table_one
 
@@ -110,6 +111,18 @@ def test_an_original_whose_file_says_synthetic_is_recorded_so(pictures, tmp_path
             ("1", False),
             ("2", True),
         ]
+
+
+def test_the_longest_cell_of_the_process_is_left_as_it_is(pictures, tmp_path):
+    """Python's csv has one limit for all readers: while rows are read, and where a table cannot be opened."""
+    usual = csv.field_size_limit()
+    _, read = rows_of(table(pictures, "edits.csv", rows()), {}, None)
+    next(read)
+    assert csv.field_size_limit() == usual
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError):
+        list(rows_of(tmp_path / "pipe.csv", {}, None)[1])
+    assert csv.field_size_limit() == usual
 
 
 @pytest.mark.parametrize("name", ["edits.csv", "edits.jsonl", "edits.parquet"])

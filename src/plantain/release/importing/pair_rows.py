@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
 import orjson
@@ -163,23 +164,35 @@ def _picture(cell: object) -> Picture | None:
 
 
 def _csv(path: Path) -> Iterator[dict[str, object]]:
-    usual = csv.field_size_limit(min(sys.maxsize, LARGEST_LINE))  # of the whole process
     with open_regular(path, str(path), None) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         try:
             parted = max(",;\t", key=text.readline(LARGEST_LINE).count)
             text.seek(0)
             reader = csv.DictReader(text, delimiter=parted)
-            header = reader.fieldnames or ()
+            with _long_cells():
+                header = reader.fieldnames or ()
             if twice := [name for name in header if name and header.count(name) > 1]:
                 raise InputError(f"{path}: column {twice[0]!r}: stands twice in the header")
-            for number, row in enumerate(reader, 1):
+            for number in count(1):
+                with _long_cells():
+                    row = next(reader, None)
+                if row is None:
+                    return
                 if any(row.pop(None, ())):  # what goes beyond the header
                     raise InputError(f"{path}: row {number}: more cells than the header's {len(header)}")
                 yield dict(row)
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
-        finally:
-            csv.field_size_limit(usual)
+
+
+@contextlib.contextmanager
+def _long_cells() -> Iterator[None]:
+    """Lets a cell be as long as a line. The limit is one of the whole process: it is never left to another reader."""
+    usual = csv.field_size_limit(min(sys.maxsize, LARGEST_LINE))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(usual)
 
 
 def _jsonl(path: Path) -> Iterator[dict[str, object]]:
