@@ -1,4 +1,4 @@
-"""A whole build with nothing hosted: open weights edit on this machine, a server on it judges."""
+"""A whole build with nothing hosted: open weights edit in their device's process, a server on this machine judges."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run(path: Path, **said: object) -> RunSummary:
     return asyncio.run(run_build(load_recipe(path / "recipe.toml"), path / "run"))
 
 
-@pytest.mark.usefixtures("devices_here")
+@pytest.mark.slow
 def test_open_editor_and_local_judge_walk_the_whole_loop(server: FakeProvider, tmp_path: Path) -> None:
     quick_catalogue(tmp_path / "catalogue", images=2)
     tiny_instruct_pix2pix().save_pretrained(tmp_path / "tiny")

@@ -54,8 +54,12 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert workers() == []  # closing an editor ends its processes
 
 
-@pytest.mark.usefixtures("devices_here")
-def test_waiting_requests_are_gathered_and_shared_among_devices(tiny_folder: Callable[[str], Path]) -> None:
+@pytest.mark.slow
+def test_waiting_requests_are_gathered_shared_among_devices_and_survive_a_killed_process(
+    tiny_folder: Callable[[str], Path],
+) -> None:
+    """One scene, because starting a device's process takes seconds."""
+
     async def scene() -> None:
         folder, devices = tiny_folder("instruct-pix2pix"), "cpu:0, cpu:1"
         editor = open_editor(folder, batch_size=3, device=devices)
@@ -70,6 +74,7 @@ def test_waiting_requests_are_gathered_and_shared_among_devices(tiny_folder: Cal
             assert reply.usage.served_model.endswith("float32 cpu")
         assert max(int(str(record(reply)["together"])) for reply in replies) >= 2
         assert {record(reply)["device"] for reply in replies} == {"cpu:0", "cpu:1"}
+        assert len(workers()) == 2
         told = record(replies[0])
         assert told["licence"] == "unknown"
         assert told["geometry"]["canvas_width"] == 64  # type: ignore[index]
@@ -81,32 +86,19 @@ def test_waiting_requests_are_gathered_and_shared_among_devices(tiny_folder: Cal
         assert np.abs(apart).max() <= 2
         steered = await editor.edit(request(4, 65, 101, parameters={"guidance": 1.0, "steps": 1.0}))
         assert record(steered)["settings"] == {"steps": 1, "guidance": 1.0}
+
         await other.aclose()
-        await editor.aclose()
-
-    asyncio.run(scene())
-
-
-@pytest.mark.slow
-def test_a_killed_process_costs_what_it_drew_and_no_more(tiny_folder: Callable[[str], Path]) -> None:
-    """One scene, because starting a device's process takes seconds."""
-
-    async def scene() -> None:
-        folder = tiny_folder("instruct-pix2pix")
-        editor, other = open_editor(folder), open_editor(folder)
-        edited = await asyncio.gather(editor.edit(request(0)), other.edit(request(1)))
-        assert all(reply.outcome.ok for reply in edited)
-        await other.aclose()
-        (worker,) = workers()  # one for both editors; and the first editor is still there
-        lost = asyncio.create_task(editor.edit(request(1, parameters={"steps": 999.0})))
+        assert len(workers()) == 2  # the editor is still there
+        lost = [asyncio.create_task(editor.edit(request(n, parameters={"steps": 999.0 + n}))) for n in (1, 2)]
         await asyncio.sleep(0.5)
-        behind = asyncio.create_task(editor.edit(request(2)))
+        behind = asyncio.create_task(editor.edit(requests[1]))
         await asyncio.sleep(0.5)
-        os.kill(worker.pid, signal.SIGKILL)
-        outcome = (await lost).outcome
-        assert outcome.kind is OutcomeKind.TRANSPORT
-        assert not outcome.fatal
-        assert "was killed by signal 9" in outcome.reason
+        for worker in workers():
+            os.kill(worker.pid, signal.SIGKILL)
+        for reply in await asyncio.gather(*lost):
+            assert reply.outcome.kind is OutcomeKind.TRANSPORT
+            assert not reply.outcome.fatal
+            assert "was killed by signal 9" in reply.outcome.reason
         assert (await behind).outcome.ok  # it was not drawn when its process died, so another one draws it
         await editor.aclose()
         await editor.aclose()
