@@ -36,7 +36,7 @@ LOOKING = (
 
 SIZES = [
     (width, height)
-    for width, height in product(range(200, 1600, 37), repeat=2)
+    for width, height in product(range(200, 1600, 23), repeat=2)
     if 1 / 3 <= width / height <= 3
 ]
 """Every aspect from 1:3 to 3:1 in steps that are no multiple of anything; 512 x 223 and 409 x 512 come on top."""
