@@ -118,15 +118,26 @@ def test_a_users_token_is_shown_to_clusters(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_a_process_that_has_a_cluster_works_for_no_other(
-    cluster: None, monkeypatch: pytest.MonkeyPatch
+    cluster: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import ray
 
+    remembered = tmp_path / "ray" / "ray_current_cluster"  # by `ray start`, of a head that is no more
+    remembered.parent.mkdir()
+    remembered.write_text("127.0.0.1:1\n")
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     connected = ray.get_runtime_context().gcs_address
     port = int(connected.rpartition(":")[2])
     for here in ("auto", connected, f"127.0.0.1:{port}"):
         assert join(here) == (ray, False)
     assert wants_token(*host_and_port(connected), seconds=60.0), "local clusters ask for a token, as Ray says"
+    with (
+        monkeypatch.context() as unconnected,
+        pytest.raises(InputError, match=r"no Ray cluster at '127\.0\.0\.1:1'"),
+    ):
+        unconnected.setattr(ray, "is_initialized", lambda: False)
+        join("auto")
     raylet = ray.nodes()[0]["NodeManagerPort"]
     with pytest.raises(ConnectionError, match="no head of a Ray cluster"):
         wants_token("127.0.0.1", raylet, 60.0)

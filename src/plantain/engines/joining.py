@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import socket
@@ -36,17 +37,23 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
         InputError: there is no such cluster, this process is connected to another one, or no Ray.
     """
     there = os.environ.get("RAY_ADDRESS", "") or address if address == "auto" else address
+    if importlib.util.find_spec("ray") is None:
+        raise InputError(f'engine.kind = "ray" needs the package ray: {install_line("ray")}')
     try:
+        imported: Any = sys.modules.get("ray")
+        if there in ("auto", "local") and imported is not None and imported.is_initialized():
+            return imported, False
+        there = _of_this_machine(there)
         _reach(there)
         ray = _import_ray()
         if ray.is_initialized():
             _not_another(ray, there)
             return ray, False
-        if address == "local":
+        if there == "local":
             with _without_keys():
-                _begin(ray, address, include_dashboard=False, num_cpus=processors)
+                _begin(ray, there, include_dashboard=False, num_cpus=processors)
         else:
-            _begin(ray, address)
+            _begin(ray, there)
     except InputError:
         raise
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
@@ -85,6 +92,12 @@ def _begin(ray: Any, address: str, **more: object) -> None:
     ray.init(address=address, log_to_driver=False, configure_logging=False, **more)
 
 
+def _of_this_machine(address: str) -> str:
+    """Where the cluster is that `ray start` began here, for "auto"; any other address as it is."""
+    begun = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
+    return begun.read_text().strip() if address == "auto" and begun.is_file() else address
+
+
 def _reach(address: str) -> None:
     """Shows Ray this user's token where the head at an address wants one; nothing is asked for "local".
 
@@ -92,9 +105,6 @@ def _reach(address: str) -> None:
     """
     if "://" in address:
         raise ValueError("Ray's client protocol has no workers of our own; name host:port of the head")
-    begun = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"  # by `ray start`
-    if address == "auto" and begun.is_file():
-        address = begun.read_text().strip()
     if address in ("auto", "local"):
         return
     if wants_token(*host_and_port(address), REACH_S):
@@ -104,7 +114,7 @@ def _reach(address: str) -> None:
 def _not_another(ray: Any, address: str) -> None:
     """A process has one cluster: work that is meant for another must not go to it unseen."""
     connected = ray.get_runtime_context().gcs_address
-    if address not in ("auto", "local") and not _same(host_and_port(address), host_and_port(connected)):
+    if not _same(host_and_port(address), host_and_port(connected)):
         raise InputError(
             f"engine.address: this process is connected to the Ray cluster at {connected} already, not {address}; end "
             "that connection (ray.shutdown()), or build in a process of its own"
@@ -144,9 +154,7 @@ def show_token() -> None:
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-        import ray.exceptions
-    except ImportError as error:
-        raise InputError(f'engine.kind = "ray" needs the package ray: {install_line("ray")}') from error
+    import ray
+    import ray.exceptions
+
     return ray
