@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -376,3 +377,16 @@ def _certificates(folder: Path) -> dict[str, Path]:
         paths[name] = folder / f"{name}.pem"
         paths[name].write_bytes(built.public_bytes(pem) + key.private_bytes(pem, *plain))
     return paths
+
+
+@pytest.mark.parametrize("name", ["gemini/m", "vertex/m"])
+def test_the_sdks_own_switch_to_a_package_that_is_not_installed_is_one_line(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_GENAI_HTTP_CLIENT", " HTTPX ")
+    monkeypatch.setitem(sys.modules, "httpx", None)  # type: ignore[arg-type]
+    monkeypatch.setattr(_api_client, "httpx", None)
+    with pytest.raises(ImportError, match="httpx is not installed"):  # what the SDK makes of it
+        _api_client._get_http_client_backend()
+    with pytest.raises(InputError, match=f"{name}: the environment has GOOGLE_GENAI_HTTP_CLIENT=httpx"):
+        resolve_writer(name, ProviderOptions(project="p", key_later=True))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from plantain.files.secrets import key_from_environment
-from plantain.models.extras import require_extra
+from plantain.models.extras import has_module, require_extra
 from plantain.models.hosted.addresses import stays_in_the_house
 from plantain.models.hosted.known import roles_at
+from plantain.records import InputError
 from plantain.roles.options import THINKING, ProviderOptions
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 EXTRA = ("gemini", "google.genai", "pybase64")
+SENDS_BY = "GOOGLE_GENAI_HTTP_CLIENT"
+"""The SDK's own switch: by which package it sends where nobody hands it a client. We do, and it looks all the same."""
 MODELS = roles_at("gemini")
 
 THRESHOLDS = ("BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF")
@@ -106,8 +110,18 @@ def _transport(wire: GeminiWire, options: ProviderOptions, jobs: BatchService | 
     return GeminiBatch(wire, options.jobs, options.batch, jobs)
 
 
-def _wire(name: str, options: ProviderOptions) -> GeminiWire:
+def require_sdk(name: str) -> None:
+    """Makes sure that the SDK is there and can open a client. Raises InputError with what to do."""
     require_extra(name, *EXTRA)
+    if os.environ.get(SENDS_BY, "").strip().lower() == "httpx" and not has_module("httpx"):
+        raise InputError(
+            f"{name}: the environment has {SENDS_BY}=httpx, and the package httpx is not installed: unset it, or set "
+            "it to httpx2, by which everything is sent here"
+        )
+
+
+def _wire(name: str, options: ProviderOptions) -> GeminiWire:
+    require_sdk(name)
     options.check(name.partition("/")[0], TAKES, CHOICES)
     key = key_from_environment(
         (options.api_key_env,) if options.api_key_env else KEYS,

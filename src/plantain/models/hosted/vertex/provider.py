@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from plantain.models.extras import require_extra
 from plantain.models.hosted.gemini.provider import CHOICES as GEMINI_CHOICES
-from plantain.models.hosted.gemini.provider import EXTRA
 from plantain.models.hosted.gemini.provider import TAKES as GEMINI_TAKES
+from plantain.models.hosted.gemini.provider import require_sdk
 from plantain.models.hosted.known import roles_at
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions, check_url
@@ -57,7 +56,7 @@ async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
 
 
 def _wire(name: str, options: ProviderOptions) -> VertexWire:
-    require_extra(name, *EXTRA)
+    require_sdk(name)
     section = name.partition("/")[0]
     where = f"providers.{section}"
     options.check(section, TAKES, CHOICES)
