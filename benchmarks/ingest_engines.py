@@ -1,11 +1,11 @@
 """How fast pictures come in by `plantain ingest` in this machine's threads, and on one and two workers of Ray.
 
-Pictures are 1024x1024 JPEG files (pieces of a real retina), each with its own hash; text is not looked for. The
+Pictures are square JPEG files (pieces of a real retina), each with its own hash; text is not looked for. The
 cluster stands before the first command, as it does for whoever has one; each command's start and its workers' are in
 its figures. All work stays on one machine, so Ray can gain nothing here: shown is what its way costs. Processor time is
 that of the command, and of the cluster beside it. The catalogues must hold the same pictures.
 
-Run: python benchmarks/ingest_engines.py [--images 1000]
+Run: python benchmarks/ingest_engines.py [--images 1000] [--side 1024]
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Node:
         threading.Thread(target=self._look, daemon=True).start()
 
     def _look(self) -> None:
-        while True:
-            for worker in self._raylet.children():
-                with contextlib.suppress(psutil.Error):
+        while self._raylet.is_running():
+            with contextlib.suppress(psutil.Error):
+                for worker in self._raylet.children():
                     self._workers[worker.pid] = sum(worker.cpu_times()[:2])
             time.sleep(SEEN_EVERY_S)
 
@@ -56,6 +56,7 @@ class Node:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=1_000)
+    parser.add_argument("--side", type=int, default=1024, help="pixels")
     args = parser.parse_args()
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
@@ -64,14 +65,14 @@ def main() -> int:
     node = Node(psutil.Process(cluster.head_node.all_processes["raylet"][0].process.pid))
     try:
         with tempfile.TemporaryDirectory(prefix="plantain-") as name:
-            return compared(Path(name), args.images, cluster.address, node)
+            return compared(Path(name), args.images, args.side, cluster.address, node)
     finally:
         cluster.shutdown()
 
 
-def compared(scratch: Path, images: int, address: str, node: Node) -> int:
+def compared(scratch: Path, images: int, side: int, address: str, node: Node) -> int:
     (scratch / "scans" / "normal").mkdir(parents=True)
-    pictures = drawn(1024)
+    pictures = drawn(side)
     for number in range(images):
         data = numbered(pictures[number % PATTERNS][0], number)
         (scratch / "scans" / "normal" / f"{number:06}.jpg").write_bytes(data)

@@ -30,10 +30,11 @@ SURROUNDINGS = {
 
 OF_THE_USER = (
     *("FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS"),
-    *("GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("AWS_", "AZURE_", "GEMINI_", "GOOGLE_", "HF_", "OPENAI_", "RAY_"),
 )
-"""Left out, in capitals or not: no test reaches a provider with somebody's key, or loopback through a proxy."""
+"""Variables that begin so are left out, in capitals or not: no test reaches a provider with somebody's key, loopback
+through a proxy, or somebody's cluster."""
 
 ROOM = 6 << 30
 """Bytes of free memory from which on tests write there: all of them together write about 3 GB."""
@@ -75,9 +76,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all tests are collected: they stay to the end
     if config.getoption("hypothesis_profile", None) != "fuzz":
         _same_examples_in_any_process()
-    for name in OF_THE_USER:
-        os.environ.pop(name, None)
-        os.environ.pop(name.lower(), None)
+    for name in [name for name in os.environ if name.upper().startswith(OF_THE_USER)]:
+        del os.environ[name]
     if not config.getoption("--as-is"):
         os.environ.update(SURROUNDINGS)
         time.tzset()
