@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,6 +151,8 @@ def test_blind_judges_are_compared_with_two_calls_each_and_the_same_order(
         (("shipped", "shipped"), "in the same words"),
         (("shiped", "shipped"), "did you mean 'shipped'?"),
         (("shipped", "nowhere"), "no such folder"),
+        (("shipped", "{broken}"), "judge_add.md.j2: must begin with"),
+        (("shipped", "{empty}"), "in the same words: they differ in no prompt that it reads"),
         (("shipped", "edition-1", "--run", "{on}"), "a folder other than --on"),
         (("shipped", "edition-1", "--on", "nowhere"), "nowhere"),
     ],
@@ -163,11 +166,38 @@ def test_what_cannot_be_compared_is_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     given = ["--on", str(on), "--run", str(tmp_path / "w"), "--settings", str(settings(tmp_path, server.url))]
-    told = [arg.format(on=on) for arg in args]
-    assert main(["prompts", "compare", *given, *told, "--judge", "gemini/m"]) == 2
-    line = capsys.readouterr().err
-    assert said in line and line.count("\n") == 1
+    broken, empty = tmp_path / "broken", tmp_path / "empty"
+    broken.mkdir()
+    empty.mkdir()
+    (broken / "judge_add.md.j2").write_text("Judge it.")
+    told = [arg.format(on=on, broken=broken, empty=empty) for arg in args]
+    for extra in ((), ("--plan",)) if "--run" not in args else ((),):  # a plan is refused as what it plans
+        assert main(["prompts", "compare", *given, *told, "--judge", "gemini/m", *extra]) == 2
+        line = capsys.readouterr().err
+        assert said in line and line.count("\n") == 1
     assert not server.calls and not (tmp_path / "w" / "journal.sqlite").exists()
+
+
+def test_a_stopped_comparison_names_the_command_that_goes_on(
+    on: Path, mine: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopping = settings(tmp_path, server.url, limits="max_calls = 2")
+    given = ["prompts", "compare", "shipped", str(mine), "--on", str(on), "--run", str(tmp_path / "w")]
+    given += ["--sample", "2", "--judge", "gemini/m", "--settings", str(stopping)]
+    assert main(given) == 3
+    assert f"resume with: plantain {shlex.join(given)}\n" in capsys.readouterr().err
+    settings(tmp_path, server.url)
+    assert main(given) == 0 and len(server.calls) == 4
+
+
+def test_a_plan_needs_no_key_and_says_so(
+    on: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    options = ("--on", on, "--sample", 500, "--settings", settings(tmp_path, "https://gemini.example/"))
+    plan = compare(capsys, "shipped", mine, *options, "--plan")
+    assert plan["attempts"] == ATTEMPTS and "GEMINI_API_KEY" in plan["remarks"][0]
 
 
 def test_without_a_run_of_its_own_nothing_is_asked(on: Path, capsys: pytest.CaptureFixture[str]) -> None:

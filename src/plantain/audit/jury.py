@@ -70,6 +70,7 @@ def jury_of(
     label: str = "",
     *,
     edition: int = 0,
+    missing: list[str] | None = None,
 ) -> Jury:
     """A judge by its name, or a model that somebody made, ready to be asked.
 
@@ -80,13 +81,14 @@ def jury_of(
         prompts: a folder of prompts of its own.
         label: what its verdicts are stored under, where that is not its name.
         edition: of our prompts; 0 for the latest.
+        missing: takes a line for a key that is not set, instead of a refusal; such a judge cannot be asked.
 
     Raises:
         InputError: there is no such judge, or it cannot judge by this rubric.
     """
     if isinstance(judge, str):
         members = tuple(
-            door.judge(name, prompts=prompts, edition=edition, named_by="--judge")
+            door.judge(name, missing=missing, prompts=prompts, edition=edition, named_by="--judge")
             for name in models_of(judge)
         )
     else:

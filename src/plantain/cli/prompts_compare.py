@@ -68,10 +68,10 @@ def compare(
     Example: plantain prompts compare shipped my-prompts --on runs/cxr-pilot --sample 100 --run runs/words
     """
     wordings = wording_of(first), wording_of(second)
-    judge = judge or judge_recorded(on)
+    named, judge = judge, judge or judge_recorded(on)
     terms = load_terms(settings, models_of(judge))
     if only_plan:
-        document = plan_comparison(on, judge, terms, sample)
+        document = plan_comparison(on, *wordings, judge=judge, terms=terms, sample=sample)
         print(
             orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() if as_json else _plan_lines(document)
         )
@@ -103,7 +103,9 @@ def compare(
     else:
         _print(came, run)
     again = ["plantain", "prompts", "compare", first, second, "--on", str(on), "--run", str(run)]
-    return print_end(came.summary, f"{shlex.join(again)} (the same options)")
+    given = {"--sample": sample, "--judge": named, "--settings": settings}
+    again += [word for option, value in given.items() if value for word in (option, str(value))]
+    return print_end(came.summary, shlex.join(again))
 
 
 def _print(came: PromptComparison, run: Path) -> None:
@@ -147,4 +149,6 @@ def _plan_lines(document: Mapping[str, object]) -> str:
         unpriced = document["unpriced_models"]
         assert isinstance(unpriced, list)
         lines.append(f"cost unknown: no price for {', '.join(map(str, unpriced))}")
-    return "\n".join(lines)
+    remarks = document["remarks"]
+    assert isinstance(remarks, list)
+    return "\n".join([*lines, *map(str, remarks)])

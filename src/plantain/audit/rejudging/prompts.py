@@ -202,14 +202,18 @@ def judge_recorded(on: Path) -> str:
     return ",".join(map(str, named))
 
 
-def plan_comparison(on: Path, judge: str, terms: Terms, sample: int | None) -> dict[str, JsonValue]:
+def plan_comparison(
+    on: Path, first: Wording, second: Wording, *, judge: str, terms: Terms, sample: int | None
+) -> dict[str, JsonValue]:
     """Calls, tokens and dollars that a comparison takes at the most, by the run's own bills where it has any.
 
     Raises:
-        InputError: not a run, or nothing in it to judge.
+        InputError: as `compare_prompts`, but for missing keys, which are remarked upon.
     """
+    keys: list[str] = []
     with JournalReader.open(on) as reader:
         check_rejudgeable(reader)
+        _juries(Door(_without_prompts(terms)), judge, recorded(reader.header.frozen), (first, second), keys)
         attempts = sum(1 for _ in stored_attempts(reader, sample, reader.header.seed))
         billed = {(r.step, r.model): r.cost_usd / r.priced for r in costs(reader) if r.cost_usd and r.priced}
     rows: list[JsonValue] = []
@@ -236,7 +240,14 @@ def plan_comparison(on: Path, judge: str, terms: Terms, sample: int | None) -> d
                     for total, share in zip((low, expected, high), SPREAD, strict=True)
                 )
     cost: JsonValue = None if without else {"low": low, "expected": expected, "high": high}
-    return {"attempts": attempts, "calls_by": rows, "cost_usd": cost, "unpriced_models": without}
+    remarks: list[JsonValue] = [f"{line}; the comparison needs it" for line in dict.fromkeys(keys)]
+    return {
+        "attempts": attempts,
+        "calls_by": rows,
+        "cost_usd": cost,
+        "unpriced_models": without,
+        "remarks": remarks,
+    }
 
 
 async def compare_prompts(
@@ -274,9 +285,7 @@ async def compare_prompts(
         wanted = list(stored_attempts(source, sample, seed))
         door = Door(terms)
         door.check(images=[source.image(image) for image in {one.task.image_id for one in wanted}])
-        juries = [_jury(door, judge, rubric, wording) for wording in (first, second)]
-        if juries[0].fingerprint == juries[1].fingerprint:
-            raise InputError(f"{first.name} and {second.name} ask {judge} in the same words")
+        juries = _juries(door, judge, rubric, (first, second))
         begun = Beginning("prompts", seed, {"kind": "prompts", "on": run_id})
         async with door.open(run, begun, observer=observer) as opened:
             seated = await seat(opened.journal, juries)
@@ -305,9 +314,28 @@ async def compare_prompts(
     )
 
 
-def _jury(door: Door, judge: str, rubric: Rubric, wording: Wording) -> Jury:
-    label = f"{judge}, prompts {wording.name}"
-    return jury_of(door, judge, rubric, wording.folder, label, edition=wording.edition)
+def _juries(
+    door: Door, judge: str, rubric: Rubric, wordings: tuple[Wording, Wording], missing: list[str] | None = None
+) -> list[Jury]:
+    """The judge under either wording. Raises InputError where it would be asked in the same words."""
+    juries = [
+        jury_of(
+            door,
+            judge,
+            rubric,
+            wording.folder,
+            f"{judge}, prompts {wording.name}",
+            edition=wording.edition,
+            missing=missing,
+        )
+        for wording in wordings
+    ]
+    if juries[0].fingerprint == juries[1].fingerprint:
+        first, second = (wording.name for wording in wordings)
+        raise InputError(
+            f"{first} and {second} ask {judge} in the same words: they differ in no prompt that it reads"
+        )
+    return juries
 
 
 def _without_prompts(terms: Terms) -> Terms:

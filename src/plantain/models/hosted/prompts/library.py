@@ -110,7 +110,7 @@ class PromptLibrary:
         self._sources = {name: _read(name, folder, edition) for name in names}
         if folder is not None:
             _refuse_strangers(folder)
-        self._versions = {name: _version(name, text) for name, text in self._sources.items()}
+        self._versions = {name: _version(name, text, folder) for name, text in self._sources.items()}
         self._templates = _compiled(tuple((f"{name}.md.j2", text) for name, text in self._sources.items()))
 
     def sha256(self, name: str) -> str:
@@ -190,8 +190,9 @@ def _refuse_strangers(folder: Path) -> None:
             raise InputError(f"prompts: {path}: replaces nothing; known: {', '.join(known)}")
 
 
-def _version(name: str, text: str) -> int:
+def _version(name: str, text: str, folder: Path | None) -> int:
     match = _VERSION.match(text)
     if match is None:
-        raise InputError(f"prompt {name}.md.j2: must begin with {{#- version: N. ... -#}}")
+        path = (folder or BUILT_IN) / f"{name}.md.j2"
+        raise InputError(f"prompt {path}: must begin with {{#- version: N. ... -#}}")
     return int(match.group(1))
