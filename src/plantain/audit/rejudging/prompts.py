@@ -315,7 +315,11 @@ async def compare_prompts(
 
 
 def _juries(
-    door: Door, judge: str, rubric: Rubric, wordings: tuple[Wording, Wording], missing: list[str] | None = None
+    door: Door,
+    judge: str,
+    rubric: Rubric,
+    wordings: tuple[Wording, Wording],
+    missing: list[str] | None = None,
 ) -> list[Jury]:
     """The judge under either wording. Raises InputError where it would be asked in the same words."""
     juries = [
