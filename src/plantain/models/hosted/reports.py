@@ -122,8 +122,10 @@ def read_report(text: str, rubric: Rubric) -> Observations:
     facts = {name: _flag(found, name, "", problems) for name in rubric.facts}
     if problems:
         raise Unreadable("; ".join(problems))
-    if in_words and (other_scale(text) or any(result.passed is None for result in criteria.values())):
-        criteria = _from_words(text, criteria, rubric)
+    other = other_scale(text) if in_words else ""
+    if in_words and (other or any(result.passed is None for result in criteria.values())):
+        as_asked = {} if other else {name: one for name, one in criteria.items() if one.passed is not None}
+        criteria = _from_words(text, criteria, rubric) | as_asked
     report = Observations(
         criteria,
         {name: bool(fact) for name, fact in facts.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -58,7 +59,6 @@ EIGHT = [
     '{"editing_accuracy": 8, "context_preservation": 7, "visual_quality": 9}',
     '```json\n{"editing_accuracy": 8}\n```',
     'Here are my scores:\n```\n{"Editing Accuracy": "8/10"}\n```\nHope this helps.',
-    '{"scores": {"editingAccuracy": {"score": 8, "reason": "Visual Quality: 2/10 it is not"}}}',
     '[{"dimension": "Editing Accuracy", "score": 8}, {"dimension": "Visual Quality", "score": 3}]',
     "{'editing_accuracy': 8, 'visual_quality': 9}",
     '{"editing_accuracy_score": 8.0}',
@@ -117,6 +117,10 @@ NONE = [
     ('{"editing_accuracy": 8} {"editing_accuracy": 5}', "stated twice: 5 and 8"),
     ('{"visual_quality": 7, "note": "Editing Accuracy: 8/10 was asked"}', ""),
     ('{"editing_accuracy": 1', "reply was cut off"),
+    (
+        '{"scores": {"editingAccuracy": {"score": 8, "reason": "Visual Quality: 2/10 it is not"}}}',
+        "said beside",
+    ),
     ("## Editing Accuracy\nScore: 7\nScore: 9", "several scores"),
 ]
 
@@ -142,6 +146,26 @@ def test_no_nasty_reply_is_misread(reply, stated):
 
 def test_there_are_enough_nasty_replies():
     assert len({reply for reply, _ in NASTY}) == len(NASTY) >= 150
+
+
+def test_nothing_is_read_where_the_rest_of_the_reply_leaves_a_doubt():
+    """Written as judges reply, in seven sheets, most of them after the rules; the last was unseen and none misread."""
+    replies = replies_in("doubtful_replies.txt")
+    assert len(set(replies)) == len(replies) >= 700
+    assert [reply for reply in replies if parse_scores(reply)[EA].scored] == []
+
+
+def test_plain_replies_are_read_all_the_same():
+    """Every one states 8; those left unscored are known and few, and nothing else is read out of any."""
+    replies = replies_in("plain_replies.txt")
+    found = [parse_scores(reply)[EA].value for reply in replies]
+    assert set(found) == {8.0, None}
+    assert found.count(None) <= 9 and found.count(8.0) >= 110
+
+
+def replies_in(name: str) -> list[str]:
+    lines = Path(__file__).with_name(name).read_text("utf-8").splitlines()
+    return [line.replace("\\n", "\n").replace("\\t", "\t") for line in lines]
 
 
 def test_other_dimensions_are_read_from_the_same_reply():

@@ -18,7 +18,23 @@ _SCALE_KEY = re.compile(
 )
 _SCORE_KEYS = ("score", "rating", "value")
 _ASIDE = re.compile(
-    r"(?i)\b(?:confidence|certainty|weight|min\w*|lower|id|index|number|step|draw|seed|rank)\b"
+    r"(?i)^(?:(?:self )?(?:confidence|certainty)|weight|min(?:imum)?|id|index|number|draw|seed|task|case"
+    r"|(?:(?:the )?(?:overall|total|average|mean|sum|weighted)(?: (?:score|rating|quality|average|mean))?))$"
+)
+"""Keys beside a score that say nothing of it."""
+_TOTAL = re.compile(r"(?i)^(?:the )?(?:overall|total|average|mean|sum|weighted)\b")
+_TEXTS = re.compile(
+    r"(?i)^(?:(?:brief |short |detailed |overall |my )*(?:reasons?|reasoning|explanations?|justifications?|rationale"
+    r"|comments?|evidence|analysis|descriptions?|observations?|feedback|notes?|summary|thoughts?|differences?|details?|remarks?|conclusion))$"
+)
+"""Keys of words, which are read like those outside the JSON."""
+_FLAGS = re.compile(
+    r"(?i)^(?:is )?(?:qualified|passe[ds]|success|successful|valid|applicable|scored|usable|evaluable|final)$"
+)
+_STATE = re.compile(r"(?i)^(?:status|state|image|picture|subject|modality|language)$")
+_THIS = re.compile(
+    r"(?i)^(?:(?:the )?(?:edit(?:ed)?|output|after|result)(?: image| picture)?"
+    r"|ok|done|completed?|success|scored|en|english)$"
 )
 _NOT_THIS = re.compile(
     r"(?i)^(?:example|format|schema|template|previous|draft|initial|old|weights?|threshold|min\w*"
@@ -32,16 +48,6 @@ _HOLDS = re.compile(
       |marks?|values?|summary|details?|breakdown|quality|arguments|parameters|function|message|choices|items?|entries)$"""
 )
 """Keys of what may hold this picture's scores. Under any other a number may be of anything: a penalty, an original."""
-_FALSE_DENIES = re.compile(r"(?i)^(?:is )?(?:valid|applicable|scored|usable|evaluable|success)$")
-_TRUE_DENIES = re.compile(
-    r"(?i)^(?:is )?(?:a |an )?(?:error|failure|failed|refus(?:al|ed)|example|template|placeholder|dummy|draft"
-    r"|hypothetical|provisional|corrections?|revisions?|erratum)$"
-)
-_STATE = re.compile(r"(?i)^(?:status|state|kind|type|image|picture|subject|of|for)$")
-_DENYING_STATE = re.compile(
-    r"(?i)^(?:draft|failed|failure|error|incomplete|pending|skipped|provisional|example|template"
-    r"|(?:the )?(?:original|reference|before|source|input|previous|ground truth)(?: image| picture)?)$"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +72,24 @@ def outside_json(reply: str) -> str:
     return " ".join([*kept, reply[at:]])
 
 
-def around_json(reply: str) -> Iterator[tuple[str, str]]:
-    """The text before and behind every JSON object of the reply."""
-    return (
-        (reply[:start], reply[end:]) for tree, start, end in _json_spans(reply) if isinstance(tree, JsonPairs)
-    )
+def json_texts(reply: str) -> Iterator[str]:
+    """The words in the reply's JSON objects that are not of something else."""
+    for tree in _json_trees(reply):
+        yield from _texts(tree)
+
+
+def _texts(tree: object, said: bool = False) -> Iterator[str]:
+    if isinstance(tree, str):
+        yield from [LABEL.sub(" edit ", plain(tree))] if said and not _label(tree) else []
+    elif isinstance(tree, list):
+        for entry in tree:
+            yield from _texts(entry, said)
+    elif isinstance(tree, JsonPairs):
+        for key, value in tree.pairs:
+            words = _words(key)
+            tells = key.lower() not in _SCORE_KEYS and any(k.match(words) for k in (_TEXTS, _HOLDS, _ASIDE))
+            if not _NOT_THIS.match(words):
+                yield from _texts(value, tells or (said and isinstance(value, str)))
 
 
 def _json_spans(reply: str) -> Iterator[tuple[object, int, int]]:
@@ -96,7 +115,7 @@ def _walk(tree: object, against: str) -> Iterator[tuple[str, object, str]]:
         for entry in tree:
             yield from _walk(entry, against)
     elif isinstance(tree, JsonPairs):
-        against = against or _denied(tree)
+        against = against or _unknown(tree)
         named = [name for _, value in tree.pairs if isinstance(value, str) and (name := _label(value))]
         if len(named) == 1 and scores_in(tree):
             yield named[0], tree, against
@@ -104,57 +123,39 @@ def _walk(tree: object, against: str) -> Iterator[tuple[str, object, str]]:
         for key, value in tree.pairs:
             name, words = _label(key), _words(key)
             if name:
-                own = _denied(value) if isinstance(value, JsonPairs) else ""
-                yield name, value, against or own or _rival(tree, name)
+                own = _unknown(value) if isinstance(value, JsonPairs) else ""
+                yield name, value, against or own
             elif not _NOT_THIS.match(words):
                 yield from _walk(
                     value, against or ("" if _HOLDS.match(words) else f"a number of {words[:40]}")
                 )
 
 
-def _denied(tree: JsonPairs) -> str:
-    """The entry by which an object says that its scores are none, or of another picture."""
+def _unknown(tree: JsonPairs) -> str:
+    """An entry of an object of which it is not known that it leaves the scores beside it alone; "" where all do."""
+    single = bool(scores_in(tree))
     for key, value in tree.pairs:
         words = _words(key)
-        no = value is False or (
-            isinstance(value, str) and value.strip().lower() in ("", "no", "none", "false", "n/a")
-        )
-        said = isinstance(value, str) and _STATE.match(words) and _DENYING_STATE.match(plain(value).strip())
-        true = _TRUE_DENIES.match(words) and value is not None and not no and value != []
-        if said or true or (_FALSE_DENIES.match(words) and value is not None and no):
-            return f"the object says {key}: {str(value)[:40]}"
-    return ""
-
-
-def _rival(tree: JsonPairs, name: str) -> str:
-    """Another number of the same dimension beside its own, e.g. under "revised_editing_accuracy"."""
-    for key, value in tree.pairs:
-        words = _words(key)
-        found = LABEL.search(words)
-        if found is None or found.lastgroup != name or _label(key) is not None:
+        if _label(key) or key.lower() in _SCORE_KEYS or (isinstance(value, str) and _label(value)):
             continue
-        if _numbers(value) and not _ASIDE.search(words) and not _SCALE_KEY.search(words):
-            return f"another number of it: {key}"
+        if not (single and _TOTAL.match(words)) and (_TEXTS.match(words) or _ASIDE.match(words)):
+            continue
+        if _SCALE_KEY.search(words) and _ends_of(value):
+            continue
+        if _HOLDS.match(words) and isinstance(value, JsonPairs | list | str):
+            continue
+        if _NOT_THIS.match(words) and isinstance(value, JsonPairs | list):
+            continue
+        if _FLAGS.match(words) and value is True and not single:
+            continue
+        if not (_STATE.match(words) and isinstance(value, str) and _THIS.match(plain(value).strip())):
+            what = "another number beside the score" if _leaves(value) else "the object says"
+            return f"{what}: {key}: {str(value)[:40]}"
     return ""
 
 
 def scores_in(tree: JsonPairs) -> list[object]:
     return [value for key, value in tree.pairs if key.lower() in _SCORE_KEYS]
-
-
-def number_beside(tree: JsonPairs) -> str:
-    """A number in a score's object that may be the end of its scale: any that is not known to be something else."""
-    for key, value in tree.pairs:
-        numbers = _numbers(value)
-        known = _ASIDE.search(_words(key)) or (_SCALE_KEY.search(_words(key)) and _label(key) is None)
-        if numbers and not known and key.lower() not in _SCORE_KEYS:
-            return f"{key}: {value if isinstance(value, str) else numbers}"
-    return ""
-
-
-def _numbers(value: object) -> list[object]:
-    """The numbers in a value, of a text only where it is hardly more than a number."""
-    return [*(re.findall(r"[\d%]+", value) if isinstance(value, str) and len(value) < 12 else _leaves(value))]
 
 
 def _words(key: str) -> str:
@@ -182,14 +183,19 @@ def _scale_in_keys(tree: object) -> str:
         return ""
     for key, value in tree.pairs:
         if _SCALE_KEY.search(_words(key)) and not isinstance(value, bool):
-            ends = re.findall(
-                rf"\d+(?:\.\d+)?|{WORD}", value if isinstance(value, str) else json.dumps(_leaves(value))
-            )
+            ends = _ends_of(value)
             if ends and max(number_in(end) or 0.0 for end in ends) != 10.0:
                 return f"{key}: {', '.join(ends)}"
         if scale := _scale_in_keys(value):
             return scale
     return ""
+
+
+def _ends_of(value: object) -> list[str]:
+    """The numbers of a scale."""
+    return re.findall(
+        rf"\d+(?:\.\d+)?|{WORD}", value if isinstance(value, str) else json.dumps(_leaves(value))
+    )
 
 
 def _leaves(value: object) -> list[float]:

@@ -46,4 +46,5 @@ def plain(text: str) -> str:
     text = re.sub(r"(?<=\d)[*`\"“”$#\\']+(?=\d)", " ", text)  # what stood apart must not run together
     text = re.sub(r"(?<![A-Za-z])'|'(?![A-Za-z])", "", text)
     text = re.sub(r"(?m)^[ \t]*#+", "", text)
-    return re.sub(r"[*`\"“”$\\]", "", text).replace("_", " ").replace("\r", "")
+    text = re.sub(r"\$([^$\n]*)\$", r"\1", text)
+    return re.sub(r"[*`\"“”\\]", "", text).replace("_", " ").replace("\r", "")
