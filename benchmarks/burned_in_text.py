@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -39,6 +38,7 @@ from plantain.pixels.decode import decode, decode_untrusted
 from plantain.pixels.dicom.pictures import decode_dicom
 from plantain.pixels.encode import encode_source
 from plantain.pixels.prepare import prepare
+from plantain.privacy import rapid_text
 from plantain.privacy.enlarged_text import read_prepared
 from plantain.privacy.small_text import small_texts
 from plantain.privacy.text import Text, TextKind, TextReader, enlarged
@@ -262,13 +262,12 @@ def _read_both(film: Pixels, reader: TextReader) -> tuple[tuple[list[Text], list
 
 def _upright_only(reader: TextReader, shown: Pixels) -> tuple[Text, ...]:
     """As text was read before doubtful lines were turned."""
-    kind: Any = type(reader)
-    turning = kind._turn
-    kind._turn = lambda *_: None
+    turning = rapid_text._turn
+    rapid_text._turn = lambda *_: None
     try:
         return reader.read(shown)
     finally:
-        kind._turn = turning
+        rapid_text._turn = turning
 
 
 def plant(film: Pixels, condition: Condition, rng: np.random.Generator) -> tuple[Pixels, list[Box]]:
