@@ -9,6 +9,10 @@ levels, which carry no meaning. What is unscored counts as not accepted. Interva
     python benchmarks/instrument_card.py chest --shared ../shared --half report --pictures 60
     python benchmarks/instrument_card.py brain --shared ../shared --half report --pictures 60
     python benchmarks/instrument_card.py FOLDER          # <modality>/<name>.png
+    python benchmarks/instrument_card.py brain chest package --skip 30 --robust 100
+
+The last judges nothing but so many accepted and rejected edits, of all sets in turns, and again what carries no meaning
+of them.
 
 The shared pictures are halved by the hash of their patient, or of their file where no patient is told: signs are
 developed on "development" and shown on "report".
@@ -22,8 +26,9 @@ import hashlib
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from plantain.audit.clean import CleanEditRecipe, rendered_or_reason, renderers
@@ -125,8 +130,10 @@ def judged(
     return verdict.qualified, " | ".join(broken)
 
 
-def answers(recipe: CleanEditRecipe, others: Sequence[Finding], again: bool) -> Iterator[Said]:
-    """Every answer about one recipe."""
+def answers(
+    recipe: CleanEditRecipe, others: Sequence[Finding], again: bool, wanted: set[bool] | None = None
+) -> Iterator[Said]:
+    """Every answer about one recipe; with `wanted` only until these verdicts were judged again."""
     cluster = cluster_of(recipe.picture.image)
     edit = rendered_or_reason(recipe)
     own = OWN if recipe.direction is Direction.ADD else UNDONE
@@ -151,14 +158,18 @@ def answers(recipe: CleanEditRecipe, others: Sequence[Finding], again: bool) -> 
             if not same and not why_not_shown(other, edit.image):
                 words = compose(Intent(other.name, edit.direction), other, phrasing=recipe.seed % 4)
                 trials.append((WRONG, other.name, clean, words, other))
-    kept: dict[bool | None, int] = {}
-    for number, (kind, detail, edited, words, finding) in enumerate(trials):
+    kept: set[bool] = set()
+    for kind, detail, edited, words, finding in trials:
+        if wanted is not None and not wanted - kept:
+            return
         passed, why = judged(original, edited, words, edit, finding)
         yield Said(cluster, recipe.finding.name, kind, detail, passed, why)
         verdict = bool(passed)
         if not again or verdict in kept or (verdict and kind not in (OWN, UNDONE)):
             continue
-        kept[verdict] = number
+        if wanted is not None and verdict not in wanted:
+            continue
+        kept.add(verdict)
         for name in HARMLESS:
             harmless = encode_jpeg(REENCODED[name](decode(edited)))
             then, why = judged(original, harmless, words, edit, finding)
@@ -185,6 +196,28 @@ def recipes(
             yield CleanEditRecipe(
                 picture, finding, way, own, f"{picture.image.id} {finding.name} {way.value}"
             )
+
+
+def robust(
+    sets: Sequence[Sequence[TrialPicture]], seed: int, each: int, tell_of: Callable[[list[Said]], None]
+) -> list[Said]:
+    """Answers about so many accepted and so many rejected edits, from the sets in turns."""
+    taxonomy, counted = load_taxonomy(), {True: 0, False: 0}
+    rows: list[Said] = []
+    for turn in zip_longest(*(recipes(pictures, seed, 1, ()) for pictures in sets)):
+        for recipe in filter(None, turn):
+            wanted = {verdict for verdict, n in counted.items() if n < each}
+            if not wanted:
+                return rows
+            modality = recipe.picture.image.modality
+            others = [one for one in taxonomy.of(modality) if one.name in renderers(modality)]
+            said = list(answers(recipe, others, True, wanted))
+            for verdict in wanted:
+                name = f"{'accepted' if verdict else 'rejected'} {HARMLESS[0]}"
+                counted[verdict] += sum(row.kind == name for row in said)
+            rows += said
+            tell_of(rows)
+    return rows
 
 
 def card(rows: Sequence[Said]) -> dict[str, dict[str, float | int | None]]:
@@ -231,36 +264,50 @@ def tell(rows: Sequence[Said]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("set", help="package, chest, brain, or a folder <modality>/<name>.png")
+    parser.add_argument("sets", nargs="+", help="package, chest, brain, or a folder <modality>/<name>.png")
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
     parser.add_argument("--half", choices=HALVES, default="report")
     parser.add_argument("--pictures", type=int, default=60)
-    parser.add_argument("--skip", type=int, default=0, help="leave out the first so many of them")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first so many of the shared ones")
     parser.add_argument("--findings-each", type=int, default=2)
     parser.add_argument("--seed", type=int, default=18)
     parser.add_argument("--finding", action="append", default=[])
     parser.add_argument("--no-again", action="store_true", help="leave out what carries no meaning")
+    parser.add_argument(
+        "--robust", type=int, help="accepted and rejected edits to judge again, and nothing else"
+    )
     parser.add_argument("--out", type=Path, help="file for every answer, a JSON object a line")
     options = parser.parse_args()
-    if options.set == "package":
-        pictures = package_pictures("held-out")
-    elif options.set in ("chest", "brain"):
-        pictures = shared_pictures(options.shared, options.set, options.half, options.skip + options.pictures)
-    else:
-        pictures = folder_pictures(Path(options.set))
-    pictures = pictures[options.skip :]
-    rows: list[Said] = []
-    taxonomy = load_taxonomy()
-    for number, recipe in enumerate(recipes(pictures, options.seed, options.findings_each, options.finding)):
-        modality = recipe.picture.image.modality
-        others = [one for one in taxonomy.of(modality) if one.name in renderers(modality)]
-        rows += answers(recipe, others, not options.no_again)
-        if number % 10 == 9:
-            print(f"{number + 1} edits", file=sys.stderr, flush=True)
+    sets = [pictures_of(name, options) for name in options.sets]
+
+    def keep(rows: list[Said]) -> None:
         if options.out:
             options.out.write_text("".join(json.dumps(_row(row)) + "\n" for row in rows))
+
+    rows: list[Said] = []
+    if options.robust:
+        rows = robust(sets, options.seed, options.robust, keep)
+    else:
+        taxonomy, pictures = load_taxonomy(), [picture for one in sets for picture in one]
+        for number, recipe in enumerate(
+            recipes(pictures, options.seed, options.findings_each, options.finding)
+        ):
+            modality = recipe.picture.image.modality
+            others = [one for one in taxonomy.of(modality) if one.name in renderers(modality)]
+            rows += answers(recipe, others, not options.no_again)
+            if number % 10 == 9:
+                print(f"{number + 1} edits", file=sys.stderr, flush=True)
+            keep(rows)
     tell(rows)
     return 0
+
+
+def pictures_of(name: str, options: argparse.Namespace) -> list[TrialPicture]:
+    if name in ("chest", "brain"):
+        wanted = options.skip + options.pictures
+        return shared_pictures(options.shared, name, options.half, wanted)[options.skip :]
+    pictures = package_pictures("held-out") if name == "package" else folder_pictures(Path(name))
+    return list(pictures)
 
 
 def _row(row: Said) -> dict[str, object]:

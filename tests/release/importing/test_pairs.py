@@ -18,6 +18,7 @@ from plantain.bench.generate.export_outputs import marked
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import InputError, TaskState
+from plantain.release.importing import pairs
 from plantain.release.importing.pair_rows import rows_of
 from plantain.release.importing.pairs import import_pairs
 from plantain.report.terminal import UNJUDGED, table_one
@@ -151,6 +152,23 @@ def test_a_table_becomes_a_run_whose_labels_are_published(pictures, tmp_path, na
     assert len(images) == 2
     caption = str(table_one(tmp_path / "run").caption)
     assert UNJUDGED.split()[0] in caption and "rate (as published)" in caption
+
+
+def test_an_original_of_several_rows_is_prepared_once_for_each_way_of_keeping_it(monkeypatch, tmp_path):
+    film = np.random.default_rng(3).integers(0, 255, (40, 60, 3), np.uint8)
+    with (tmp_path / "edits.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(("original", "edited", "finding", "modality", "direction"))
+        for row in range(40):
+            Image.fromarray(np.roll(film, row, 1)).save(tmp_path / f"{row}.png")
+            table.writerow(("0.png", f"{row}.png", "Own", ("fundus", "chest_xray")[row >= 36], "add"))
+    made, seen = pairs._prepared, []
+    monkeypatch.setattr(pairs, "_prepared", lambda *asked: (seen.append(asked[-1]), made(*asked))[1])
+    monkeypatch.setattr(pairs, "AT_ONCE", 1)
+    assert import_pairs(tmp_path / "edits.csv", tmp_path / "run").tasks == 40
+    assert sorted(seen) == [False, True], "in colour, and in grey"
+    with JournalReader.open(tmp_path / "run") as reader:
+        assert {(image.geometry.width, image.geometry.height) for image in reader.images()} == {(60, 40)}
 
 
 def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_verdict(

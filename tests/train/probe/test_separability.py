@@ -52,9 +52,10 @@ def test_a_smoothing_editor_gives_itself_away_outside_the_edit_and_a_careful_one
     assert len(json.loads((tmp_path / "separability.json").read_text())["editors"]) == 2
 
 
-def test_few_originals_say_nothing(edits: list[MadeEdit]) -> None:
+def test_few_originals_say_nothing(edits: list[MadeEdit], tmp_path: Path) -> None:
     (found,) = separabilities(edits[:5])
     assert found.whole.auc is None and found.why_not == "5 independent originals; 20 are needed"
+    assert write_separability_page([found], "made", tmp_path).read_text().count("20 are needed") == 1
     with pytest.raises(InputError, match="no edits"):
         separabilities([])
 

@@ -45,11 +45,13 @@ from plantain.records import (
     task_id,
 )
 from plantain.records.suggestions import fold, suggest
+from plantain.release.importing.originals import Originals, PreparedOriginal
 from plantain.release.importing.pair_rows import PairRow, Picture, rows_of
 from plantain.release.plan import IMPORTED
 
 AT_ONCE = 32
 """Rows whose pictures are in memory."""
+NO_PICTURE = BlobRef("", 0, "image/jpeg")
 SIDE = 1024
 STRETCH = 0.02
 """How far the sides' ratio of an edit may lie from its original's."""
@@ -169,11 +171,11 @@ async def _fill(
 ) -> None:
     name = path.resolve().name
     header = RunHeader(hashlib.sha256(name.encode()).hexdigest()[:16], name, 0, {}, "")
-    taxonomy = _Findings()
+    taxonomy, originals = _Findings(), Originals()
     async with Journal.create(run, header) as journal:
         while batch := list(islice(rows, AT_ONCE)):
             made = await asyncio.gather(
-                *(asyncio.to_thread(_made, journal, root, row, taxonomy) for row in batch)
+                *(asyncio.to_thread(_made, journal, root, row, taxonomy, originals) for row in batch)
             )
             images, tasks = {}, []
             for row, one in zip(batch, made, strict=True):
@@ -237,7 +239,9 @@ class _Findings:
         return next((f for f in self._taxonomy.of(modality) if fold(f.name) == fold(name)), None)
 
 
-def _made(journal: Journal, root: Path, row: PairRow, findings: _Findings) -> _Made | str:
+def _made(
+    journal: Journal, root: Path, row: PairRow, findings: _Findings, originals: Originals
+) -> _Made | str:
     """A row as the journal keeps it, or why it cannot be taken. Runs in a thread."""
     try:
         modality = findings.modality(row.modality)
@@ -249,7 +253,7 @@ def _made(journal: Journal, root: Path, row: PairRow, findings: _Findings) -> _M
         verdict = _verdict(row.verdict)
         original = None if row.original is None else _read(root, row.original)
         edited = _read(root, row.edited)
-        return _recorded(journal, row, modality, direction, findings, verdict, original, edited)
+        return _recorded(journal, row, modality, direction, findings, verdict, original, edited, originals)
     except (InputError, BadImage) as error:
         return _short(str(error), row)
 
@@ -271,16 +275,19 @@ def _recorded(
     verdict: bool | None,
     original: bytes | None,
     edited: bytes,
+    originals: Originals,
 ) -> _Made | str:
     known = findings.find(modality, row.finding)
     finding = known.name if known is not None else row.finding.strip()
     after = decode_untrusted(edited, row.edited.name or "edited")
-    before = (
-        None if original is None else decode_untrusted(original, row.original.name if row.original else "")
-    )
-    if before is not None and abs(_ratio(after) / _ratio(before) - 1) > STRETCH:
+    source = hashlib.sha256(original).hexdigest() if original is not None else ""
+    before = None
+    if original is not None:
+        grey, name = modality != "fundus", row.original.name if row.original else ""
+        before = originals.get((source, grey), lambda: _prepared(journal, original, name, grey))
+    if before is not None and abs(_ratio(after) / before.ratio - 1) > STRETCH:
         return "the edit has another shape than its original"
-    image, reference = _image(journal, row, modality, original, before)
+    image = _image(row, modality, source, before)
     picture = _kept(edited, after, grey=modality != "fundus", synthetic=True)
     blob = replace(journal.put_blob(picture, "image/jpeg"), pixel_sha256=pixel_sha256(picture))
     name = task_id(f"pairs:{image.id}:{blob.sha256}:{row.model}", 0, finding, direction)
@@ -303,35 +310,32 @@ def _recorded(
         (StoredScore(name, 0, 1, PUBLISHED, score, detail),),
         (blob,),
     )
-    return _Made(image, reference, task, verdict)
+    return _Made(image, before.reference if before is not None else NO_PICTURE, task, verdict)
 
 
-def _image(
-    journal: Journal, row: PairRow, modality: str, original: bytes | None, before: Pixels | None
-) -> tuple[SourceImage, BlobRef]:
+def _prepared(journal: Journal, original: bytes, name: str, grey: bool) -> PreparedOriginal:
+    pixels, synthetic = decode_untrusted(original, name), bool(declared_synthetic(original))
+    data = _kept(original, pixels, grey=grey, synthetic=synthetic)
+    geometry = prepare(np.zeros(pixels.shape[:2], np.uint8), SIDE)[1]
+    return PreparedOriginal(_ratio(pixels), synthetic, geometry, journal.put_blob(data, "image/jpeg"))
+
+
+def _image(row: PairRow, modality: str, source: str, original: PreparedOriginal | None) -> SourceImage:
     """The original as this run knows it; without its bytes only by what the row calls it."""
-    source = hashlib.sha256(original).hexdigest() if original is not None else ""
     called = row.original_name or source[:16] or row.id
-    synthetic = bool(original and declared_synthetic(original))
-    geometry, reference = Geometry(0, 0, "unknown", 0, 0, 0, 0), BlobRef("", 0, "image/jpeg")
-    if original is not None and before is not None:
-        geometry = prepare(np.zeros(before.shape[:2], np.uint8), SIDE)[1]
-        data = _kept(original, before, grey=modality != "fundus", synthetic=synthetic)
-        reference = journal.put_blob(data, "image/jpeg")
-    image = SourceImage(
+    return SourceImage(
         id=f"{called}-{source[:12]}" if source else called,
         dataset=row.dataset or "pairs",
         modality=modality,
         labels=(),
         licence=_licence(row.licence),
         source_sha256=source,
-        prepared_sha256=reference.sha256,
-        geometry=geometry,
+        prepared_sha256=original.reference.sha256 if original is not None else "",
+        geometry=original.geometry if original is not None else Geometry(0, 0, "unknown", 0, 0, 0, 0),
         group=row.group or None,
         view="frontal" if modality == "chest_xray" else "unknown",
-        synthetic=synthetic,
+        synthetic=original is not None and original.synthetic,
     )
-    return image, reference
 
 
 def _kept(data: bytes, pixels: Pixels, *, grey: bool, synthetic: bool) -> bytes:
