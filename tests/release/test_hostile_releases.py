@@ -14,6 +14,7 @@ import pytest
 
 from plantain.records import InputError
 from plantain.release.importing.importing import import_release
+from plantain.release.importing.reading import OurRelease
 from plantain.release.proof.manifest import MANIFEST
 from plantain.release.proof.sums import SUMS
 from plantain.release.proof.verify import verify_release
@@ -165,3 +166,39 @@ def test_verify_of_hostile_documents_is_no_crash(copy: Path, name: str, data: by
     (copy / name).write_bytes(data)
     reseal(copy)
     verify_release(copy)
+
+
+WRONG_COLUMNS = {
+    "missing": pa.table({"other": ["{}"]}),
+    "twice": pa.Table.from_arrays([pa.array(["{}"]), pa.array(["{}"])], ["record", "record"]),
+    "numbers": pa.table({"record": [1]}),
+    "lists": pa.table({"record": [["{}"]]}),
+    "objects": pa.table({"record": [{"id": "a"}]}),
+    "nothing": pa.table({"record": pa.array([None], pa.string())}),
+    "no date": pa.table({"record": pa.array([2**31 - 1], pa.date32())}),
+    "no time zone": pa.table({"record": pa.array([1], pa.timestamp("s", "Mars/Base"))}),
+    "no UTF-8": pa.table({"record": pa.array([b"\xff\xfe"]).view(pa.string())}),
+}
+
+
+@pytest.mark.parametrize("table", WRONG_COLUMNS.values(), ids=WRONG_COLUMNS)
+def test_a_table_of_records_with_a_wrong_column_is_one_line(tmp_path: Path, table: pa.Table) -> None:
+    path = tmp_path / "data" / "trajectories" / "a.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(table, path)
+    with pytest.raises(InputError, match=r"a\.parquet: "):
+        list(OurRelease(tmp_path).records())
+
+
+@pytest.mark.parametrize(("name", "table"), WRONG_COLUMNS.items(), ids=WRONG_COLUMNS)
+def test_a_table_of_pictures_with_a_wrong_column_has_none_or_is_one_line(
+    tmp_path: Path, name: str, table: pa.Table
+) -> None:
+    path = tmp_path / "data" / "success" / "a.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(table.rename_columns(["image"] * table.num_columns), path)
+    if name in ("twice", "no date", "no time zone", "no UTF-8"):
+        with pytest.raises(InputError, match=r"a\.parquet: "):
+            list(OurRelease(tmp_path).pictures())
+    else:
+        assert list(OurRelease(tmp_path).pictures()) == []

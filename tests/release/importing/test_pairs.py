@@ -323,3 +323,29 @@ def test_a_parquet_cell_that_python_cannot_hold_is_refused(tmp_path, cell):
     with pytest.raises(InputError, match="not a readable Parquet file"):
         import_pairs(tmp_path / "a.parquet", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_parquet_file_of_pairs_cannot_take_the_memory(pictures, tmp_path):
+    """Kilobytes whose rows are megabytes each: a column that tells something is refused, any other is not read."""
+    path = table(pictures, "edits.parquet", rows())
+    small = pq.read_table(path)
+    large = pa.DictionaryArray.from_arrays(pa.array([0] * len(small), pa.int32()), ["x" * (40 << 20)])
+    told = small.set_column(small.schema.get_field_index("prompt"), "prompt", large)
+    pq.write_table(told, tmp_path / "told.parquet", compression="zstd", store_schema=False)
+    with pytest.raises(InputError, match=r"bytes of prompt to .* refused unread"):
+        import_pairs(tmp_path / "told.parquet", tmp_path / "run")
+    untold = small.append_column("notes", large)
+    pq.write_table(untold, tmp_path / "untold.parquet", compression="zstd", store_schema=False)
+    assert (tmp_path / "untold.parquet").stat().st_size < 200_000
+    before = pa.total_allocated_bytes()
+    _, read = rows_of(tmp_path / "untold.parquet", {}, None)
+    assert next(read).instruction
+    assert pa.total_allocated_bytes() - before < 20 << 20  # a row of notes alone has 40
+
+
+def test_a_parquet_column_that_stands_twice_is_refused(pictures, tmp_path):
+    small = pq.read_table(table(pictures, "edits.parquet", rows()))
+    twice = small.append_column("prompt", pa.array(["something else"] * len(small)))
+    pq.write_table(twice, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="column 'prompt': stands twice"):
+        import_pairs(tmp_path / "a.parquet", tmp_path / "run")

@@ -20,6 +20,10 @@ from plantain.records.suggestions import fold, suggest
 from plantain.release.importing.published import PublishedTree
 
 LARGEST_LINE = 64_000_000
+
+_BATCH = 4
+"""Rows of Parquet at once: a dictionary can make every one of them as large as the largest cell."""
+
 ENDINGS = (".csv", ".jsonl", ".parquet")
 PICTURES = (".jpg", ".jpeg", ".png")
 
@@ -102,7 +106,9 @@ def rows_of(path: Path, columns: Mapping[str, str], originals: Path | None) -> t
 
 
 def _table(path: Path, columns: Mapping[str, str], joined: _Originals | None) -> Iterator[PairRow]:
-    cells = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}[path.suffix](path)
+    if path.suffix == ".parquet":
+        return _parquet(path, columns, joined)
+    cells = {".csv": _csv, ".jsonl": _jsonl}[path.suffix](path)
     first = next(cells, None)
     if first is None:
         raise InputError(f"{path}: has no rows")
@@ -211,16 +217,31 @@ def _jsonl(path: Path) -> Iterator[dict[str, object]]:
             yield row
 
 
-def _parquet(path: Path) -> Iterator[dict[str, object]]:
+def _parquet(path: Path, columns: Mapping[str, str], joined: _Originals | None) -> Iterator[PairRow]:
+    """Only the columns that tell something are read: what others unpack to is not bounded by the file."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise InputError(f"{path}: needs pyarrow: {install_line('release')}") from None
+    from plantain.files.unpacking import unpacks_too_far
+
     try:
         with open_regular(path, str(path), None) as file, pq.ParquetFile(file) as table:
-            for batch in table.iter_batches(16):
-                yield from batch.to_pylist()
+            header = table.schema_arrow.names
+            if not table.metadata.num_rows:
+                raise InputError(f"{path}: has no rows")
+            named = _columns(path, header, columns, joined)
+            told = list(dict.fromkeys(named.values()))
+            if twice := [name for name in told if header.count(name) > 1]:
+                raise InputError(f"{path}: column {twice[0]!r}: stands twice in the header")
+            if too_far := unpacks_too_far(table, frozenset(told)):
+                raise InputError(f"{path}: {too_far}")
+            number = 0
+            for batch in table.iter_batches(_BATCH, columns=told):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield _row(number, row, named, joined)
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:

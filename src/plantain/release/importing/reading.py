@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -123,7 +123,9 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _parse(line: bytes | str, where: str) -> TaskRecord:
+def _parse(line: object, where: str) -> TaskRecord:
+    if not isinstance(line, bytes | str):
+        raise InputError(f"{where}: expected text, found {type(line).__name__}")
     try:
         return from_json(line)
     except ValueError as error:
@@ -159,20 +161,8 @@ def _from_conversations(path: Path) -> Iterator[TaskRecord]:
 
 
 def _from_table(path: Path) -> Iterator[TaskRecord]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from plantain.files.unpacking import unpacks_too_far
-
-    try:
-        with pq.ParquetFile(path) as table:
-            if too_far := unpacks_too_far(table, frozenset(("record",))):
-                raise InputError(f"{path}: {too_far}")
-            for batch in table.iter_batches(_BATCH, columns=["record"]):
-                for line in batch.column("record").to_pylist():
-                    yield _parse(line or "", f"{path}: record")
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a readable Parquet file ({error})") from error
+    for _, line in _cells(path, ("record",), needed=True):
+        yield _parse("" if line is None else line, f"{path}: record")
 
 
 def _from_tar(path: Path) -> Iterator[TaskRecord]:
@@ -185,6 +175,14 @@ def _from_tar(path: Path) -> Iterator[TaskRecord]:
 
 
 def _pictures_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
+    for name, cell in _cells(path, ("image", "edited", "mask", "original", "jpg_0", "jpg_1")):
+        data = cell.get("bytes") if isinstance(cell, dict) else cell
+        if isinstance(data, bytes):
+            yield f"{path}: {name}", data
+
+
+def _cells(path: Path, names: Sequence[str], *, needed: bool = False) -> Iterator[tuple[str, object]]:
+    """(column, cell) of those columns of a table that are there, some rows at a time; all of them where needed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -192,20 +190,20 @@ def _pictures_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
 
     try:
         with pq.ParquetFile(path) as table:
-            wanted = [
-                name
-                for name in ("image", "edited", "mask", "original", "jpg_0", "jpg_1")
-                if name in table.schema_arrow.names
-            ]
-            if too_far := unpacks_too_far(table, frozenset(wanted)):
+            there = [name for name in table.schema_arrow.names if name in names]
+            for name in names:
+                if there.count(name) > 1 or (needed and name not in there):
+                    raise InputError(f"{path}: has {there.count(name) or 'no'} columns called {name}")
+            if too_far := unpacks_too_far(table, frozenset(there)):
                 raise InputError(f"{path}: {too_far}")
-            for batch in table.iter_batches(_BATCH, columns=wanted):
-                for name in wanted:
+            for batch in table.iter_batches(_BATCH, columns=there):
+                for name in there:
                     for cell in batch.column(name).to_pylist():
-                        data = cell.get("bytes") if isinstance(cell, dict) else cell
-                        if isinstance(data, bytes):
-                            yield f"{path}: {name}", data
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+                        yield name, cell
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
+        # the last three: text that is not UTF-8, a date that no calendar has, a time zone that is none
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
