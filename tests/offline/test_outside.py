@@ -128,6 +128,38 @@ def test_where_the_change_belongs_cannot_be_told_the_answer_stays_as_it_came(edi
     assert why(edited.put_back(edited.original)) == "no coherent change lies where it belongs"
 
 
+def test_around_a_fracture_the_originals_texture_stays(edited: Edited) -> None:
+    """Noise of four levels over the whole answer: beside the line next to none of it is left, and the line is."""
+    if edited.image.modality != "chest_xray":
+        pytest.skip("bones are on films")
+    words = "Add a large, marked rib fracture in the lateral part of a left rib."
+    clean = render_instruction(edited.original, words, edited.image, seed=3).pixels
+    noise = np.random.default_rng(1).normal(0, 4.0, (*clean.shape[:2], 1))
+    answer = np.clip(np.rint(clean + noise), 0, 255).astype(np.uint8)
+    fracture = load_taxonomy().get("chest_xray", "Fracture")
+    done = put_back(edited.original, answer, words, edited.image, fracture, Direction.ADD)
+    assert done.why_not == ""
+    drawn = np.abs(clean.astype(int) - edited.original).max(axis=2)
+    kept = done.pixels.astype(int) - edited.original
+    beside = done.mask & (cv2.dilate((drawn > 1).astype(np.uint8), np.ones((15, 15), np.uint8)) == 0)
+    assert beside.sum() > 200 and kept[beside].std() < 1.5
+    line = drawn >= 0.8 * drawn.max()
+    asked = clean.astype(int) - edited.original
+    assert kept[line].mean() / asked[line].mean() > 0.7
+
+
+def test_an_answer_that_was_painted_over_stays_as_it_came(edited: Edited) -> None:
+    """Its borders lie where they did, on clouds of other levels: nothing gives it the original's tones again."""
+    plane = edited.original.astype(np.float32)
+    clouds = np.random.default_rng(1).normal(size=(24, 24, 3)).astype(np.float32)
+    clouds = cv2.resize(clouds, plane.shape[1::-1], interpolation=cv2.INTER_CUBIC)
+    painted = 128 + 30 * clouds + plane - cv2.GaussianBlur(plane, (0, 0), 10.0)
+    answer = np.clip(np.rint(painted), 0, 255).astype(np.uint8)
+    done = edited.put_back(answer)
+    assert done.why_not.startswith("its tones cannot be given back")
+    assert np.array_equal(done.pixels, answer)
+
+
 def test_an_image_of_unknown_modality_is_left_or_restored_without_an_error(edited: Edited) -> None:
     unknown: SourceImage = replace(edited.image, modality="ultrasound")
     assert put_back(edited.original, edited.answer, "add it", unknown, None, None).why_not

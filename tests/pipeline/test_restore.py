@@ -107,7 +107,7 @@ def test_answer_restored_picture_mask_share_and_residual_are_kept(run: Path) -> 
     assert np.abs(restored.astype(int) - original)[~mask].mean() < 1  # the JPEG
     assert score.score.value == pytest.approx(1 - mask.mean())
     assert score.score.value > 0.7
-    assert score.detail["how"] == "outside 4"
+    assert score.detail["how"] == "outside 5"
     assert 0 <= float(str(score.detail["residual_px"])) < 0.3
 
 
@@ -139,7 +139,7 @@ def test_what_a_run_freezes_changes_only_where_it_is_on(folder: Path, run: Path)
     assert sorted(frozen) == ["max_rounds", "policy", "threshold", "writer_sees_failed_edit"]
     assert on.frozen_part()["loop"] == {**frozen, "restore": "outside"}
     with JournalReader.open(run) as reader:
-        assert json.loads(reader.meta("method") or "")["restore"] == "outside 4"
+        assert json.loads(reader.meta("method") or "")["restore"] == "outside 5"
     with pytest.raises(InputError, match="restore"):
         asyncio.run(run_build(off, run, method=method_of(folder, "none"), text_reader=NoText()))
 
@@ -148,13 +148,13 @@ def test_a_run_begun_under_another_version_says_so_and_makes_no_call(
     folder: Path, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of a run restored in another way would be two runs in one table."""
-    monkeypatch.setattr("plantain.offline.outside.VERSION", "outside 5")
+    monkeypatch.setattr("plantain.offline.outside.VERSION", "outside 6")
     on = recipe_of(folder / "catalogue", "outside")
     again = asyncio.run(run_build(on, run, method=method_of(folder, "outside"), text_reader=NoText()))
-    assert "the restore is now outside 5, and this run was begun with outside 4" in str(again.stopped)
+    assert "the restore is now outside 6, and this run was begun with outside 5" in str(again.stopped)
     with JournalReader.open(run) as reader:
         assert verify(reader).ok
-        assert json.loads(reader.meta("method") or "")["restore"] == "outside 4"
+        assert json.loads(reader.meta("method") or "")["restore"] == "outside 5"
 
 
 def test_a_word_that_it_does_not_know_is_refused(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from plantain.records import (
 )
 from plantain.roles import JudgeRequest, Reply, failed
 
-VERSION = "5"
+VERSION = "6"
 
 
 class InstrumentJudge:

@@ -25,10 +25,10 @@ from plantain.offline.language import read_instruction
 from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.pixels.blend import composite, feather
 from plantain.pixels.registration import register
-from plantain.pixels.tone import match_tone
+from plantain.pixels.tone import levels_left, match_tone
 from plantain.records import Direction, Finding, SourceImage
 
-VERSION = "outside 4"
+VERSION = "outside 5"
 """What a run freezes; changes whenever a picture could be restored otherwise."""
 
 SURE, FAINT = 5.0, 2.5
@@ -46,9 +46,16 @@ SLACK = 0.35
 INSIDE = 0.3
 """Share of a change that lies where the finding may; the rest is its margin."""
 
+MOSTLY = 0.5
+"""The same of a fine line, which has next to no margin: what reaches further is a marker at the film's edge."""
+
 BANDS, OVER = (1.0, 2.5, 6.0), 1.5
 """Widths in pixels of a 1024-pixel frame that part the bands of a change, and how many times the usual power of a band
 is taken for noise."""
+
+LINE, TURNS, AROUND = 12.0, 12, 16.0
+"""Pixels of a 1024-pixel frame over which fine lines are followed, in how many directions, and over which the answer's
+tone beside them is taken."""
 
 BEYOND = 40.0
 """Pixels of a 1024-pixel frame by which a change may reach beyond where the finding lies; further on something else has
@@ -56,6 +63,10 @@ run into it."""
 
 SHARES = (0.0, 0.25, 0.5, 0.7, 0.8, 0.87, 0.92, 0.96, 0.985, 1.0)
 """Shares of a picture, from its plainest places to those with most texture, that each say what is usual there."""
+
+WORST_TONE = 2.5
+"""Grey levels (median, smoothed) by which the two may differ where nothing was changed; a picture that was painted
+over differs by more."""
 
 MARGIN, SOFT = 10.0, 8.0
 """Pixels of a 1024-pixel frame that are kept around the change, and over which it fades into the original."""
@@ -118,9 +129,8 @@ def put_back(
         return _as_it_came(answer, laid.residual, core)
     unit = max(original.shape[:2]) / 1024
     soft = feather(_full(grow(core, MARGIN * unit / FACTOR), original.shape), SOFT * unit)
-    changed = toned
-    if not presentation.hairline:  # a line of a few pixels is as fine as noise
-        changed = original.astype(np.float32) + _above_noise(original.astype(np.float32), toned, soft > 0)
+    above = _lines_above_noise if presentation.hairline else _above_noise
+    changed = original.astype(np.float32) + above(original.astype(np.float32), toned, soft > 0)
     pixels = composite(original, np.clip(np.rint(changed), 0, 255).astype(np.uint8), soft)
     mask = _blocks(soft > 0)
     return Restored(pixels, mask, float(1.0 - mask.mean()), laid.residual)
@@ -154,8 +164,20 @@ def _found(
                 break
             apart = ~grow(change.labels > 0, pair.px(12) / FACTOR)
             reference = field & apart if (field & apart).sum() > 0.2 * field.sum() else field
-        toned = match_tone(original, laid, _full(reference, original.shape), drift=turn > 0)
+        toned = match_tone(
+            original,
+            laid,
+            _full(reference, original.shape),
+            drift=turn > 0,
+            field=_full(field, original.shape),
+        )
     assert change is not None
+    left = levels_left(original, toned, _full(reference, original.shape))
+    if left > WORST_TONE:
+        return (
+            toned,
+            f"its tones cannot be given back: {left:.1f} levels are left, at most {WORST_TONE:g} may be",
+        )
     if region is not None:
         near = grow(place, pair.px(24) / FACTOR)
         core = change.mask(tuple(part for part in change.parts if part.inside > 0.1)) & near
@@ -193,9 +215,43 @@ def _above_noise(original: Field, toned: Field, near: Mask) -> Field:
             blur(np.asarray((fine**2).mean(axis=2), np.float32), 2.0 * width * unit) for fine, _ in bands
         )
         noise = usual_at(power, np.minimum(*texture), elsewhere, middle=np.mean)
-        gain = np.clip(1.0 - OVER * noise / np.maximum(power, 1e-3), 0.0, 1.0)
+        gain = np.sqrt(np.clip(1.0 - OVER * noise / np.maximum(power, 1e-3), 0.0, 1.0))
         kept += gain[..., None] * band
     return np.asarray(kept + coarse, np.float32)
+
+
+def _lines_above_noise(original: Field, toned: Field, near: Mask) -> Field:
+    """The same for lines of a few pixels, which are as fine as noise: along a line noise averages out, and it does not.
+
+    Args:
+        original, toned, near: see `_above_noise`.
+    """
+    unit = max(near.shape) / 1024
+    elsewhere = ~near
+    delta = toned - original
+    # A line is no matter of what its surroundings are off by.
+    known = elsewhere.astype(np.float32)[..., None]
+    width = AROUND * unit
+    around = blur(np.asarray(delta * known, np.float32), width)
+    delta -= around / (blur(known[..., 0], width)[..., None] + np.float32(1e-3))
+    power = _strongest_along(delta.mean(axis=2), unit) ** 2
+    # Whatever the texture: a border that is drawn anew differs no less than a fracture does.
+    noise = float(np.median(power[elsewhere])) if elsewhere.any() else 0.0
+    gain = np.sqrt(np.clip(1.0 - OVER * noise / np.maximum(power, 1e-3), 0.0, 1.0))
+    return np.asarray(gain[..., None] * delta, np.float32)
+
+
+def _strongest_along(level: Field, unit: float) -> Field:
+    """The largest mean along a line through each place, of what is finer than its surroundings; in grey levels."""
+    fine = level - blur(level, 3.0 * unit)
+    side = 2 * round(LINE * unit / 2) + 1
+    strongest = np.zeros_like(fine)
+    for turn in np.arange(TURNS) * np.pi / TURNS:
+        x, y = (round(side / 2 * float(part)) for part in (np.cos(turn), np.sin(turn)))
+        kernel = np.zeros((side, side), np.float32)
+        cv2.line(kernel, (side // 2 - x, side // 2 - y), (side // 2 + x, side // 2 + y), 1.0)
+        np.maximum(strongest, np.abs(cv2.filter2D(fine, -1, kernel / kernel.sum())), out=strongest)
+    return strongest
 
 
 def usual_at(
@@ -230,7 +286,7 @@ def _asked_for(
     change: Change, presentation: Presentation, anatomy: Anatomy, side: str | None
 ) -> tuple[ChangedPart, ...]:
     """The coherent changes that lie where the finding may, on the side that the instruction names."""
-    least = TOUCHING if presentation.parts == "warp" else INSIDE
+    least = TOUCHING if presentation.parts == "warp" else MOSTLY if presentation.hairline else INSIDE
     pool = tuple(part for part in change.parts if part.inside >= least and not stroke(part))
     pool = on_side(pool, anatomy, side, change.smooth.shape[1])
     if presentation.parts != "single" or side == "bilateral" or not pool:

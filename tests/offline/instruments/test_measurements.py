@@ -16,6 +16,7 @@ from plantain.offline.instruments.border import border_of
 from plantain.offline.instruments.brain_view import brain_view
 from plantain.offline.instruments.change import change_of
 from plantain.offline.instruments.chest_view import chest_view
+from plantain.offline.instruments.evidence import measure
 from plantain.offline.instruments.fundus_view import fundus_view
 from plantain.offline.instruments.grain import grain_of
 from plantain.offline.instruments.pair import pair_of
@@ -239,3 +240,23 @@ def test_presentation_of_a_users_own_finding_rests_on_its_data(samples):
     own = replace(known, name="Naevus", polarity="darker", support="local")
     expected = presentation_of(own, image)
     assert (expected.sign, expected.region, expected.parts) == (-1, "", "many")
+
+
+def test_a_border_that_moved_on_both_sides_lies_on_both(samples):
+    """Two strips of one breadth along the mediastinum, the right one half out of it: it is no less of the edit."""
+    image, pixels = samples["rg1-chest-pa"]
+    place = chest_view(small(pixels)[..., 0].astype(np.float32)).region("mediastinum")
+    row = MAP_SIDE // 3
+    columns = np.flatnonzero(place[row]) * pixels.shape[1] // MAP_SIDE
+    top, left, right = row * pixels.shape[0] // MAP_SIDE, int(columns[0]), int(columns[-1])
+    edited = pixels.copy()
+    for start in (left - 26, right - 48):  # patient's right: 22 of 48 columns inside; left: all
+        edited[top : top + 120, start : start + 48] = np.clip(
+            edited[top : top + 120, start : start + 48] + 25.0, 0, 255
+        ).astype(np.uint8)
+    finding = load_taxonomy().get("chest_xray", "Enlarged Cardiomediastinum")
+    pair = pair_of(pixels, edited, image.modality)
+    seen = measure(pair, image, presentation_of(finding, image), Direction.ADD, side=None)
+    assert sorted(part.inside >= 0.5 for part in seen.main) == [False, True]
+    assert seen.left is not None and seen.right is not None
+    assert min(seen.left, seen.right) > 0.4

@@ -165,7 +165,9 @@ def measure(
         least_peak=STRAY_PEAK_HANDLED if handling.touched else STRAY_PEAK,
         touched=handling.touched,
     )
-    left, right = _sides(change, change.mask(candidates(change)), anatomy, size)
+    # A moved border has one part on either side, each of which reaches beyond the structure: all of the edit counts.
+    lying = main if presentation.parts == "warp" else candidates(change)
+    left, right = _sides(change, change.mask(lying), anatomy, size)
     diffuse = presentation.parts == "diffuse"
     roi = grow(where, pair.px(20) / FACTOR)
     border, grain = _close_up(pair, change, where, clean, diffuse)
