@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from plantain.models.hosted.answers import Unreadable, read_object
 from plantain.models.hosted.faults import Fault, read_body
+from plantain.models.hosted.gemini.replies import read_usage
 from plantain.models.hosted.scores.in_json import json_values
+from plantain.models.hosted.scrub import scrub
 from plantain.records import InputError
 from plantain.roles.options import check_url
 
@@ -30,6 +33,17 @@ def test_a_hostile_body_is_one_fault(name: str) -> None:
     with pytest.raises(Fault) as fault:
         read_body(BODIES[name].encode())
     assert len(fault.value.outcome.reason) < 200
+
+
+@pytest.mark.parametrize("tokens", [10**30, 2**63, 1e308, "9" * 15])
+def test_a_count_beyond_all_that_can_be_is_none_and_the_body_can_be_kept(tokens: object) -> None:
+    """A run ended in a traceback behind a paid answer, or held $46,000,000,000,000 for spent."""
+    body = {
+        "usageMetadata": {"promptTokenCount": tokens, "candidatesTokenCount": 20, "totalTokenCount": tokens}
+    }
+    assert read_usage(body).input_tokens is None
+    kept = orjson.loads(orjson.dumps(scrub(body)))  # which knows no whole number of more than 64 bits
+    assert float(kept["usageMetadata"]["promptTokenCount"]) == float(tokens)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000 + "]" * 5000, "-" + "1" * 5000, "[" * 5000])

@@ -9,13 +9,21 @@ OPAQUE = 1_000
 
 LONGEST_TEXT = 20_000
 
+MOST = 10**9
+"""A count beyond this is none: no model reads so much in a call, and its price would end a run."""
+
+SHORT = -(2**63), 2**64
+"""Whole numbers from the first on and below the second can be kept as numbers."""
+
 
 def scrub(value: object) -> object:
-    """A JSON value with long strings shortened, at any depth; it holds no key since it was decoded."""
+    """A JSON value with long strings shortened and long numbers as text, at any depth; it holds no key any more."""
     if isinstance(value, dict):
         return {str(name): scrub(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [scrub(inner) for inner in value]
+    if isinstance(value, int) and not SHORT[0] <= value < SHORT[1]:
+        return str(value)
     if not isinstance(value, str):
         return value
     if len(value) > OPAQUE and " " not in value[:OPAQUE]:
@@ -43,16 +51,16 @@ def text(body: JsonObject, name: str) -> str:
 
 
 def count(body: JsonObject, name: str) -> int | None:
-    """A count of a body; None where it is missing, negative or of another type.
+    """A count of a body; None where it is missing, negative, beyond all that can be, or of another type.
 
     Gateways write whole numbers as 350.0 or, as protocol buffers do for long ones, as "350".
     """
     value = body.get(name)
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:
-        return int(value)
+        value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST else None
 
 
 def add_counts(*counts: int | None) -> int | None:
