@@ -109,7 +109,8 @@ def media_type(data: bytes) -> str:
 
 
 def from_base64(text: str) -> bytes:
-    """Bytes of standard or URL-safe base64, also in lines; some servers put before it what data URLs begin with.
+    """Bytes of standard or URL-safe base64, also in lines or without padding, as protocol buffers' JSON may have them; some
+    servers put before it what data URLs begin with.
 
     Raises:
         BadImage: it is not base64.
@@ -123,7 +124,7 @@ def from_base64(text: str) -> bytes:
     if "-" in text or "_" in text:
         text = text.translate(_URL_SAFE)
     try:
-        return pybase64.b64decode(text, validate=True)
+        return pybase64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise BadImage("the editor's picture is not valid base64") from None
 
