@@ -109,8 +109,8 @@ def media_type(data: bytes) -> str:
 
 
 def from_base64(text: str) -> bytes:
-    """Bytes of standard or URL-safe base64, also in lines or without padding, as protocol buffers' JSON may have them; some
-    servers put before it what data URLs begin with.
+    """Bytes of standard or URL-safe base64, also in lines or without padding, as protocol buffers' JSON may have it;
+    some servers put before it what data URLs begin with.
 
     Raises:
         BadImage: it is not base64.
