@@ -155,6 +155,18 @@ def _of_text_cells(path: Path) -> None:
     pq.write_table(pa.table({"edited": [{"bytes": "words", "path": "a.png"}]}), path)
 
 
+def _of_a_path_that_is_no_text(path: Path) -> None:
+    names = pa.array([b"\xff\xfe"]).view(pa.string())
+    cells = pa.StructArray.from_arrays([pa.array([b"words"]), names], ["bytes", "path"])
+    pq.write_table(pa.table({"edited": cells}), path)
+
+
+def _of_one_name_twice(path: Path) -> None:
+    cells = pa.array([{"bytes": None, "path": ""}], pa.struct({"bytes": pa.binary(), "path": pa.string()}))
+    letters = pa.array([{"bytes": b"words", "path": "a.png"}])
+    pq.write_table(pa.Table.from_arrays([cells, letters], ["edited", "edited"]), path)
+
+
 def _huge_member(path: Path) -> None:
     member = tarfile.TarInfo("a.png")
     member.size = 1 << 50
@@ -171,6 +183,8 @@ def _huge_member(path: Path) -> None:
         ),
         ("a.parquet", lambda path: path.write_bytes(b""), "a.parquet: not a readable Parquet"),
         ("a.parquet", _of_letters, "a.parquet: edited, row 0: "),
+        ("a.parquet", _of_a_path_that_is_no_text, "a.parquet: not a readable Parquet"),
+        ("a.parquet", _of_one_name_twice, "a.parquet: edited, row 0: "),
         ("a.parquet", _of_a_list_of_bombs, "a.parquet: unpacks "),
         ("a.parquet", _of_text_cells, "no pictures to compare with"),
         ("a.tar", lambda path: path.write_bytes(b"words" * 500), "a.tar: not a readable tar"),

@@ -347,12 +347,17 @@ def _of_parquet(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
             columns = [field.name for field in file.schema_arrow if _holds_pictures(field.type)]
             if too_far := unpacks_too_far(file, frozenset(columns)):
                 raise InputError(f"{path}: {too_far}")
-            for number, batch in enumerate(file.iter_batches(64, columns=columns) if columns else ()):
-                for column in columns:
-                    for row, cell in enumerate(batch.column(column).to_pylist()):
+            begin = 0
+            # Few rows at once: a dictionary can make every one of them as large as the largest picture.
+            for batch in file.iter_batches(4, columns=columns) if columns else ():
+                for field, cells in zip(batch.schema, batch.columns, strict=True):
+                    for row, cell in enumerate(cells.to_pylist() if _holds_pictures(field.type) else ()):
                         if cell and cell["bytes"]:
-                            yield f"{name}: {column}, row {64 * number + row}", cell["bytes"]
-    except (pa.ArrowException, OSError) as error:
+                            yield f"{name}: {field.name}, row {begin + row}", cell["bytes"]
+                begin += batch.num_rows
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:  # the last: a path that is not UTF-8
         raise InputError(f"{path}: not a readable Parquet file: {one_line(str(error))}") from error
 
 
