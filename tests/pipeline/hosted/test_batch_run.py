@@ -381,3 +381,19 @@ def test_files_that_could_not_be_deleted_are_named_by_withdraw_and_deleted_by_th
     run(made, folder)
     assert requests <= set(jobs.deleted)
     assert rows(folder, "SELECT DISTINCT state, reason FROM batch_job") == [("closed", "")]
+
+
+@pytest.mark.parametrize("form", ["gemini", "openai"])
+def test_a_file_that_may_not_be_deleted_keeps_no_other_at_the_provider(
+    form: str, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    """Gemini's word on a file that has expired is 403: the answers behind it stayed, with their pictures."""
+    catalogue = quick_catalogue(tmp_path / "catalogue", images=1)
+
+    def of_requests(request: Request) -> Answer | None:
+        answers = request.path.rpartition("/")[2].endswith(("-out", "-err"))
+        return json_answer({}, 403) if request.method == "DELETE" and not answers else None
+
+    server.routes.insert(0, of_requests)
+    run(recipe(catalogue, server.url, form, requests=3, images=3), tmp_path / "run")
+    assert {name for name in jobs.files if name.endswith("-out")} <= set(jobs.deleted)

@@ -72,13 +72,19 @@ class BatchJob:
 
 
 async def delete_each(files: Iterable[str | None], delete: Callable[[str], Awaitable[None]]) -> None:
-    """Deletes files; one that is gone already is as good as deleted. Raises Fault for any other that stays."""
+    """Deletes files; one that is gone already is as good as deleted.
+
+    Raises Fault where any other stays, when all have been tried: one that may not be deleted keeps no other there.
+    """
+    stays: Fault | None = None
     for file_id in filter(None, files):
         try:
             await delete(file_id)
         except Fault as fault:
             if fault.status != 404:
-                raise
+                stays = stays or fault
+    if stays is not None:
+        raise stays
 
 
 class BatchService(Protocol):
