@@ -28,7 +28,7 @@ from plantain.records import (
 )
 from plantain.roles import JudgeRequest, Reply, failed
 
-VERSION = "6"
+VERSION = "7"
 
 
 class InstrumentJudge:

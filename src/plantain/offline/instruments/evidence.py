@@ -170,7 +170,7 @@ def measure(
     left, right = _sides(change, change.mask(lying), anatomy, size)
     diffuse = presentation.parts == "diffuse"
     roi = grow(where, pair.px(20) / FACTOR)
-    border, grain = _close_up(pair, change, where, clean, diffuse)
+    border, grain = _close_up(pair, change, where, clean, diffuse, handling.quality)
     level, visibility = (
         _line_strength(pair, change, where, clean)
         if presentation.hairline
@@ -290,7 +290,7 @@ def _outside(pair: ImagePair, roi: Mask, field: Mask) -> float | None:
 
 
 def _close_up(
-    pair: ImagePair, change: Change, where: Mask, clean: Field, diffuse: bool
+    pair: ImagePair, change: Change, where: Mask, clean: Field, diffuse: bool, quality: int | None
 ) -> tuple[Border, Grain]:
     """Border and grain, measured at full size in the box around the edit."""
     ys, xs = np.nonzero(where)
@@ -317,7 +317,8 @@ def _close_up(
             smallest=15.0 * pair.unit,
             unit=pair.unit,
         )
-    return border, grain_of(pair.before_level[box], pair.after_level[box], place, 24.0 * pair.unit)
+    reach = 24.0 * pair.unit
+    return border, grain_of(pair.before_level[box], pair.after_level[box], place, reach, quality)
 
 
 def _closed(mask: Mask, radius: int) -> Mask:

@@ -32,6 +32,8 @@ class Band:
 
 
 BANDS = (Band("finest", 0.075, 0.22), Band("fine", 0.15, 0.35))
+USUAL = 95
+"""Quality at which the bands were measured."""
 LEAST_BLOCKS = 6
 EVERYWHERE = 0.15
 """Grey levels of grain that even the plainest fifth of the blocks must have."""
@@ -71,17 +73,21 @@ class Grain:
 NOTHING = Grain(0, 0.0, 0.0, 0.0, 0.0)
 
 
-def grain_of(before: Field, after: Field, where: Mask, reach: float) -> Grain:
+def grain_of(before: Field, after: Field, where: Mask, reach: float, quality: int | None = None) -> Grain:
     """Compares fine texture block by block, in both bands; the one in which less was kept is reported.
 
     Args:
         before, after: float32 (H, W) grey levels around the change, at full size.
         where: bool (H, W), the changed place.
         reach: how far the surroundings go, in pixels.
+        quality: of a JPEG that both went through; None where none is known. What is finer than its steps is not grain
+            but what the blocks made of it, which hangs on what else lies there.
     """
+    coarse = max(1.0, _step(quality) / _step(USUAL)) if quality is not None else 1.0
+    bands = [replace(band, least=band.least * coarse) for band in BANDS]
     covered = _cover(where)
     ring = (_cover(grow(where, reach)) > 0.75) & (covered == 0)
-    measured = [_in_band(band, before, after, covered > 0.75, ring) for band in BANDS]
+    measured = [_in_band(band, before, after, covered > 0.75, ring) for band in bands]
     usable = [grain for grain in measured if grain.blocks]
     if not usable:
         return NOTHING
@@ -110,6 +116,11 @@ def _in_band(band: Band, before: Field, after: Field, inside: Mask, ring: Mask) 
         around,
         float((second[measurable] < 0.5 * everywhere * first[measurable]).mean()),
     )
+
+
+def _step(quality: int) -> float:
+    """Of a JPEG's quantisation, in parts of that of quality 50 (the IJG's scale)."""
+    return 50.0 / quality if quality < 50 else 2.0 - quality / 50.0
 
 
 def _typical(texture: Field) -> float:
