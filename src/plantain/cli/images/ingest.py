@@ -74,7 +74,7 @@ def command(
     ),
     findings: list[Path] = typer.Option([], help="TOML files with findings of your own."),
     skip_text: bool = typer.Option(
-        False, "--skip-text", help="Do not look for burned-in text (about a second an image); recorded."
+        False, "--skip-text", help="Do not look for burned-in text (0.1 to 1 s of a core an image); recorded."
     ),
     config: Path | None = typer.Option(None, "--settings", metavar="FILE", help="TOML with [engine]."),
     engine: str = typer.Option(
