@@ -66,10 +66,9 @@ def main() -> None:
 
         summary = import_pairs(path, Path(name) / "run", on_row=tell)
         assert summary.tasks == options.rows, summary.left_out
-        took = time.monotonic() - begun
-        print(
-            f"{summary.tasks:9,} tasks {took:6.0f} s  {peak_mb():5.0f} MB, {summary.tasks / took:.0f} a second"
-        )
+        took, used = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_SELF)
+        each = (used.ru_utime + used.ru_stime) / summary.tasks * 1000
+        print(f"{summary.tasks:9,} tasks {took:6.0f} s  {peak_mb():5.0f} MB, {each:.0f} ms of a core each")
 
 
 def peak_mb() -> float:
