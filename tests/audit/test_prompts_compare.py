@@ -14,7 +14,7 @@ from stored_run import stored_run
 
 from fakes.gemini_format import gemini_route, pictures_sent, prompt_text
 from fakes.server import KEY, FakeProvider
-from plantain.audit.rejudging.prompts import wording_of
+from plantain.audit.rejudging.wordings import wording_of
 from plantain.cli import main
 from plantain.metrics.statistics.agreement import cohen_kappa
 from plantain.models.hosted.prompts.library import BUILT_IN

@@ -18,10 +18,10 @@ from plantain.audit.rejudging.prompts import (
     PromptComparison,
     compare_prompts,
     judge_recorded,
-    plan_comparison,
-    wording_of,
 )
 from plantain.audit.rejudging.prompts_page import write_prompts_page
+from plantain.audit.rejudging.prompts_plan import plan_comparison
+from plantain.audit.rejudging.wordings import wording_of
 from plantain.cli.runs.build import print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress

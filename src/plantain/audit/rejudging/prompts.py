@@ -10,49 +10,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plantain.audit.jury import Jury, jury_of, models_of
 from plantain.audit.rejudging.rejudge import check_rejudgeable, policy_of
 from plantain.audit.rejudging.stored import SeatedJury, StoredAttempt, StoredJudging, seat, stored_attempts
+from plantain.audit.rejudging.wordings import Wording, juries_of, without_prompts
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, JournalReader, JsonValue, RecordedTask
-from plantain.journal.questions.telemetry import costs
 from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa
-from plantain.models.hosted.prompts.library import LATEST
-from plantain.records import InputError, Rubric, Step, Verdict
-from plantain.records.suggestions import suggest
+from plantain.records import InputError, Verdict
 from plantain.rubrics import recorded
 from plantain.runs.door import Door
-from plantain.runs.money.pricing import ON_THIS_MACHINE, unpriced, usual_cost
-from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.opening import Beginning
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
-
-SHIPPED = "shipped"
-EDITIONS = {SHIPPED: LATEST, **{f"edition-{number}": number for number in range(1, LATEST + 1)}}
-"""Our own prompts by name: the latest, and each that runs may have begun with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """One set of prompts: ours of an edition, or a folder's over the latest."""
-
-    name: str
-    folder: Path | None
-    edition: int = LATEST
-
-
-def wording_of(name: str) -> Wording:
-    """The prompts that somebody named. Raises InputError where there are none."""
-    if name in EDITIONS:
-        return Wording(name, None, EDITIONS[name])
-    folder = Path(name)
-    if folder.is_dir():
-        return Wording(name, folder)
-    hint = suggest(name, EDITIONS, otherwise=f"name a folder of prompts, or {', '.join(EDITIONS)}")
-    raise InputError(f"prompts {name!r}: no such folder; {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,54 +173,6 @@ def judge_recorded(on: Path) -> str:
     return ",".join(map(str, named))
 
 
-def plan_comparison(
-    on: Path, first: Wording, second: Wording, *, judge: str, terms: Terms, sample: int | None
-) -> dict[str, JsonValue]:
-    """Calls, tokens and dollars that a comparison takes at the most, by the run's own bills where it has any.
-
-    Raises:
-        InputError: as `compare_prompts`, but for missing keys, which are remarked upon.
-    """
-    keys: list[str] = []
-    with JournalReader.open(on) as reader:
-        check_rejudgeable(reader)
-        _juries(Door(_without_prompts(terms)), judge, recorded(reader.header.frozen), (first, second), keys)
-        attempts = sum(1 for _ in stored_attempts(reader, sample, reader.header.seed))
-        billed = {(r.step, r.model): r.cost_usd / r.priced for r in costs(reader) if r.cost_usd and r.priced}
-    rows: list[JsonValue] = []
-    low = expected = high = 0.0
-    without: list[JsonValue] = []
-    for model in models_of(judge):
-        blind = terms.options(model, "judge").form == "blind"
-        for step in (Step.LOOK, Step.JUDGE) if blind else (Step.JUDGE,):
-            calls, usage = 2 * attempts, TYPICAL_USAGE[step]
-            each = billed.get((step.value, model))
-            row: dict[str, JsonValue] = {"step": step.value, "model": model, "calls": calls}
-            if model.partition("/")[0] not in ON_THIS_MACHINE:
-                row["tokens_per_call"] = {"read": usage.input_tokens, "written": usage.output_tokens}
-            rows.append(row)
-            usual = usual_cost(terms, model, "judge", usage)
-            if usual is None:
-                missing = unpriced(terms, model, "judge")
-                without += [] if missing in without else [missing]
-            elif each is not None:
-                low, expected, high = (total + calls * each for total in (low, expected, high))
-            else:
-                low, expected, high = (
-                    total + share * calls * usual
-                    for total, share in zip((low, expected, high), SPREAD, strict=True)
-                )
-    cost: JsonValue = None if without else {"low": low, "expected": expected, "high": high}
-    remarks: list[JsonValue] = [f"{line}; the comparison needs it" for line in dict.fromkeys(keys)]
-    return {
-        "attempts": attempts,
-        "calls_by": rows,
-        "cost_usd": cost,
-        "unpriced_models": without,
-        "remarks": remarks,
-    }
-
-
 async def compare_prompts(
     on: Path,
     first: Wording,
@@ -277,7 +200,7 @@ async def compare_prompts(
     Raises:
         InputError: nothing to judge, no such judge, the same prompts twice, or a folder that holds something else.
     """
-    terms = _without_prompts(terms)
+    terms = without_prompts(terms)
     with JournalReader.open(on) as source:
         check_rejudgeable(source)
         frozen, seed, run_id = source.header.frozen, source.header.seed, source.header.run_id
@@ -285,7 +208,7 @@ async def compare_prompts(
         wanted = list(stored_attempts(source, sample, seed))
         door = Door(terms)
         door.check(images=[source.image(image) for image in {one.task.image_id for one in wanted}])
-        juries = _juries(door, judge, rubric, (first, second))
+        juries = juries_of(door, judge, rubric, (first, second))
         begun = Beginning("prompts", seed, {"kind": "prompts", "on": run_id})
         async with door.open(run, begun, observer=observer) as opened:
             seated = await seat(opened.journal, juries)
@@ -312,42 +235,6 @@ async def compare_prompts(
         unjudged,
         opened.summary,
     )
-
-
-def _juries(
-    door: Door,
-    judge: str,
-    rubric: Rubric,
-    wordings: tuple[Wording, Wording],
-    missing: list[str] | None = None,
-) -> list[Jury]:
-    """The judge under either wording. Raises InputError where it would be asked in the same words."""
-    juries = [
-        jury_of(
-            door,
-            judge,
-            rubric,
-            wording.folder,
-            f"{judge}, prompts {wording.name}",
-            edition=wording.edition,
-            missing=missing,
-        )
-        for wording in wordings
-    ]
-    if juries[0].fingerprint == juries[1].fingerprint:
-        first, second = (wording.name for wording in wordings)
-        raise InputError(
-            f"{first} and {second} ask {judge} in the same words: they differ in no prompt that it reads"
-        )
-    return juries
-
-
-def _without_prompts(terms: Terms) -> Terms:
-    """The terms without prompts of their own: those to be compared are named."""
-    sections = {
-        name: section.model_copy(update={"prompts": None}) for name, section in terms.providers.items()
-    }
-    return replace(terms, providers=sections)
 
 
 def _by_attempt(
