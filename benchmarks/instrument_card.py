@@ -64,19 +64,23 @@ class Said:
     why: str
 
 
-def shared_pictures(root: Path, modality: str, half: str, wanted: int) -> list[TrialPicture]:
-    """Pictures of ../shared without the asked findings, in an order that their names do not tell."""
+def shared_pictures(root: Path, modality: str, half: str, wanted: int, ill: bool) -> list[TrialPicture]:
+    """Pictures of ../shared with findings or without, in an order that their names do not tell."""
     if modality == "chest":
         folder = root / "data/nih-chest-xray/frontal"
         with (folder / "labels.csv").open() as table:
             rows = [
                 (folder / row["file"], row["group"])
                 for row in csv.DictReader(table)
-                if row["labels"] == "No Finding"
+                if (row["labels"] != "No Finding") is ill
             ]
     else:
-        folder = root / "data/brain-tumor-mri/Training/notumor"
-        rows = [(path, path.stem) for path in sorted(folder.glob("*.jpg"))]
+        training = root / "data/brain-tumor-mri/Training"
+        rows = [
+            (path, path.stem)
+            for path in sorted(training.glob("*/*.jpg"))
+            if (path.parent.name != "notumor") is ill
+        ]
     rows = [row for row in rows if half == "all" or HALVES[stable_hash(row[1]) % 2] == half]
     rows.sort(key=lambda row: stable_hash(f"order {row[0].name}"))
     return [prepared(path, group, modality) for path, group in rows[:wanted]]
@@ -269,6 +273,7 @@ def main() -> int:
     parser.add_argument("--half", choices=HALVES, default="report")
     parser.add_argument("--pictures", type=int, default=60)
     parser.add_argument("--skip", type=int, default=0, help="leave out the first so many of the shared ones")
+    parser.add_argument("--ill", action="store_true", help="the shared ones that have findings of their own")
     parser.add_argument("--findings-each", type=int, default=2)
     parser.add_argument("--seed", type=int, default=18)
     parser.add_argument("--finding", action="append", default=[])
@@ -305,7 +310,7 @@ def main() -> int:
 def pictures_of(name: str, options: argparse.Namespace) -> list[TrialPicture]:
     if name in ("chest", "brain"):
         wanted = options.skip + options.pictures
-        return shared_pictures(options.shared, name, options.half, wanted)[options.skip :]
+        return shared_pictures(options.shared, name, options.half, wanted, options.ill)[options.skip :]
     pictures = package_pictures("held-out") if name == "package" else folder_pictures(Path(name))
     return list(pictures)
 
