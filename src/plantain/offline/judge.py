@@ -28,7 +28,7 @@ from plantain.records import (
 )
 from plantain.roles import JudgeRequest, Reply, failed
 
-VERSION = "7"
+VERSION = "8"
 
 
 class InstrumentJudge:

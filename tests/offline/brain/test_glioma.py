@@ -46,6 +46,16 @@ def test_glioma_lies_in_the_asked_lobe(scene: MakeScene, zone: str, low: float, 
         assert low < down < high
 
 
+def test_glioma_leaves_brain_between_itself_and_dura_or_falx(scene: MakeScene) -> None:
+    for seed in range(2):
+        given = scene("mni152-t1-axial-z20", "glioma", conspicuity="marked", extent="moderate", seed=seed)
+        tumour = _tumour(given.pixels, add(given).pixels, -1)
+        brain = plain_brain(given.pixels)
+        brain[:, round(ndimage.center_of_mass(brain)[1])] = False  # the falx
+        free = ndimage.distance_transform_edt(brain)[tumour].min()
+        assert free > 0.05 * np.ptp(np.flatnonzero(brain.any(axis=1)))  # 8 mm of the usual 165
+
+
 def test_glioma_on_t1_without_contrast_brightens_nothing_past_white_matter(scene: MakeScene) -> None:
     given = scene("dipy-t1-coronal", "glioma", extent="large", conspicuity="marked")
     made = add(given)

@@ -11,7 +11,7 @@ import pytest
 from fakes.requests import source_image
 from plantain.findings import load_taxonomy
 from plantain.offline.checks import COMPLIANCE, Check
-from plantain.offline.instruments.evidence import measure
+from plantain.offline.instruments.evidence import Evidence, measure
 from plantain.offline.instruments.outline import mass_of, outline_of
 from plantain.offline.instruments.pair import pair_of
 from plantain.offline.instruments.presentation import presentation_of
@@ -88,6 +88,54 @@ def test_lost_volume_is_a_band_or_moves_a_border() -> None:
     assert "a border moved" in failing("Consolidation", moved)
     band = 40 * soft(oval(140, 300, 60, 5), 1.5)
     assert "no border moved" not in failing("Atelectasis", band)
+
+
+def brain() -> Field:
+    """A bright skull, a dark gap, and a brain with folds in all directions."""
+    head, inside = oval(256, 256, 210, 240), oval(256, 256, 178, 206)
+    folds = soft(np.random.default_rng(3).normal(size=(SIDE, SIDE)), 5)
+    tissue = 100 + 22 * folds / folds.std()
+    return np.asarray(soft(190 * (head - oval(256, 256, 192, 222)) + inside * tissue, 0.8))
+
+
+def pressed(before: Field, x: float, y: float, radius: float) -> Field:
+    """The picture with all that lies around a point pushed away from it, up to the skull and over the middle."""
+    dx, dy = XS - x, YS - y
+    away = np.hypot(dx, dy) + 1e-3
+    inner = np.clip(1 - np.hypot((XS - 256) / 178, (YS - 256) / 206), 0, 0.1) * 10
+    push = 0.3 * radius * np.exp(-(((away - radius) / (1.6 * radius)) ** 2)) * inner
+    return cv2.remap(before, XS - push * dx / away, YS - push * dy / away, cv2.INTER_CUBIC)
+
+
+def in_brain(finding: str, x: float, y: float, radius: float = 42) -> Evidence:
+    """A crisp uneven mass that presses the brain aside."""
+    before = brain()
+    moved = pressed(before, x, y, radius)
+    mass = soft(oval(x, y, radius, 0.9 * radius) * oval(256, 256, 178, 206), 1.5)
+    mottle = soft(np.random.default_rng(4).normal(size=(SIDE, SIDE)), 6)
+    after = moved + (150 + 8 * mottle / mottle.std() - moved) * mass
+    pictures = [
+        np.repeat(np.clip(np.rint(one), 0, 255).astype(np.uint8)[..., None], 3, axis=2)
+        for one in (before, after)
+    ]
+    image = replace(source_image(), modality="brain_mri", plane="axial", sequence="T2")
+    shown = presentation_of(load_taxonomy().get("brain_mri", finding), image)
+    return measure(pair_of(*pictures, "brain_mri"), image, shown, Direction.ADD, side=None)
+
+
+def test_a_mass_inside_the_brain_is_where_it_is_and_not_where_it_presses() -> None:
+    deep = in_brain("glioma", 340, 256)
+    assert deep.left is not None and deep.left > 0.95
+    assert not any("meningioma" in check.text for check in signs_of(deep, Direction.ADD))
+    asked = signs_of(in_brain("meningioma", 340, 256), Direction.ADD)
+    assert any("inside the brain" in check.text and check.passed is None for check in asked)
+
+
+def test_a_crisp_mass_on_the_dura_may_be_a_meningioma() -> None:
+    asked = signs_of(in_brain("glioma", 410, 256), Direction.ADD)
+    assert any("meningioma" in check.text and check.passed is None for check in asked)
+    own = signs_of(in_brain("meningioma", 410, 256), Direction.ADD)
+    assert all(check.passed for check in own)
 
 
 @pytest.mark.parametrize(("width", "crisp"), [(0.7, True), (7.0, False)])

@@ -21,7 +21,7 @@ from plantain.offline.brain.fields import (
 from plantain.offline.brain.protocol import Protocol, read_protocol
 from plantain.offline.brain.symmetry import Midline, find_midline, working
 from plantain.offline.brain.texture import edge_sigma, tissue_grain
-from plantain.offline.brain.zones import zone_weight
+from plantain.offline.brain.zones import downwards, zone_weight
 from plantain.offline.rendering import CannotShow, Rendering, Scene
 from plantain.pixels.arrays import Field, Mask
 
@@ -30,6 +30,12 @@ _RADIUS_MM = {"small": (5.5, 7.5), "moderate": (10.0, 13.5), "large": (16.0, 21.
 _EDGE_MM = {"crisp": 1.8, "medium": 4.0, "soft": 6.5}
 
 _SIGN = {"right": -1.0, "left": 1.0}
+
+_FREE_MM, _EASE_MM = 10.0, 2.5
+"""So much brain between tumour and dura or falx leaves no doubt that it lies inside the brain."""
+
+_LOWEST = 0.7
+"""How far down a sagittal slice: below lie brain stem and cerebellum, which are not a hemisphere."""
 
 _STRENGTH = {"subtle": 0.0, "moderate": 0.5, "marked": 1.0}
 
@@ -108,11 +114,14 @@ def _choose_site(scene: Scene, brain: Brain, protocol: Protocol, midline: Midlin
     fluid = cv2.GaussianBlur(_fluid_share(small, protocol), (0, 0), 0.8 * reach)
     weight = np.where(depth > min(0.95 * radius + 8, 0.55 * float(depth.max())), white**3, 0)
     weight = weight * np.exp(-fluid / 0.06)
-    place = f"{intent.zone} " if intent.zone else ""
+    place, away = f"{intent.zone} " if intent.zone else "", depth
     if midline is not None:
         offset = midline.offset(x, y) * np.float32(_SIGN[side])
         weight = np.where(offset > max(0.8 * radius, 0.1 * brain.width), weight, 0)
-        place = f"{side} {place}"
+        place, away = f"{side} {place}", np.minimum(depth, offset)
+    else:
+        weight = np.where(downwards(y, brain, protocol.plane) < _LOWEST, weight, 0)
+    weight = weight * np.exp(np.clip((away - radius) * protocol.mm, 0, _FREE_MM) / _EASE_MM)
     weight = weight * zone_weight(intent.zone, x, y, brain, protocol.plane)
     weight = np.where(weight > 0.25 * weight.max(), weight, 0).ravel().astype(np.float64)
     if weight.sum() <= 1e-9:
@@ -264,6 +273,6 @@ def _levels(protocol: Protocol, strength: float) -> tuple[float, float, float]:
         return solid, grey + 0.85 * (fluid - grey), grey + (0.35 + 0.2 * strength) * (fluid - grey)
     bright = max(grey, white)
     if protocol.sequence == "FLAIR":
-        solid = min(bright * (1.18 + 0.42 * strength), 240.0)
-        return solid, bright * 0.80, min(bright * (1.22 + 0.38 * strength), 235.0)
+        solid = min(bright * (1.25 + 0.50 * strength), 240.0)
+        return solid, bright * (1.50 - 0.70 * strength), min(bright * (1.25 + 0.45 * strength), 235.0)
     return bright * (1.08 + 0.16 * strength), bright * 1.2, bright * (1.08 + 0.14 * strength)

@@ -8,6 +8,9 @@ from plantain.offline.brain.anatomy import Brain
 from plantain.offline.brain.fields import Real
 from plantain.pixels.arrays import Field
 
+HEIGHT = 0.72
+"""Of a brain with its cerebellum, over its length from front to back."""
+
 
 def zone_weight(zone: str | None, x: Real, y: Real, brain: Brain, plane: str) -> Field:
     """How well a place suits a lobe, 0 to 1; 1 everywhere when no lobe is asked for.
@@ -22,8 +25,7 @@ def zone_weight(zone: str | None, x: Real, y: Real, brain: Brain, plane: str) ->
         brain: the analysed slice.
         plane: "axial", "coronal" or "sagittal".
     """
-    middle_x, middle_y = brain.centre_of_box
-    across, down = (x - middle_x) / brain.width + 0.5, (y - middle_y) / brain.height + 0.5
+    across, down = (x - brain.centre_of_box[0]) / brain.width + 0.5, downwards(y, brain, plane)
     if zone is None:
         return np.ones(x.shape, np.float32)
     lateral = np.abs(across - 0.5) * 2
@@ -50,6 +52,12 @@ def zone_weight(zone: str | None, x: Real, y: Real, brain: Brain, plane: str) ->
         }
     weight: Field = np.asarray(places.get(zone, np.ones(x.shape)), np.float32)
     return np.where(weight > 0.05, weight, 0).astype(np.float32)
+
+
+def downwards(y: Real, brain: Brain, plane: str) -> Real:
+    """How far down the brain a row lies, 0 at its top, 1 at its base; the neck of a sagittal slice is none of it."""
+    height = min(brain.height, HEIGHT * brain.width) if plane == "sagittal" else brain.height
+    return (y - (brain.centre_of_box[1] - brain.height / 2)) / height
 
 
 def _bump(value: Real, centre: float, width: float) -> Field:

@@ -24,7 +24,8 @@ def brain_view(level: Field, plane: str) -> Anatomy:
     """
     smooth = blur(without_frame(level), 1.2)
     bright = float(np.percentile(smooth, 99))
-    head = filled(largest_part(smooth > max(10.0, 0.12 * bright)))
+    black = _background(smooth, 0.2 * bright)
+    head = filled(largest_part(smooth > black + max(10.0, 0.12 * (bright - black))))
     brain = _inside_skull(smooth, head)
     if plane == "sagittal" and head[-3:].any():
         brain = brain & _above_face(head)
@@ -44,10 +45,14 @@ def brain_view(level: Field, plane: str) -> Anatomy:
         line = line | (brain & (np.abs(all_columns - midline) < 0.04 * width))
     centre_x = midline if midline is not None else float(columns.mean())
     # Where the skull was taken away the sella is a hollow in the outline: inside the hull, not inside the head.
-    # On a coronal slice the sella lies at the lower border of the brain, on an axial one somewhat behind its
-    # middle.
-    depth = {"coronal": 0.8, "sagittal": 0.62}.get(plane, 0.5)
-    sella = ellipse(level.shape, (centre_x, rows[0] + depth * height), (0.2 * width, 0.28 * height))
+    # It lies before the middle of an axial slice; else at the lower border of the brain, which is about the middle
+    # of a head that runs down into the neck. A sagittal slice may look left or right.
+    neck = bool(head[-3:].any())
+    depth = {"axial": 0.42, "coronal": 0.54 if neck else 0.8, "sagittal": 0.58 if neck else 0.72}.get(
+        plane, 0.5
+    )
+    reach = {"axial": (0.16, 0.16), "coronal": (0.16, 0.2)}.get(plane, (0.2, 0.2))
+    sella = ellipse(level.shape, (centre_x, rows[0] + depth * height), (reach[0] * width, reach[1] * height))
     return Anatomy(
         head,
         {
@@ -60,6 +65,14 @@ def brain_view(level: Field, plane: str) -> Anatomy:
         midline,
         width,
     )
+
+
+def _background(smooth: Field, most: float) -> float:
+    """Level of the darkest corner: some pictures were saved with a grey background."""
+    side = max(1, smooth.shape[0] // 16)
+    ends = (slice(None, side), slice(-side, None))
+    corners = (smooth[rows, columns] for rows in ends for columns in ends)
+    return min(most, *(float(np.median(corner)) for corner in corners))
 
 
 def _inside_skull(smooth: Field, head: Mask) -> Mask:

@@ -35,6 +35,8 @@ COLOURED = 12
 """Grey levels between channels over a tenth of the frame: the original is a colour picture."""
 BLACK = 4.0
 """Grey levels up to which there is background, which has no grain to keep."""
+SULCUS, LEAST_MASS = 3.0, 0.3
+"""Pixels of the small frame (two millimetres of a head), and share of the strongest that is left after that mean."""
 STRAY_AREA = 60
 STRAY_PEAK, STRAY_PEAK_HANDLED = 2.5, 4.0
 """Grey levels; of a picture that was encoded or resampled as a whole, faint changes mean nothing."""
@@ -49,6 +51,7 @@ class Evidence:
         anatomy: the judge's own map.
         change: the change map.
         main: the parts taken for the edit itself.
+        mass: float32 (h, w) at half size, how much of the edit lies where; see `_mass`.
         area: pixels of the edit.
         region_share: area of the edit over the area of the region where the finding lies.
         in_region: share of the edit's mass inside that region.
@@ -78,6 +81,7 @@ class Evidence:
     anatomy: Anatomy
     change: Change
     main: tuple[ChangedPart, ...]
+    mass: Field
     area: int
     region_share: float
     in_region: float
@@ -108,9 +112,8 @@ class Evidence:
         """Share of the edit's mass in a region of the map; 0 where the map has none of that name."""
         if region not in self.anatomy.regions:
             return 0.0
-        size = (self.change.smooth.shape[1], self.change.smooth.shape[0])
-        own = self.change.mask(self.main)
-        return _weighted(self.change.smooth, own, enlarged(self.anatomy.regions[region], size))
+        size = (self.mass.shape[1], self.mass.shape[0])
+        return _share(self.mass, enlarged(self.anatomy.regions[region], size))
 
 
 def anatomy_of(pixels: Pixels, image: SourceImage) -> Anatomy:
@@ -167,8 +170,9 @@ def measure(
     )
     # A moved border has one part on either side, each of which reaches beyond the structure: all of the edit counts.
     lying = main if presentation.parts == "warp" else candidates(change)
-    left, right = _sides(change, change.mask(lying), anatomy, size)
+    mass, all_mass = (_mass(change, parts, image.modality) for parts in (main, lying))
     diffuse = presentation.parts == "diffuse"
+    left, right = _sides(all_mass, anatomy, size)
     roi = grow(where, pair.px(20) / FACTOR)
     border, grain = _close_up(pair, change, where, clean, diffuse, handling.quality)
     level, visibility = (
@@ -181,15 +185,14 @@ def measure(
         anatomy=anatomy,
         change=change,
         main=main,
+        mass=mass,
         area=int(where.sum()) * FACTOR**2,
         region_share=float(where.sum() / max(1, int(region.sum()))),
-        in_region=_weighted(change.smooth, where, region),
-        touching=_weighted(change.smooth, where, enlarged(anatomy.region(presentation.base), size))
+        in_region=_share(mass, region),
+        touching=_share(mass, enlarged(anatomy.region(presentation.base), size))
         if presentation.base
         else 1.0,
-        at=_weighted(change.smooth, where, enlarged(anatomy.region(presentation.at), size))
-        if presentation.at
-        else 1.0,
+        at=_share(mass, enlarged(anatomy.region(presentation.at), size)) if presentation.at else 1.0,
         left=left,
         right=right,
         height=_height(change.smooth, where, region),
@@ -225,22 +228,29 @@ def enlarged(mask: Mask, size: tuple[int, int]) -> Mask:
     return np.asarray(cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST), bool)
 
 
-def _weighted(smooth: Field, where: Mask, place: Mask) -> float:
-    mass = np.abs(smooth) * where
+def _mass(change: Change, parts: tuple[ChangedPart, ...], modality: str) -> Field:
+    """How much of the given parts lies where.
+
+    What a mass in the brain presses aside changes as well, as far as the other side, but brightens and darkens by turns
+    within the width of a sulcus: a mean over that width leaves the mass.
+    """
+    changed = change.smooth * change.mask(parts)
+    if modality != "brain_mri":
+        return np.abs(changed)
+    calm = np.abs(blur(changed, SULCUS * changed.shape[1] / MAP_SIDE))
+    return np.asarray(np.where(calm > LEAST_MASS * calm.max(), calm, 0), np.float32)
+
+
+def _share(mass: Field, place: Mask) -> float:
     total = float(mass.sum())
     return float(mass[place].sum() / total) if total > 0 else 0.0
 
 
-def _sides(
-    change: Change, where: Mask, anatomy: Anatomy, size: tuple[int, int]
-) -> tuple[float | None, float | None]:
+def _sides(mass: Field, anatomy: Anatomy, size: tuple[int, int]) -> tuple[float | None, float | None]:
     left, right = anatomy.side("left"), anatomy.side("right")
-    if left is None or right is None or not where.any():
+    if left is None or right is None or not mass.any():
         return None, None
-    return (
-        _weighted(change.smooth, where, enlarged(left, size)),
-        _weighted(change.smooth, where, enlarged(right, size)),
-    )
+    return _share(mass, enlarged(left, size)), _share(mass, enlarged(right, size))
 
 
 def _height(smooth: Field, where: Mask, region: Mask) -> float:

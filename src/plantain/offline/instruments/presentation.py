@@ -101,9 +101,9 @@ KNOWN: dict[tuple[str, str], Presentation] = {
     ("chest_xray", "Pneumothorax"): Presentation("pleura", -1, "single", 0.6, True),
     ("brain_mri", "glioma"): Presentation("brain", 0, "single", 0.55, unlike=("meningioma",), halves=True),
     ("brain_mri", "meningioma"): Presentation(
-        "dura", 0, "single", 0.4, base="dural line", outlined=True, unlike=("sella",), halves=True
+        "dura", 0, "single", 0.4, base="dural line", outlined=True, unlike=("sella", "glioma"), halves=True
     ),
-    ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 0.5, True, halves=True),
+    ("brain_mri", "pituitary"): Presentation("sella", 0, "single", 1.0, True, halves=True),
     ("fundus", "AMD"): Presentation("macula", 1, "many", focus=0.3, net=OPAQUE),
     ("fundus", "Cataract"): Presentation("field", 0, "diffuse", 1.0),
     ("fundus", "Diabetes"): Presentation("retina", 0, "many", 0.3, True, 0.25, dark=BLEEDING),
@@ -114,6 +114,9 @@ KNOWN: dict[tuple[str, str], Presentation] = {
 
 GLIOMA_SIGN = {"T1": -1, "T2": 1, "FLAIR": 1, "PD": 1}
 """Water in and around a glioma: dark on T1, bright on T2, FLAIR and proton density; contrast makes it both."""
+
+SELLA_SIGN = {"T1": 1, "FLAIR": 1}
+"""Tissue of the level of grey matter in the place of fluid or bone, which are dark there; on T2 fluid is bright."""
 
 SIGNS = {"brighter": 1, "darker": -1}
 
@@ -130,6 +133,8 @@ def presentation_of(finding: Finding, image: SourceImage) -> Presentation:
     if finding.name == "glioma":
         sign = GLIOMA_SIGN.get(image.sequence, 0)
         return replace(known, sign=sign, either=image.sequence == "T1" and not known.dark_may_be)
+    if finding.name == "pituitary":
+        return replace(known, sign=SELLA_SIGN.get(image.sequence, 0))
     if known.low and image.position == "supine":
         return replace(known, low=0.0)
     return known
