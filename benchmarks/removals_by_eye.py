@@ -77,8 +77,8 @@ class Removed:
         return float(xs.mean() / width), float(ys.mean() / height), float(self.mask.mean())
 
 
-def removed(folder: Path, label: str, file: str) -> Removed | str:
-    """The editor's removal from one slice, or why it made none."""
+def slice_of(folder: Path, label: str, file: str) -> tuple[SourceImage, Pixels]:
+    """A slice as a catalogue holds it, plane and sequence estimated."""
     data = (folder / label / file).read_bytes()
     pixels = decode(data)
     seems = estimate_slice(pixels)
@@ -95,7 +95,12 @@ def removed(folder: Path, label: str, file: str) -> Removed | str:
         sequence=seems.sequence,
     )
     image, prepared = finish(image, pixels)
-    before = decode(prepared)
+    return image, decode(prepared)
+
+
+def removed(folder: Path, label: str, file: str) -> Removed | str:
+    """The editor's removal from one slice, or why it made none."""
+    image, before = slice_of(folder, label, file)
     words = compose(Intent(label, Direction.REMOVE), load_taxonomy().get("brain_mri", label))
     try:
         made = render_instruction(before, words, image, derive_seed(1, image.id))
@@ -160,10 +165,10 @@ def tell(folder: Path, half: str) -> None:
     wrong = sum(after in ("part", "left", "new") for after in yes)
     doubtful = sum(after == "unsure" for after in yes)
     clean = [said for _, after, said in answers if after == "gone"]
-    print(f"certificates that are wrong: {_rate(wrong, len(yes))}; {doubtful} more could not be told by eye")
-    print(f"clean removals certified: {_rate(sum(clean), len(clean))}")
+    print(f"certificates that are wrong: {rate(wrong, len(yes))}; {doubtful} more could not be told by eye")
+    print(f"clean removals certified: {rate(sum(clean), len(clean))}")
     for name, count in made.items():
-        print(f"{name}: not certified {_rate(caught[name], count)}")
+        print(f"{name}: not certified {rate(caught[name], count)}")
 
 
 def _same(removal: Removed, row: dict[str, str]) -> bool:
@@ -172,7 +177,7 @@ def _same(removal: Removed, row: dict[str, str]) -> bool:
     return bool(near and abs(share / float(row["share"]) - 1) <= SAME_SIZE)
 
 
-def _rate(count: int, of: int) -> str:
+def rate(count: int, of: int) -> str:
     if not of:
         return "0 of 0"
     low, high = wilson(count, of)

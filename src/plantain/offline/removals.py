@@ -36,8 +36,8 @@ def certified(evidence: Evidence) -> list[Check]:
     removal, shown = evidence.removal, evidence.presentation
     if not shown.halves or not evidence.main:
         return []
-    if removal is not None and (broken := _broken(removal)):
-        return [Check(COMPLIANCE, False, 1.0, broken, FailureCode.TOO_SUBTLE)]
+    if removal is not None and (why := broken(removal)):
+        return [Check(COMPLIANCE, False, 1.0, why, FailureCode.TOO_SUBTLE)]
     if shown.drawn:
         return []
     if removal is None:
@@ -52,8 +52,8 @@ def _open(why: str) -> Check:
     return Check(COMPLIANCE, None, 0.0, f"the removal cannot be certified: {why}", FailureCode.TOO_SUBTLE)
 
 
-def _broken(removal: Removal) -> str:
-    """What shows that the lesion is there, or that another one came."""
+def broken(removal: Removal) -> str:
+    """What shows that the lesion is there still, or that another one came; "" where nothing does."""
     if removal.odd_after > max(MADE_ODD * removal.odd_before, MADE_ODD_LEAST):
         return "what was changed was like the other half and is unlike it now"
     half = removal.reached >= 1 - HALF_LEFT and removal.covered < HALF_LEFT
