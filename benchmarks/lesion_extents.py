@@ -73,7 +73,7 @@ def measured(image: SourceImage, before: Pixels, after: Pixels) -> Removal | Non
     """What the check measures."""
     pair = pair_of(before, after, "brain_mri")
     level = cv2.resize(after, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA).astype(np.float32).mean(axis=2)
-    return removal_of(pair, brain_view(level, image.plane).region("brain"))
+    return removal_of(pair, brain_view(level, image.plane).region("vault"))
 
 
 def hold(row: dict[str, str], folder: Path, found: Found) -> None:

@@ -13,6 +13,8 @@ from plantain.pixels.frame import without_frame
 RAYS = 180
 OUTER_SHARE = 0.28
 """Scalp and skull lie within this outer share of a ray from the middle of the head."""
+VAULT, CORONAL_VAULT = 0.42, 0.46
+"""Half of the height of the skull's vault, over its length on a sagittal slice and over its width on a coronal one."""
 
 
 def brain_view(level: Field, plane: str) -> Anatomy:
@@ -28,9 +30,10 @@ def brain_view(level: Field, plane: str) -> Anatomy:
     head = filled(largest_part(smooth > black + max(10.0, 0.12 * (bright - black))))
     brain = _inside_skull(smooth, head)
     if plane == "sagittal" and head[-3:].any():
-        brain = brain & _above_face(head)
+        brain = brain & _above_face(head, VAULT)
     if not head.any():
         head[:] = True
+    vault = brain & _above_face(head, CORONAL_VAULT) if plane == "coronal" else brain
     columns = np.flatnonzero(head.any(axis=0))
     rows = np.flatnonzero(head.any(axis=1))
     width, height = float(columns[-1] - columns[0] + 1), float(rows[-1] - rows[0] + 1)
@@ -57,6 +60,7 @@ def brain_view(level: Field, plane: str) -> Anatomy:
         head,
         {
             "brain": brain,
+            "vault": vault if vault.any() else brain,
             "dura": grow(dura, 0.012 * width) & grow(brain, 0.012 * width),
             "dural line": grow(line, 0.012 * width),
             "sella": sella & hull(head),
@@ -122,15 +126,15 @@ def _inside_skull(smooth: Field, head: Mask) -> Mask:
     return out.astype(bool) & head
 
 
-def _above_face(head: Mask) -> Mask:
-    """On a sagittal slice that runs down into the neck: the ellipse that the vault of the skull spans."""
+def _above_face(head: Mask, half: float) -> Mask:
+    """The ellipse that the vault of the skull spans; half of its height as a share of its width."""
     rows = np.flatnonzero(head.any(axis=1))
     top = int(rows[0])
     vault = head[top : top + max(4, int(0.4 * rows.size))]
     columns = np.flatnonzero(vault.any(axis=0))
     width = float(columns[-1] - columns[0] + 1)
-    centre = (float(columns[0] + columns[-1]) / 2, top + 0.42 * width)
-    return ellipse(head.shape, centre, (0.5 * width, 0.42 * width))
+    centre = (float(columns[0] + columns[-1]) / 2, top + half * width)
+    return ellipse(head.shape, centre, (0.5 * width, half * width))
 
 
 def _midline(smooth: Field, brain: Mask) -> float:

@@ -216,7 +216,7 @@ def measure(
         outline=_outline(pair, anatomy)
         if image.modality == "brain_mri" and direction is Direction.ADD
         else 0.0,
-        removal=removal_of(pair, anatomy.region("brain"))
+        removal=removal_of(pair, anatomy.region("vault"))
         if presentation.halves and direction is Direction.REMOVE
         else None,
         handling=handling,

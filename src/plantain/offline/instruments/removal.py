@@ -134,7 +134,7 @@ class Removal:
         odd_before, odd_after: evidence within the change.
         left: the most evidence of one place in the edited picture, over the lesion's.
         left_inside: how much of that place lies within the change, as a share.
-        spot: largest place near the lesion that still has its level, over the lesion's area.
+        spot: largest place near the lesion that still has its level and no counterpart, over the lesion's area.
         strip: pixels of a place at the midline, beside the lesion, that looks faintly like it.
         away, away_after: distance from the usual level within the change, before and after.
         away_opposite: the same at its counterpart.
@@ -162,7 +162,7 @@ def removal_of(pair: ImagePair, brain: Mask) -> Removal | None:
 
     Args:
         pair: the two images.
-        brain: bool (h, w), the judge's own map of the edited image, on the small frame.
+        brain: bool (h, w), the judge's own map of the edited image without the face, on the small frame.
 
     Returns:
         None where nothing changed in a brain, or nothing was odd before.
@@ -184,6 +184,7 @@ def removal_of(pair: ImagePair, brain: Mask) -> Removal | None:
     lesion = _of_its_level(blur(before, 1.5), place, halves.usual, level, brain)
     reach = grow(changed, 4.0)
     remnant, left = _strongest(still)
+    remains = brain & grow(lesion | place, 3.0) & ~_anatomy(halves, before, lesion | place, level)
     opposite = (halves.mirrored(changed.astype(np.float32)) > 0.5) & brain & ~changed
     here = changed & brain
     away_before, away_after = (halves.away(blur(one, 2.0)) for one in (before, after))
@@ -198,8 +199,7 @@ def removal_of(pair: ImagePair, brain: Mask) -> Removal | None:
         odd_after=float(still[reach].sum()),
         left=left / evidence,
         left_inside=_share(remnant, reach),
-        spot=_largest(blur(after, 1.0), halves.usual, level, MUCH_LIKE, brain & grow(lesion | place, 3.0))
-        / max(int(lesion.sum()), 1),
+        spot=_largest(blur(after, 1.0), halves.usual, level, MUCH_LIKE, remains) / max(int(lesion.sum()), 1),
         strip=_largest(
             after,
             halves.usual,
@@ -237,9 +237,27 @@ def _of_its_level(level: Field, place: Mask, usual: float, own: float, brain: Ma
     return np.asarray(np.isin(labels, numbers[numbers > 0]), bool)
 
 
+def _anatomy(halves: Halves, before: Field, lesion: Mask, own: float) -> Mask:
+    """Places as bright as the lesion that have a counterpart in the original's other half, which is not the lesion's.
+
+    Vessels, sinuses and bone beside a lesion are as bright as it is. Nothing dark is taken for anatomy, for a lesion
+    moves the ventricles.
+    """
+    if own < halves.usual:
+        return np.zeros_like(lesion)
+    opposite = halves.mirrored(grow(lesion, 3.0).astype(np.float32)) > 0.5
+    alike = _beyond(blur(halves.mirrored(before), 1.0), halves.usual, own, MUCH_LIKE)
+    return grow(alike & ~opposite, TOLERANCE / 2)
+
+
+def _beyond(level: Field, usual: float, own: float, like: float) -> Mask:
+    """What has so much of the way from the usual level to the lesion's own."""
+    return np.asarray(np.sign(own - usual) * (level - np.float32(usual + like * (own - usual))) > 0, bool)
+
+
 def _largest(level: Field, usual: float, own: float, like: float, within: Mask) -> int:
     """Area of the largest place that has so much of the way from the usual level to the lesion's own."""
-    beyond = np.float32(np.sign(own - usual)) * (level - np.float32(usual + like * (own - usual))) > 0
+    beyond = _beyond(level, usual, own, like)
     _, _, stats, _ = cv2.connectedComponentsWithStats((beyond & within).astype(np.uint8))
     return int(stats[1:, cv2.CC_STAT_AREA].max()) if len(stats) > 1 else 0
 
