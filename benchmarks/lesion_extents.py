@@ -2,10 +2,10 @@
 
 `outlines_by_eye.csv` holds polygons around tumours of the shared slices (x,y as shares of the frame), drawn on enlarged
 pictures by one non-clinician who had not seen what the check finds: the mass with its necrosis and cysts, without the
-swelling around it. Slices are the first of `removals_by_eye.csv` with halves that the check compares, but those on which
-no border could be made out; the border is "soft" where it had to be guessed in places.
+swelling around it. Slices are the first of `removals_by_eye.csv` with halves that the check compares, but those on
+which no border could be made out; the border is "soft" where it had to be guessed in places.
 
-Beside the overlap it is shown what the rule "less than 90 % of the lesion's extent changed" decides: where the whole
+Beside the overlap it is shown what the rule "less than 80 % of the lesion's extent changed" decides: where the whole
 outline is filled in from around it, where only half of it is, and on the offline editor's own removals, by the share of
 the outline that the editor changed.
 
@@ -72,7 +72,9 @@ def filled_in(before: Pixels, where: Mask) -> Pixels:
 def measured(image: SourceImage, before: Pixels, after: Pixels) -> Removal | None:
     """What the check measures."""
     pair = pair_of(before, after, "brain_mri")
-    level = cv2.resize(after, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA).astype(np.float32).mean(axis=2)
+    level = (
+        cv2.resize(after, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA).astype(np.float32).mean(axis=2)
+    )
     return removal_of(pair, brain_view(level, image.plane).region("vault"))
 
 
@@ -99,7 +101,10 @@ def hold(row: dict[str, str], folder: Path, found: Found) -> None:
                 found.elsewhere.append(row["file"])
     editor = removed(folder, row["label"], row["file"])
     if not isinstance(editor, str):
-        changed = cv2.resize(editor.mask.astype(np.uint8), (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_NEAREST) > 0
+        changed = (
+            cv2.resize(editor.mask.astype(np.uint8), (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_NEAREST)
+            > 0
+        )
         most = (changed & outline).sum() >= HALF_LEFT * outline.sum()
         removal = measured(image, before, editor.after)
         name = f"editor, {'' if most else 'less than '}{HALF_LEFT:.0%} of the outline"
@@ -107,7 +112,9 @@ def hold(row: dict[str, str], folder: Path, found: Found) -> None:
 
 
 def tell(name: str, found: Found) -> None:
-    print(f"{name}: the check names a lesion on {len(found.overlap)} of {len(found.failed['whole'])} outlined slices")
+    print(
+        f"{name}: the check names a lesion on {len(found.overlap)} of {len(found.failed['whole'])} outlined slices"
+    )
     for what, values in (
         ("intersection over union", found.overlap),
         ("share of the outline covered", found.covered),

@@ -25,6 +25,10 @@ def image(modality: str, **known: str) -> SourceImage:
         ("brain_mri", "glioma", {"sequence": "DWI"}, "sequence is DWI"),
         ("brain_mri", "glioma", {"sequence": "T1", "contrast": "yes"}, ""),
         ("fundus", "Cataract", {}, ""),
+        ("brain_mri", "pituitary", {"view": "without sella"}, "view is without sella"),
+        ("brain_mri", "pituitary", {"view": "sella"}, ""),
+        ("brain_mri", "pituitary", {}, ""),
+        ("brain_mri", "glioma", {"view": "without sella"}, ""),
     ],
 )
 def test_why_not_shown(modality: str, name: str, known: dict[str, str], obstacle: str) -> None:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_picture, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.cli.terminal.progress import duration
@@ -17,7 +18,7 @@ from plantain.pipeline.piloting.rates import Pilot, read_pilot
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
-from plantain.records import InputError, Step
+from plantain.records import Direction, InputError, Step
 
 PRICED = {
     "concurrency": 50,
@@ -79,6 +80,53 @@ def test_capped_findings_draw_images_of_their_own(tmp_path: Path) -> None:
     one, two = drawn(1), drawn(2)
     assert two == drawn(2) and all(one[name] < images for name, images in two.items())
     assert len(two) == 3 and len(set.union(*two.values())) > 3
+
+
+def brain_catalogue(path: Path, views: dict[str, str]) -> Path:
+    """Healthy slices, and one with a pituitary tumour, by id with the view that each is recorded with."""
+    fundus, data = quick_picture(0)
+    with Catalogue.create(path) as catalogue:
+        for number, (name, view) in enumerate(views.items()):
+            label = "pituitary" if name == "ill" else "notumor"
+            known = {"modality": "brain_mri", "labels": (label,), "source_sha256": f"{number:064}"}
+            catalogue.add(replace(fundus, id=name, view=view, **known), data)
+    return path
+
+
+def test_additions_out_of_view_are_left_out_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Views recorded, and the same slices as a catalogue of an earlier version has them: what stays is the same."""
+    recorded = {"high": "without sella", "low": "sella", "unsure": "unknown", "ill": "without sella"}
+    told = brain_catalogue(tmp_path / "told", recorded)
+    earlier = brain_catalogue(tmp_path / "earlier", dict.fromkeys(recorded, "unknown"))
+    tasks = {}
+    for path in (told, earlier):
+        recipe = quick_recipe(path, findings=("glioma", "pituitary"))
+        recipe = recipe.model_copy(
+            update={"data": recipe.data.model_copy(update={"directions": (Direction.ADD, Direction.REMOVE)})}
+        )
+        with Catalogue.open(path) as catalogue:
+            found = list(enumerate_tasks(recipe, catalogue, load_taxonomy()))
+            made = make_plan(recipe, catalogue, load_taxonomy())
+        tasks[path] = {(t.finding, t.direction.value, t.image_id): t.id for t in found}
+        assert made.tasks == len(found)
+        assert made.not_planned == (
+            {} if path == earlier else {("brain_mri", "pituitary", "without sella"): 1}
+        )
+    assert tasks[told].items() <= tasks[earlier].items()
+    assert tasks[earlier].keys() - tasks[told].keys() == {("pituitary", "add", "high")}
+    assert ("pituitary", "remove", "ill") in tasks[told]
+
+    recipe_file = tmp_path / "recipe.toml"
+    recipe_file.write_text(
+        'name = "b"\n[data]\ncatalogue = "told"\n[models]\nwriter = "offline/templates"\n'
+        'editor = "offline/procedural"\njudge = "offline/instruments"\n'
+    )
+    assert main(["plan", str(recipe_file)]) == 0
+    assert (
+        "1 addition of pituitary left out: the slice is recorded as without sella" in capsys.readouterr().out
+    )
 
 
 def test_plan_counts_calls_money_and_time_by_hand(catalogue: Path) -> None:

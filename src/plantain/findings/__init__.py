@@ -3,7 +3,14 @@
 from plantain.findings.places import PLACES, SIDES, describe_place, place_of
 from plantain.findings.presentation import lines_on
 from plantain.findings.taxonomy import Taxonomy, load_taxonomy
-from plantain.findings.visibility import shown_sides, sides_on, sides_to_name, why_not_shown, zones_on
+from plantain.findings.visibility import (
+    out_of_view,
+    shown_sides,
+    sides_on,
+    sides_to_name,
+    why_not_shown,
+    zones_on,
+)
 
 __all__ = [
     "PLACES",
@@ -12,6 +19,7 @@ __all__ = [
     "describe_place",
     "lines_on",
     "load_taxonomy",
+    "out_of_view",
     "place_of",
     "shown_sides",
     "sides_on",

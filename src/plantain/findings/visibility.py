@@ -14,6 +14,11 @@ def why_not_shown(finding: Finding, image: SourceImage) -> str:
     return _obstacle(finding.visibility, image)
 
 
+def out_of_view(finding: Finding, image: SourceImage) -> bool:
+    """Whether the image is known not to show where the finding lies: nobody plans to add it there."""
+    return image.view in finding.visibility.never
+
+
 def zones_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
     """The finding's zones that can be shown on this image, in their order."""
     never = Visibility()
@@ -75,6 +80,9 @@ def sequence_of(image: SourceImage) -> str:
 
 
 def _obstacle(condition: Visibility, image: SourceImage) -> str:
+    note = f" ({condition.note})" if condition.note else ""
+    if image.view in condition.never:
+        return f"view is {image.view}{note}"
     for what, allowed, known in (
         ("view", condition.views, image.view),
         ("projection", condition.projections, image.projection),
@@ -83,6 +91,5 @@ def _obstacle(condition: Visibility, image: SourceImage) -> str:
         ("plane", condition.planes, image.plane),
     ):
         if allowed and known.casefold() not in {name.casefold() for name in allowed}:
-            note = f" ({condition.note})" if condition.note else ""
             return f"{what} is {known}, it needs {' or '.join(allowed)}{note}"
     return ""

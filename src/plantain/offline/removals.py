@@ -17,8 +17,8 @@ LEAST_EVIDENCE = 400.0
 """Spreads times pixels: below that healthy halves differ as much."""
 LEAST_REACHED, LEAST_COVERED = 0.95, 0.97
 TOUCHED, HALF_LEFT = 0.1, 0.8
-"""Of the odd place, and of the lesion's extent: where some changed and less than that of the extent, some is left. An
-extent holds up to a fifth that is no tumour (`benchmarks/lesion_extents.py`): between this and a certificate it is open."""
+"""Of the odd place, and of the lesion's extent: where some changed and less than that of the extent, some is left.
+An extent holds up to a fifth that is no tumour (`benchmarks/lesion_extents.py`), so above that a removal stays open."""
 MOST_STILL_ODD = 0.25
 MOST_LEFT, MOST_LEFT_INSIDE = 0.4, 0.15
 """Of the lesion's evidence: anywhere in the slice, and where it was."""

@@ -12,7 +12,7 @@ from plantain.metrics.statistics.intervals import wilson
 from plantain.models.hosted.known import picture_range
 from plantain.pipeline.estimate import NOTHING, CallEstimate
 from plantain.pipeline.piloting.rates import Pilot
-from plantain.pipeline.plan import enumerate_tasks
+from plantain.pipeline.plan import enumerate_tasks, not_planned
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Price, Step, TaskKind, Usage
 from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, billed_tier, price_under, unpriced
@@ -48,6 +48,7 @@ class BuildPlan:
     Attributes:
         tasks: without the controls, which are counted apart.
         by_finding: tasks by modality, finding and direction.
+        not_planned: additions that are not planned, by modality, finding and the view that does not show its place.
         calls_by: calls by step and model.
         tokens_by: tokens that one such call is taken to read and to write, thinking and pictures included; only of
             models that are priced by them.
@@ -58,6 +59,7 @@ class BuildPlan:
     tasks: int = 0
     images: int = 0
     by_finding: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    not_planned: dict[tuple[str, str, str], int] = field(default_factory=dict)
     rounds: CallEstimate = NOTHING
     calls: CallEstimate = NOTHING
     calls_by: dict[tuple[Step, str], CallEstimate] = field(default_factory=dict)
@@ -78,7 +80,7 @@ def make_plan(
     Args:
         pilot: rates of an earlier run; without it, those that the paper reports and our own guesses.
     """
-    plan = BuildPlan()
+    plan = BuildPlan(not_planned=dict(not_planned(recipe, catalogue, taxonomy)))
     images: set[str] = set()
     for task in enumerate_tasks(recipe, catalogue, taxonomy):
         images.add(task.image_id)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+from collections import Counter
 from collections.abc import Iterator
 
 from plantain.catalogue.store import Catalogue
-from plantain.findings import Taxonomy
+from plantain.findings import Taxonomy, out_of_view
 from plantain.pipeline.control import control_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Direction, EditTask, Finding, InputError, SourceImage, derive_seed, task_id
@@ -83,6 +84,27 @@ def candidates(
     if direction is Direction.REMOVE:
         yield from catalogue.images(modality=finding.modality, label=finding.name)
         return
+    for image in _without(recipe, catalogue, taxonomy, finding):
+        if not out_of_view(finding, image):
+            yield image
+
+
+def not_planned(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Counter[tuple[str, str, str]]:
+    """How many additions are not planned, by modality, finding and the view that does not show its place."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    if Direction.ADD in recipe.data.directions:
+        for finding in chosen_findings(recipe, catalogue, taxonomy):
+            if finding.visibility.never:
+                for image in _without(recipe, catalogue, taxonomy, finding):
+                    if out_of_view(finding, image):
+                        counts[finding.modality, finding.name, image.view] += 1
+    return counts
+
+
+def _without(
+    recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding
+) -> Iterator[SourceImage]:
+    """The recorded images that do not have the finding, healthy ones alone where the recipe adds to no other."""
     normal = taxonomy.normal(finding.modality).name
     label = normal if recipe.data.add_to == "normal" else None
     for image in catalogue.images(modality=finding.modality, label=label):

@@ -28,7 +28,9 @@ class Visibility:
         positions: e.g. ("erect", "supine").
         sequences: e.g. ("T1", "T1+C", "T2", "FLAIR", "PD").
         planes: e.g. ("axial", "coronal", "sagittal").
-        note: the condition in words, for what the fields cannot say (slice level, sella in view).
+        note: the condition in words, for what the fields cannot say (slice level).
+        never: views that do not show its place, e.g. ("without sella",): it cannot be added there, and no such task is
+            planned.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
@@ -39,6 +41,7 @@ class Visibility:
     sequences: tuple[str, ...] = ()
     planes: tuple[str, ...] = ()
     note: str = ""
+    never: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

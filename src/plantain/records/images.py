@@ -57,7 +57,8 @@ class SourceImage:
         source_sha256, prepared_sha256: of the file read and of the prepared PNG or JPEG blob.
         frame: index in a multi-frame or multi-slice file.
         geometry: how it was brought to the prepared size.
-        view, projection, position, sequence, contrast, plane: as recorded, else "unknown".
+        view, projection, position, sequence, contrast, plane: as recorded, else "unknown"; the view of a slice says
+            whether it shows the sella, "sella" or "without sella".
         laterality: the eye, "left" or "right"; "not recorded" where nobody knows which half of a slice is left, so
             that no instruction may name a side; "mirrored" where a slice or film is shown the other way round; else
             "unknown".

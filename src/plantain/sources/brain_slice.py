@@ -1,10 +1,10 @@
-"""The plane and the sequence of a brain slice, told from its pixels, with how sure one can be; "unknown" where unsure.
+"""What a brain slice is, told from its pixels, with how sure one can be; "unknown" where unsure.
 
-Both are told by linear rules over what can be measured on a small copy: the outline of the head against its mirror
-image, where it is bright and dark, and the levels of fluid, cortex, depth and scalp against each other. The rules were
-fitted to slices whose plane and sequence were read by eye (`benchmarks/planes_and_sequences.py`), and their numbers
-stand in a data file beside this one. They were fitted to whole heads: where the skull was taken off, nothing is told.
-Contrast medium is not told either: a bright lesion is none.
+Plane, sequence, and whether it lies off the sella are told by linear rules over what can be measured on a small copy:
+the outline of the head against its mirror image, where it is bright and dark, and the levels of fluid, cortex, depth
+and scalp against each other. The rules were fitted to slices that were read by eye
+(`benchmarks/planes_and_sequences.py`), and their numbers stand in a data file beside this one. They were fitted to
+whole heads: where the skull was taken off, nothing is told. Contrast medium is not told either: a bright lesion is none.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ UNKNOWN = "unknown"
 
 PLANES = ("axial", "coronal", "sagittal")
 SEQUENCES = ("T1", "T2", "FLAIR")
+WITH_SELLA, WITHOUT_SELLA = VIEWS = ("sella", "without sella")
+"""Whether the sella or the cistern above it is in the slice."""
 
 _SIDE = 192
 _SKULL = 0.15
 """How far the level must fall between scalp and brain in half of the directions, over the typical one: with less there
 is no skull to see. Of 250 whole heads 243 have more; slices of an average brain without its skull have 0.11 at most."""
 _SECTORS = 24
-_CELLS = 6
-"""The head's box is parted into so many rows and columns of mean levels."""
+_CELLS, _FINE_CELLS = 6, 16
+"""The head's box is parted into so many rows and columns of mean levels; the finer ones show at which level it lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,17 @@ class SliceEstimate:
     Attributes:
         plane: "axial", "coronal", "sagittal" or "unknown".
         sequence: "T1", "T2", "FLAIR" or "unknown".
-        plane_confidence, sequence_confidence: in [0, 1], of the likeliest, told or not; 0 without a head.
+        view: "without sella" or "unknown": a sella is not told from what surrounds it.
+        plane_confidence, sequence_confidence, view_confidence: in [0, 1], of the likeliest, told or not; 0 without a
+            head.
     """
 
     plane: str = UNKNOWN
     sequence: str = UNKNOWN
     plane_confidence: float = 0.0
     sequence_confidence: float = 0.0
+    view: str = UNKNOWN
+    view_confidence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +88,7 @@ class LinearRule:
 
 
 def estimate_slice(pixels: Image) -> SliceEstimate:
-    """Tells plane and sequence.
+    """Tells plane and sequence, and where a slice surely lies off the sella.
 
     Args:
         pixels: uint8 (H, W, 3) or (H, W), a slice with dark air around the head.
@@ -90,10 +96,15 @@ def estimate_slice(pixels: Image) -> SliceEstimate:
     measured = measure_slice(pixels)
     if measured is None:
         return SliceEstimate()
-    rules = _rules()
-    plane, sure_plane = rules["plane"].classify(measured)
-    sequence, sure_sequence = rules["sequence"].classify(measured)
-    return SliceEstimate(plane, sequence, round(sure_plane, 2), round(sure_sequence, 2))
+    rules, (coarse, fine) = _rules(), measured
+    plane, sure_plane = rules["plane"].classify(coarse)
+    sequence, sure_sequence = rules["sequence"].classify(coarse)
+    view, sure_view = rules["view"].classify(fine)
+    if view == WITH_SELLA:
+        view = UNKNOWN
+    return SliceEstimate(
+        plane, sequence, round(sure_plane, 2), round(sure_sequence, 2), view, round(sure_view, 2)
+    )
 
 
 @cache
@@ -111,8 +122,11 @@ def _rules() -> Mapping[str, LinearRule]:
     }
 
 
-def measure_slice(pixels: Image) -> Floats | None:
-    """Everything that the rules look at, (F,); None where no head with a skull stands out from the dark."""
+def measure_slice(pixels: Image) -> tuple[Floats, Floats] | None:
+    """All that the rules for plane and sequence look at, (F,), and all that the one for the view does, (G,).
+
+    None where no head with a skull stands out from the dark.
+    """
     height, width = pixels.shape[:2]
     scale = _SIDE / max(height, width)
     size = max(1, round(width * scale)), max(1, round(height * scale))
@@ -125,9 +139,9 @@ def measure_slice(pixels: Image) -> Floats | None:
     rows, columns = np.flatnonzero(head.any(axis=1)), np.flatnonzero(head.any(axis=0))
     box = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     touches = float(head[-1].mean())
-    return np.concatenate(
-        [_outline(head[box], touches), _levels(level[box], head[box]), _map(level[box], head[box])]
-    )
+    whole = np.concatenate([_outline(head[box], touches), _levels(level[box], head[box])])
+    coarse, fine = (_map(level[box], head[box], cells) for cells in (_CELLS, _FINE_CELLS))
+    return np.concatenate([whole, coarse]), np.concatenate([whole, fine])
 
 
 def _head(level: Field) -> Mask | None:
@@ -217,13 +231,13 @@ def _levels(level: Field, head: Mask) -> Floats:
     )
 
 
-def _map(level: Field, head: Mask) -> Floats:
+def _map(level: Field, head: Mask, count: int) -> Floats:
     """Levels of the cells of the head's box, both halves together, and by how much the halves differ."""
     typical = max(float(np.median(level[head])), 1.0)
-    cells = cv2.resize(level / np.float32(typical), (_CELLS, _CELLS), interpolation=cv2.INTER_AREA)
+    cells = cv2.resize(level / np.float32(typical), (count, count), interpolation=cv2.INTER_AREA)
     cells = np.clip(cells, 0.0, 3.0).astype(np.float64)
     mirrored = cells[:, ::-1]
-    half = _CELLS // 2
+    half = count // 2
     together, apart = (cells + mirrored)[:, :half] / 2, np.abs(cells - mirrored)[:, :half]
     found: Floats = np.concatenate([together.ravel(), apart.ravel()])
     return found

@@ -2,7 +2,7 @@
 
 The label is the folder's, never the name's; a picture that lies in the folders of two labels has none to trust. There
 are no patient ids, so no image has a group: slices of one patient may stand in both of its splits, and no split by
-patient can be promised. Sequence and contrast are not recorded.
+patient can be promised. Sequence and contrast are not recorded, nor whether a slice shows the sella.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
 from plantain.records.suggestions import suggest
-from plantain.sources.brain_slice import UNKNOWN, estimate_slice
+from plantain.sources.brain_slice import UNKNOWN, WITH_SELLA, WITHOUT_SELLA, estimate_slice
 from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
 from plantain.sources.folder import PICTURES
 from plantain.sources.places import shown, walk
@@ -35,19 +35,23 @@ DATASET = "Brain Tumor MRI"
 SETTINGS = {
     "plane": Setting("estimate", ("estimate", "axial", "coronal", "sagittal", UNKNOWN)),
     "sequence": Setting("estimate", ("estimate", "T1", "T2", "FLAIR", "PD", UNKNOWN)),
+    "view": Setting("estimate", ("estimate", WITH_SELLA, WITHOUT_SELLA, UNKNOWN)),
     "contrast": Setting(UNKNOWN, ("yes", "none", UNKNOWN)),
 }
 """A value other than the default is the word of whoever ingests, for every image alike."""
+
+SELLAR = "pituitary"
+"""Whoever gave this label saw the sella: it is not asked for there."""
 
 NO_PATIENTS = "no patient ids in this source: other slices of this patient may be anywhere in it"
 
 
 @dataclass(frozen=True, slots=True)
 class SliceEntry(SourceEntry):
-    """A slice whose plane and sequence are told from its pixels when it is decoded, where nobody stated them.
+    """A slice of which plane, sequence and whether it lies off the sella are told when it is decoded, if nobody did.
 
     Attributes:
-        ask: which of "plane" and "sequence" to tell.
+        ask: which of "plane", "sequence" and "view" to tell.
     """
 
     ask: tuple[str, ...] = ()
@@ -60,6 +64,9 @@ class SliceEntry(SourceEntry):
         if "sequence" in self.ask and seems.sequence != UNKNOWN:
             image = replace(image, sequence=seems.sequence)
             words.append(f"sequence estimated from the picture, confidence {seems.sequence_confidence:.2f}")
+        if "view" in self.ask and seems.view != UNKNOWN:
+            image = replace(image, view=seems.view)
+            words.append(f"{seems.view}: estimated from the picture, confidence {seems.view_confidence:.2f}")
         return replace(image, note="; ".join(words))
 
 
@@ -108,9 +115,11 @@ class BrainTumorReader:
                 sequence=self._stated("sequence"),
                 contrast=self._settings["contrast"],
                 plane=self._stated("plane"),
+                view=self._stated("view"),
                 note=NO_PATIENTS,
             )
-            ask = tuple(key for key in ("plane", "sequence") if self._settings[key] == "estimate")
+            asked = ("plane", "sequence") if label == SELLAR else ("plane", "sequence", "view")
+            ask = tuple(key for key in asked if self._settings[key] == "estimate")
             yield SliceEntry(image, path, one_line(shown(path, self._root)), ask=ask)
 
     def _stated(self, key: str) -> str:

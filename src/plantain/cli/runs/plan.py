@@ -67,6 +67,10 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
             {"modality": m, "finding": f, "direction": d, "tasks": n}
             for (m, f, d), n in made.by_finding.items()
         ],
+        "not_planned": [
+            {"modality": m, "finding": f, "view": view, "tasks": n}
+            for (m, f, view), n in made.not_planned.items()
+        ],
         "rounds": _three(made.rounds),
         "success": _three(made.success),
         "calls": _three(made.calls),
@@ -131,7 +135,10 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
 
 
 def _remarks(recipe: Recipe, made: BuildPlan, free: int) -> list[str]:
-    lines = []
+    lines = [
+        f"{counted(n, 'addition')} of {finding} left out: the slice is recorded as {view}"
+        for (_, finding, view), n in made.not_planned.items()
+    ]
     for model in dict.fromkeys(model for step, model in made.calls_by if step is Step.EDIT):
         if devices := devices_of(recipe.terms, model):
             at_once = counted(calls_at_once(recipe.terms, model), "edit")
