@@ -1,8 +1,10 @@
 """How many additions the offline editor refuses on real brain slices, and why.
 
-Every finding that a slice is not labelled with is asked for on it, without a side or zone. "Not in this slice" is said
-of a pituitary tumour where the sella is not shown: most slices do not show it, and no better editor could draw it
-there. All other reasons are the editor's own limits. Slices are those of `instrument_card.py`'s halves.
+Every finding that a slice is not labelled with is asked for on it, without a side or zone, but what no plan holds:
+a pituitary tumour on a slice that ingest records as without sella. Beside it stands what was refused of all of them.
+"Not in this slice" is said of a pituitary tumour where the editor finds no sella. All other reasons are the editor's
+own limits. Slices are those of `instrument_card.py`'s halves; --unread leaves out those that were read by eye to tell
+planes, sequences and views by.
 
     python benchmarks/refusals.py --shared ../shared --half report --slices 20
 """
@@ -10,30 +12,35 @@ there. All other reasons are the editor's own limits. Slices are those of `instr
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from instrument_card import HALVES, prepared, stable_hash
 from plantain.audit.clean import renderers
 from plantain.audit.gate import figure_of
-from plantain.findings import load_taxonomy, why_not_shown
+from plantain.findings import load_taxonomy, out_of_view, why_not_shown
 from plantain.offline.editor import render_instruction
 from plantain.offline.language import Intent, compose
 from plantain.offline.rendering import CannotShow
 from plantain.pixels.decode import decode
 from plantain.records import Direction, Finding, SourceImage, derive_seed
+from plantain.sources.brain_slice import UNKNOWN, estimate_slice
+from plantain.sources.brain_tumor_mri import SELLAR
 
 LABELS = ("notumor", "glioma", "meningioma", "pituitary")
+READ = Path(__file__).with_name("planes_and_sequences.csv")
 NOT_THERE = "neither sella nor suprasellar cistern is in this slice"
 
 
-def slices(root: Path, label: str, half: str, wanted: int) -> list[Path]:
+def slices(root: Path, label: str, half: str, wanted: int, leave: set[str]) -> list[Path]:
     """So many slices of a label, in an order that their names do not tell."""
     found = [
         path
         for path in sorted((root / label).glob("*.jpg"))
-        if half == "all" or HALVES[stable_hash(path.stem) % 2] == half
+        if half in ("all", HALVES[stable_hash(path.stem) % 2]) and f"{label}/{path.name}" not in leave
     ]
     return sorted(found, key=lambda path: stable_hash(f"order {path.name}"))[:wanted]
 
@@ -55,23 +62,34 @@ def main() -> int:
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
     parser.add_argument("--half", choices=HALVES, default="report")
     parser.add_argument("--slices", type=int, default=20, help="of each label")
+    parser.add_argument("--unread", action="store_true", help="no slice that a rule was fitted to")
     options = parser.parse_args()
+    with READ.open() as table:
+        leave = {row["file"] for row in csv.DictReader(table)} if options.unread else set()
     findings = [one for one in load_taxonomy().of("brain_mri") if one.name in renderers("brain_mri")]
     reasons: Counter[str] = Counter()
     rows: list[tuple[str, str, str]] = []
+    unplanned: list[tuple[str, str, str]] = []
     for label in LABELS:
         root = options.shared / "data/brain-tumor-mri/Training"
-        for path in slices(root, label, options.half, options.slices):
+        for path in slices(root, label, options.half, options.slices, leave):
             picture = prepared(path, path.stem, "brain")
+            view = UNKNOWN if label == SELLAR else estimate_slice(decode(path.read_bytes())).view
+            image = replace(picture.image, view=view)
             for finding in findings:
                 if finding.name != label:
-                    why = refusal(picture.data, picture.image, finding, len(rows) % 4)
-                    rows.append((path.stem, finding.name, why))
-                    reasons[why] += 1
+                    phrasing = (len(rows) + len(unplanned)) % 4
+                    why = refusal(picture.data, picture.image, finding, phrasing)
+                    planned = not out_of_view(finding, image)
+                    (rows if planned else unplanned).append((path.stem, finding.name, why))
+                    reasons[why] += planned
     for why, count in reasons.most_common():
         print(f"{count:5} {why or 'added'}")
     for name in ("", *(finding.name for finding in findings)):
         tell(name or "all", [row for row in rows if name in ("", row[1])])
+    drawn = sum(not why for _, _, why in unplanned)
+    print(f"not planned: {len(unplanned)}, of which the editor would have drawn {drawn}")
+    tell("with those not planned", rows + unplanned)
     tell("but for not in this slice", [row for row in rows if NOT_THERE not in row[2]])
     return 0
 
