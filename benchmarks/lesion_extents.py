@@ -25,13 +25,11 @@ import cv2
 import numpy as np
 
 from plantain.offline.instruments.anatomy import MAP_SIDE
-from plantain.offline.instruments.brain_view import brain_view
-from plantain.offline.instruments.pair import grow, pair_of
-from plantain.offline.instruments.removal import Removal, removal_of
+from plantain.offline.instruments.pair import grow
 from plantain.offline.removals import HALF_LEFT, broken
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import SourceImage
-from removals_by_eye import rate, removed, slice_of
+from removals_by_eye import measured, rate, removed, slice_of
 
 TABLE = Path(__file__).with_name("outlines_by_eye.csv")
 BESIDE = 3.0
@@ -67,15 +65,6 @@ def filled_in(before: Pixels, where: Mask) -> Pixels:
     change = cv2.inpaint(small, where.astype(np.uint8), 5, cv2.INPAINT_TELEA).astype(np.float32) - small
     size = (before.shape[1], before.shape[0])
     return np.clip(np.rint(before + cv2.resize(change, size)), 0, 255).astype(np.uint8)
-
-
-def measured(image: SourceImage, before: Pixels, after: Pixels) -> Removal | None:
-    """What the check measures."""
-    pair = pair_of(before, after, "brain_mri")
-    level = (
-        cv2.resize(after, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA).astype(np.float32).mean(axis=2)
-    )
-    return removal_of(pair, brain_view(level, image.plane).region("vault"))
 
 
 def hold(row: dict[str, str], folder: Path, found: Found) -> None:

@@ -3,8 +3,8 @@
 Every finding that a slice is not labelled with is asked for on it, without a side or zone, but what no plan holds:
 a pituitary tumour on a slice that ingest records as without sella. Beside it stands what was refused of all of them.
 "Not in this slice" is said of a pituitary tumour where the editor finds no sella. All other reasons are the editor's
-own limits. Slices are those of `instrument_card.py`'s halves; --unread leaves out those that were read by eye to tell
-planes, sequences and views by.
+own limits. Slices are those of `instrument_card.py`'s halves; one of the 80 of the report half is among those that
+the rules for plane, sequence and view were fitted to (`planes_and_sequences.csv`).
 
     python benchmarks/refusals.py --shared ../shared --half report --slices 20
 """
@@ -12,7 +12,6 @@ planes, sequences and views by.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -31,16 +30,15 @@ from plantain.sources.brain_slice import UNKNOWN, estimate_slice
 from plantain.sources.brain_tumor_mri import SELLAR
 
 LABELS = ("notumor", "glioma", "meningioma", "pituitary")
-READ = Path(__file__).with_name("planes_and_sequences.csv")
 NOT_THERE = "neither sella nor suprasellar cistern is in this slice"
 
 
-def slices(root: Path, label: str, half: str, wanted: int, leave: set[str]) -> list[Path]:
+def slices(root: Path, label: str, half: str, wanted: int) -> list[Path]:
     """So many slices of a label, in an order that their names do not tell."""
     found = [
         path
         for path in sorted((root / label).glob("*.jpg"))
-        if half in ("all", HALVES[stable_hash(path.stem) % 2]) and f"{label}/{path.name}" not in leave
+        if half == "all" or HALVES[stable_hash(path.stem) % 2] == half
     ]
     return sorted(found, key=lambda path: stable_hash(f"order {path.name}"))[:wanted]
 
@@ -62,17 +60,14 @@ def main() -> int:
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
     parser.add_argument("--half", choices=HALVES, default="report")
     parser.add_argument("--slices", type=int, default=20, help="of each label")
-    parser.add_argument("--unread", action="store_true", help="no slice that a rule was fitted to")
     options = parser.parse_args()
-    with READ.open() as table:
-        leave = {row["file"] for row in csv.DictReader(table)} if options.unread else set()
     findings = [one for one in load_taxonomy().of("brain_mri") if one.name in renderers("brain_mri")]
     reasons: Counter[str] = Counter()
     rows: list[tuple[str, str, str]] = []
     unplanned: list[tuple[str, str, str]] = []
     for label in LABELS:
         root = options.shared / "data/brain-tumor-mri/Training"
-        for path in slices(root, label, options.half, options.slices, leave):
+        for path in slices(root, label, options.half, options.slices):
             picture = prepared(path, path.stem, "brain")
             view = UNKNOWN if label == SELLAR else estimate_slice(decode(path.read_bytes())).view
             image = replace(picture.image, view=view)

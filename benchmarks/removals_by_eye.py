@@ -39,8 +39,13 @@ from plantain.audit.corruptions import middle_column, mirrored
 from plantain.findings import load_taxonomy
 from plantain.metrics.statistics.intervals import wilson
 from plantain.offline.editor import render_instruction
+from plantain.offline.instruments.anatomy import MAP_SIDE
+from plantain.offline.instruments.brain_view import brain_view
+from plantain.offline.instruments.pair import pair_of
+from plantain.offline.instruments.removal import Removal, removal_of
 from plantain.offline.judge import judge_encoded
 from plantain.offline.language import Intent, compose
+from plantain.offline.removals import doubts
 from plantain.offline.rendering import CannotShow
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode
@@ -109,8 +114,23 @@ def removed(folder: Path, label: str, file: str) -> Removed | str:
     return Removed(label, file, image, words, before, made.pixels, made.mask)
 
 
+def measured(image: SourceImage, before: Pixels, after: Pixels) -> Removal | None:
+    """What the check of removals measures."""
+    pair = pair_of(before, after, "brain_mri")
+    level = (
+        cv2.resize(after, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA).astype(np.float32).mean(axis=2)
+    )
+    return removal_of(pair, brain_view(level, image.plane).region("vault"))
+
+
 def certified(removal: Removed, after: Pixels | None = None) -> bool:
-    """Whether the judge says that the tumour is gone: from what the editor made, or from another picture."""
+    """Whether the judge says that the tumour is gone: from what the editor made, or from another picture.
+
+    Where the check of removals alone, on pictures that were not encoded, has more than one doubt, it need not be asked.
+    """
+    check = measured(removal.image, removal.before, removal.after if after is None else after)
+    if check is None or len(doubts(check, dark_may_be=False)) > 1:
+        return False
     seen = judge_encoded(
         encode_source(removal.before),
         encode_jpeg(removal.after if after is None else after),

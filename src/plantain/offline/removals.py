@@ -45,8 +45,8 @@ def certified(evidence: Evidence) -> list[Check]:
         return []
     if removal is None:
         return [_open("no lesion in which the halves of the original differ")]
-    if doubts := _doubts(removal, dark_may_be=shown.dark_may_be):
-        return [_open(doubts[0])]
+    if why := doubts(removal, dark_may_be=shown.dark_may_be):
+        return [_open(why[0])]
     text = f"the lesion's extent changed to {removal.covered:.0%}, and {removal.left:.0%} as much is odd now"
     return [Check(COMPLIANCE, True, 1.0, text, FailureCode.TOO_SUBTLE)]
 
@@ -65,7 +65,8 @@ def broken(removal: Removal) -> str:
     return ""
 
 
-def _doubts(removal: Removal, *, dark_may_be: bool) -> list[str]:
+def doubts(removal: Removal, *, dark_may_be: bool) -> list[str]:
+    """What keeps a removal from being certified."""
     found = [
         (removal.alike < LEAST_ALIKE, f"its halves are alike to {removal.alike:.2f} only"),
         (removal.evidence < LEAST_EVIDENCE, "the halves of the original differ no more than healthy ones do"),
