@@ -61,14 +61,15 @@ def checks_of(evidence: Evidence, intent: Intent, direction: Direction) -> list[
     checks = [*_colour(evidence), *_grain(evidence, direction)]
     if evidence.presentation.parts == "diffuse":
         return [*checks, *_copies(evidence), *_strays(evidence), *_haze(evidence, direction)]
+    proofs = certified(evidence) if direction is Direction.REMOVE else []
     return [
         *checks,
         *_presence(evidence, direction),
-        *_place(evidence, intent),
+        *_place(evidence, intent, proven=any(proof.passed for proof in proofs)),
         *_polarity(evidence, direction),
         *_size(evidence),
         *signs_of(evidence, direction),
-        *(certified(evidence) if direction is Direction.REMOVE else ()),
+        *proofs,
         *_seam(evidence, direction),
         *_copies(evidence),
         *_outside(evidence),
@@ -139,7 +140,8 @@ def _presence(evidence: Evidence, direction: Direction) -> list[Check]:
     return checks
 
 
-def _place(evidence: Evidence, intent: Intent) -> list[Check]:
+def _place(evidence: Evidence, intent: Intent, *, proven: bool) -> list[Check]:
+    """Region, side and height; a lesion that was there and is gone may lie off what the map knows of its base."""
     if not evidence.main:
         return []
     name = evidence.presentation.region or "image field"
@@ -153,6 +155,7 @@ def _place(evidence: Evidence, intent: Intent) -> list[Check]:
             FailureCode.WRONG_LOCATION,
         )
         for criterion in (COMPLIANCE, PLAUSIBILITY)
+        if not (proven and evidence.presentation.base)
     ]
     shares = {"left": evidence.left, "right": evidence.right}
     asked = shares.get(intent.side or "")

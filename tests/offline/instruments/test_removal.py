@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
 
+from fakes.samples import package_samples
+from plantain.findings import load_taxonomy
 from plantain.offline.instruments.anatomy import MAP_SIDE
 from plantain.offline.instruments.brain_view import brain_view
 from plantain.offline.instruments.pair import pair_of
 from plantain.offline.instruments.removal import Removal, removal_of
+from plantain.offline.judge import judge_encoded
 from plantain.offline.removals import MOST_SPOT, broken
 from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.encode import encode_source
+from plantain.records import Direction, Observations
+from plantain.rubrics import MED_BANANA
 
 MIDDLE = MAP_SIDE // 2
 BRAIN, LESION = 90, 190
@@ -86,3 +94,23 @@ def test_vault_leaves_the_face_out() -> None:
     assert view.region("brain")[200, MIDDLE]
     whole = brain_view(head, "axial")
     assert np.array_equal(whole.region("vault"), whole.region("brain"))
+
+
+def test_removal_of_a_meningioma_off_the_dura_is_certified() -> None:
+    """Deep in the brain, as one of a ventricle or the tentorium: where a real tumour lies is not the removal's fault."""
+    pixels = [cv2.resize(one, (1024, 1024)) for one in (painted(disc(*AT, RADIUS)), painted())]
+    image = replace(
+        package_samples()[0].image, modality="brain_mri", plane="axial", sequence="T1", contrast="yes"
+    )
+    seen = judge_encoded(
+        encode_source(pixels[0]),
+        encode_source(pixels[1]),
+        "Remove the meningioma.",
+        replace(image, synthetic=False, labels=("meningioma",)),
+        load_taxonomy().get("brain_mri", "meningioma"),
+        Direction.REMOVE,
+        MED_BANANA,
+    )
+    assert isinstance(seen, Observations)
+    compliance = seen.criteria["instruction_compliance"]
+    assert compliance.passed, compliance.evidence
