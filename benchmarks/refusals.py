@@ -77,7 +77,7 @@ def main() -> int:
                     why = refusal(picture.data, picture.image, finding, phrasing)
                     planned = not out_of_view(finding, image)
                     (rows if planned else unplanned).append((path.stem, finding.name, why))
-                    reasons[why] += planned
+                    reasons.update([why] * planned)
     for why, count in reasons.most_common():
         print(f"{count:5} {why or 'added'}")
     for name in ("", *(finding.name for finding in findings)):
