@@ -15,7 +15,7 @@ from plantain.findings import load_taxonomy
 from plantain.pipeline.estimate import CallEstimate
 from plantain.pipeline.forecast import BuildPlan, make_plan
 from plantain.pipeline.piloting.rates import Pilot, read_pilot
-from plantain.pipeline.plan import enumerate_tasks
+from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import Direction, InputError, Step
@@ -127,6 +127,27 @@ def test_additions_out_of_view_are_left_out_and_counted(
     assert (
         "1 addition of pituitary left out: the slice is recorded as without sella" in capsys.readouterr().out
     )
+
+
+def test_a_view_that_an_own_finding_names_or_drops_is_another_plan(tmp_path: Path) -> None:
+    """A run that skipped the enumeration would keep to the tasks of the file as it was."""
+    path, own = (
+        brain_catalogue(tmp_path / "told", {"high": "without sella", "low": "sella"}),
+        tmp_path / "own.toml",
+    )
+    digests, tasks = [], []
+    for never in ('never = ["without sella"]', "", 'never = ["sella", "without sella"]'):
+        own.write_text(
+            'modality = "brain_mri"\n[[finding]]\nname = "cyst"\ntitle = "cyst"\nanatomy = "sella"\nsource = "own"\n'
+            'signs = ["dark"]\nrestores = ["fluid"]\npolarity = "darker"\nsupport = "local"\n'
+            f"[finding.visibility]\n{never}\n"
+        )
+        taxonomy, recipe = load_taxonomy((own,)), quick_recipe(path, findings=("cyst",))
+        with Catalogue.open(path) as catalogue:
+            tasks.append([task.image_id for task in enumerate_tasks(recipe, catalogue, taxonomy)])
+            digests.append(plan_digest(recipe, catalogue, taxonomy))
+    assert tasks == [["low"], ["high", "low"], []]
+    assert len(set(digests)) == 3
 
 
 def test_plan_counts_calls_money_and_time_by_hand(catalogue: Path) -> None:

@@ -211,3 +211,9 @@ def test_slices_read_by_eye_after_the_rules_were_fitted_are_told_right() -> None
 @pytest.mark.parametrize("value", [0, 128, 255])
 def test_nothing_is_told_of_an_empty_picture(value: int) -> None:
     assert estimate_slice(np.full((64, 64, 3), value, np.uint8)) == SliceEstimate()
+
+
+@pytest.mark.parametrize("shape", [(1, 240), (240, 3), (400, 1)])
+def test_nothing_is_told_of_a_strip(shape: tuple[int, int]) -> None:
+    strip = np.random.default_rng(1).integers(0, 256, (*shape, 3), np.uint8)
+    assert estimate_slice(strip) == SliceEstimate()

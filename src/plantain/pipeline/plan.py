@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from plantain.catalogue.store import Catalogue
-from plantain.findings import Taxonomy, out_of_view
+from plantain.findings import Taxonomy, load_taxonomy, out_of_view
 from plantain.pipeline.control import control_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Direction, EditTask, Finding, InputError, SourceImage, derive_seed, task_id
@@ -113,13 +113,20 @@ def _without(
 
 
 def plan_digest(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> str:
-    """Changes when the tasks could; lets a resume skip the enumeration."""
+    """Changes when the tasks could; lets a resume skip the enumeration.
+
+    Of views that do not show a finding's place those of own findings count: ours change with the version alone, and
+    what earlier ones catalogued has no such view.
+    """
+    ours = load_taxonomy().findings
+    never = [(f.name, *f.visibility.never) for f in taxonomy.findings if f.visibility.never and f not in ours]
     text = "\x1f".join(
         (
             catalogue.digest(),
             ",".join(f"{f.modality}/{f.name}/{f.optional}" for f in taxonomy.findings),
             recipe.data.model_dump_json(exclude={"catalogue", "finding_files"}),
             str(recipe.seed) if recipe.data.per_finding or recipe.data.controls else "",
+            *(["never", repr(never)] if never else ()),
         )
     )
     return hashlib.sha256(text.encode()).hexdigest()

@@ -14,12 +14,14 @@ _STANDS_OUT = 30.0
 
 
 def without_frame(level: Field) -> Field:
-    """The picture with such lines at the level of what lies just within; itself where it has none.
+    """The picture with such lines at the level of what lies just within; itself where it has none, or is all border.
 
     Args:
         level: float32 (h, w), grey levels.
     """
     deep = max(2, round(_WIDEST * min(level.shape)))
+    if min(level.shape) <= deep:
+        return level
     cleared = level
     for turns in range(4):
         side = np.rot90(cleared, turns)
