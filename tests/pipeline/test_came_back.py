@@ -21,6 +21,7 @@ from pipeline.quick import (
     QuickEditor,
     QuickJudge,
     QuickWriter,
+    drawn,
     quick_catalogue,
     quick_method,
     quick_recipe,
@@ -72,7 +73,7 @@ class Repeats(QuickEditor):
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
         self.rounds.append(request.round)
-        return Reply(self._draw(replace(request, seed=4)))
+        return Reply(drawn(request.original.data, 4))
 
 
 class Refuses(QuickJudge):

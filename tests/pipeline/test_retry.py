@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, QuickEditor, QuickJudge, quick_catalogue, quick_method, quick_recipe
+from pipeline.quick import (
+    CallLog,
+    QuickEditor,
+    QuickJudge,
+    drawn,
+    quick_catalogue,
+    quick_method,
+    quick_recipe,
+)
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.verify import verify
@@ -25,7 +33,7 @@ class Moody(QuickEditor):
             return failed(Outcome(OutcomeKind.REFUSED, "safety"))
         if "Diabetes" in request.instruction:
             return failed(Outcome(OutcomeKind.NO_IMAGE, "words only"))
-        return Reply(self._draw(request))
+        return Reply(drawn(request.original.data, request.seed))
 
 
 class Harsh(QuickJudge):

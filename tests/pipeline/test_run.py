@@ -17,6 +17,7 @@ from pipeline.quick import (
     QuickEditor,
     QuickJudge,
     QuickWriter,
+    drawn,
     quick_catalogue,
     quick_method,
     quick_recipe,
@@ -87,7 +88,7 @@ class Draws(QuickEditor):
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
         self.requests.append(request)
-        return Reply(self._draw(request))
+        return Reply(drawn(request.original.data, request.seed))
 
 
 class Answers(QuickEditor):
@@ -170,7 +171,7 @@ def test_not_applicable_closes_the_task_when_a_second_place_is_refused_too(
 def test_bytes_that_are_no_image_are_malformed_and_kept(catalogue: Path, tmp_path: Path) -> None:
     class Broken(Draws):
         async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-            edited = self._draw(request)
+            edited = drawn(request.original.data, request.seed)
             return Reply(replace(edited, image=replace(edited.image, data=b"<html>busy</html>")))
 
     build(one_task(catalogue), tmp_path / "run", method_with(editor=Broken()))
