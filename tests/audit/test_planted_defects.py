@@ -22,9 +22,9 @@ BY_NAME = {defect.name: defect for defect in DEFECTS}
 @pytest.fixture(scope="module")
 def clean() -> CleanEdit:
     image, data = prepared_of("chest_xray")
-    original = decode(data)
-    ys, xs = np.mgrid[:1024, :1024]
-    inside = np.clip((60 - np.hypot(xs - 700, ys - 300)) / 25, 0, 1)
+    original = np.ascontiguousarray(decode(data)[:768, 256:])  # a frame's size is the unit of all lengths
+    ys, xs = np.mgrid[:768, :768]
+    inside = np.clip((45 - np.hypot(xs - 525, ys - 225)) / 19, 0, 1)
     edited = np.clip(np.rint(original + 40 * inside[..., None]), 0, 255).astype(np.uint8)
     finding = load_taxonomy().get("chest_xray", "Lung Lesion")
     intent = Intent("Lung Lesion", Direction.ADD, side="left", zone="upper")
@@ -58,8 +58,8 @@ def test_no_change_is_the_original(clean):
 def test_wrong_side_leaves_the_named_side_alone(clean):
     spoilt = plant(BY_NAME["wrong side"], clean, "strong", 1)
     moved = np.abs(spoilt.edited.astype(int) - clean.original).max(axis=2) > 3
-    assert not moved[:, 560:].any()
-    assert moved[:, :480].any()
+    assert not moved[:, 420:].any()
+    assert moved[:, :360].any()
 
 
 def test_inverted_polarity_darkens_by_as_much(clean):
@@ -72,7 +72,7 @@ def test_inverted_polarity_darkens_by_as_much(clean):
 def test_lost_grain_stays_within_its_place(clean):
     spoilt = plant(BY_NAME["lost grain"], clean, "strong", 1)
     moved = (spoilt.edited != clean.edited).any(axis=2)
-    assert not moved[:200].any() and not moved[420:].any()
+    assert not moved[:150].any() and not moved[315:].any()
 
 
 def test_change_outside_keeps_away_from_the_mask(clean):
@@ -116,7 +116,7 @@ def test_half_of_a_removal_stays_and_a_moved_lesion_lies_on_the_other_side(clean
     ].sum()
     assert 0.4 < left_over < 0.6
     moved = plant(BY_NAME["moved elsewhere"], removal, "strong", 1).edited.astype(int) - clean.original
-    assert not moved[:, 560:].any() and moved[:, :480].max() > 20
+    assert not moved[:, 420:].any() and moved[:, :360].max() > 20
     with pytest.raises(NotApplicable):
         plant(BY_NAME["half left"], clean, "strong", 1)
 
