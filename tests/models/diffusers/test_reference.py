@@ -36,7 +36,7 @@ LOOKING = (
 
 SIZES = [
     (width, height)
-    for width, height in product(range(200, 1600, 23), repeat=2)
+    for width, height in product(range(200, 1600, 41), repeat=2)
     if 1 / 3 <= width / height <= 3
 ]
 """Every aspect from 1:3 to 3:1 in steps that are no multiple of anything; 512 x 223 and 409 x 512 come on top."""
@@ -45,7 +45,7 @@ SIZES += [(512, 223), (409, 512), (1024, 1024), (2048, 1024), (3000, 1000)]
 
 def flux2(width: int, height: int, side: int) -> tuple[int, int]:
     """`__call__` of both FLUX.2 pipelines: beyond 1024 squared the reference shrinks, then it is cut to 16s."""
-    seen = Flux2ImageProcessor._resize_if_exceeds_area(Image.new("L", (width, height)), 1024 * 1024)
+    seen = Flux2ImageProcessor._resize_if_exceeds_area(Image.new("1", (width, height)), 1024 * 1024)
     return seen.width // 16 * 16, seen.height // 16 * 16
 
 
