@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
 
 
+@pytest.mark.usefixtures("devices_here")
 def test_a_worker_makes_the_same_bytes(tiny_folder: Callable[[str], Path]) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     original = EncodedImage(cv2.imencode(".png", pixels)[1].tobytes(), "image/png")
