@@ -16,7 +16,7 @@ def why_not_shown(finding: Finding, image: SourceImage) -> str:
 
 def out_of_view(finding: Finding, image: SourceImage) -> bool:
     """Whether the image is known not to show where the finding lies: nobody plans to add it there."""
-    return image.view in finding.visibility.never
+    return _is_one_of(image.view, finding.visibility.never)
 
 
 def zones_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def sequence_of(image: SourceImage) -> str:
 
 def _obstacle(condition: Visibility, image: SourceImage) -> str:
     note = f" ({condition.note})" if condition.note else ""
-    if image.view in condition.never:
+    if _is_one_of(image.view, condition.never):
         return f"view is {image.view}{note}"
     for what, allowed, known in (
         ("view", condition.views, image.view),
@@ -90,6 +90,10 @@ def _obstacle(condition: Visibility, image: SourceImage) -> str:
         ("sequence", condition.sequences, sequence_of(image)),
         ("plane", condition.planes, image.plane),
     ):
-        if allowed and known.casefold() not in {name.casefold() for name in allowed}:
+        if allowed and not _is_one_of(known, allowed):
             return f"{what} is {known}, it needs {' or '.join(allowed)}{note}"
     return ""
+
+
+def _is_one_of(known: str, names: tuple[str, ...]) -> bool:
+    return known.casefold() in {name.casefold() for name in names}
