@@ -118,6 +118,13 @@ def test_additions_out_of_view_are_left_out_and_counted(
     assert tasks[earlier].keys() - tasks[told].keys() == {("pituitary", "add", "high")}
     assert ("pituitary", "remove", "ill") in tasks[told]
 
+    capped = [
+        recipe.model_copy(update={"data": recipe.data.model_copy(update={"per_finding": n})}) for n in (2, 3)
+    ]
+    with Catalogue.open(told) as catalogue:
+        left_out = [make_plan(one, catalogue, load_taxonomy()).not_planned for one in capped]
+    assert left_out == [{}, {("brain_mri", "pituitary", "without sella"): 1}]  # two other slices can be drawn
+
     recipe_file = tmp_path / "recipe.toml"
     recipe_file.write_text(
         'name = "b"\n[data]\ncatalogue = "told"\n[models]\nwriter = "offline/templates"\n'

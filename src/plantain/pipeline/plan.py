@@ -90,14 +90,24 @@ def candidates(
 
 
 def not_planned(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Counter[tuple[str, str, str]]:
-    """How many additions are not planned, by modality, finding and the view that does not show its place."""
+    """How many additions are not planned, by modality, finding and the view that does not show its place.
+
+    Under a cap, only those that no other image takes the place of.
+    """
     counts: Counter[tuple[str, str, str]] = Counter()
     if Direction.ADD in recipe.data.directions:
         for finding in chosen_findings(recipe, catalogue, taxonomy):
-            if finding.visibility.never:
-                for image in _without(recipe, catalogue, taxonomy, finding):
-                    if out_of_view(finding, image):
-                        counts[finding.modality, finding.name, image.view] += 1
+            if not finding.visibility.never:
+                continue
+            views: Counter[str] = Counter()
+            for image in _without(recipe, catalogue, taxonomy, finding):
+                views[image.view if out_of_view(finding, image) else ""] += 1
+            shown, most = views.pop("", 0), recipe.data.per_finding
+            room = views.total() if most is None else max(0, most - shown)
+            for view, n in sorted(views.items()):
+                if missing := min(n, room):
+                    counts[finding.modality, finding.name, view] = missing
+                    room -= missing
     return counts
 
 
