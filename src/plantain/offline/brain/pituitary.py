@@ -215,5 +215,5 @@ def _painted(
     drawn = moved + (tumour - moved) * cover
     target = np.asarray(cover > 0.03, np.bool_)
     # Bone, air and vessels around it are rough: with the grain of the quietest brain it would look smoothed.
-    drawn = drawn + tissue_grain(brain, window, target, rng, quiet=50.0) * cover
+    drawn = drawn + tissue_grain(brain, window, target, rng, quiet=65.0) * cover
     return np.clip(drawn, 0, 255).astype(np.float32), cover.astype(np.float32)
