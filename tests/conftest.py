@@ -25,6 +25,7 @@ SURROUNDINGS = {
     "LC_ALL": "C.UTF-8",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    "ORT_DISABLE_TELEMETRY": "1",
 }
 """What a terminal, a place, a language and a machine would otherwise decide; processes that tests start inherit it."""
 

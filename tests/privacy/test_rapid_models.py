@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -93,3 +97,12 @@ def test_a_long_strip_is_looked_at(turns: int) -> None:
     # Standing, it has letters five pixels high in what is looked at: too small, but no error.
     texts = reader.read(np.ascontiguousarray(np.rot90(strip, turns)))
     assert any(text.kind.identifying for text in texts) or turns
+
+
+def test_nothing_is_told_to_the_maker_of_the_library(tmp_path: Path) -> None:
+    """onnxruntime 1.32 keeps what it is about to send, and an id of the machine, in a folder of the user's."""
+    unheard = ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME", "XDG_DATA_HOME")
+    surroundings = {name: value for name, value in os.environ.items() if name not in unheard}
+    program = "from plantain.privacy.text_reader import open_reader; assert open_reader() is not None"
+    subprocess.run([sys.executable, "-c", program], env={**surroundings, "HOME": str(tmp_path)}, check=True)
+    assert not [path for path in tmp_path.rglob("*") if "Microsoft" in path.parts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def open_reader() -> TextReader | None:
     """The reader of the extra `ocr`; None where it is not installed, or has no models of its own."""
     if why_no_reader():
         return None
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else onnxruntime tells its maker of the machine
     from plantain.privacy.rapid_text import RapidReader  # half a second
 
     return RapidReader(_models())
