@@ -7,11 +7,16 @@ own limits. Slices are those of `instrument_card.py`'s halves; one of the 80 of 
 the rules for plane, sequence and view were fitted to (`planes_and_sequences.csv`).
 
     python benchmarks/refusals.py --shared ../shared --half report --slices 20
+    python benchmarks/refusals.py --shared ../shared --half report --slices 20 --told
+
+`--told` gives sequence and plane of the slices of that half of which one could not be told, as they were read by eye
+(`told_by_eye.csv`), as a person's labels.csv gives them; three of those nine are computed tomograms, which stay untold.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -29,6 +34,7 @@ from plantain.records import Direction, Finding, SourceImage, derive_seed
 from plantain.sources.brain_slice import UNKNOWN, estimate_slice
 from plantain.sources.brain_tumor_mri import SELLAR
 
+TOLD = Path(__file__).with_name("told_by_eye.csv")
 LABELS = ("notumor", "glioma", "meningioma", "pituitary")
 NOT_THERE = "neither sella nor suprasellar cistern is in this slice"
 
@@ -60,7 +66,12 @@ def main() -> int:
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
     parser.add_argument("--half", choices=HALVES, default="report")
     parser.add_argument("--slices", type=int, default=20, help="of each label")
+    parser.add_argument(
+        "--told", action="store_true", help="with what was read by eye where it could not be told"
+    )
     options = parser.parse_args()
+    told = by_eye()
+    tomograms = {Path(file).stem for file, row in told.items() if row["sequence"] == "CT"}
     findings = [one for one in load_taxonomy().of("brain_mri") if one.name in renderers("brain_mri")]
     reasons: Counter[str] = Counter()
     rows: list[tuple[str, str, str]] = []
@@ -69,12 +80,16 @@ def main() -> int:
         root = options.shared / "data/brain-tumor-mri/Training"
         for path in slices(root, label, options.half, options.slices):
             picture = prepared(path, path.stem, "brain")
+            row = told.get(f"{label}/{path.name}")
+            seen = picture.image
+            if options.told and row is not None and path.stem not in tomograms:
+                seen = replace(seen, sequence=row["sequence"], plane=row["plane"])
             view = UNKNOWN if label == SELLAR else estimate_slice(decode(path.read_bytes())).view
-            image = replace(picture.image, view=view)
+            image = replace(seen, view=view)
             for finding in findings:
                 if finding.name != label:
                     phrasing = (len(rows) + len(unplanned)) % 4
-                    why = refusal(picture.data, picture.image, finding, phrasing)
+                    why = refusal(picture.data, seen, finding, phrasing)
                     planned = not out_of_view(finding, image)
                     (rows if planned else unplanned).append((path.stem, finding.name, why))
                     reasons.update([why] * planned)
@@ -85,8 +100,15 @@ def main() -> int:
     drawn = sum(not why for _, _, why in unplanned)
     print(f"not planned: {len(unplanned)}, of which the editor would have drawn {drawn}")
     tell("with those not planned", rows + unplanned)
+    tell("but for computed tomograms", [row for row in rows if row[0] not in tomograms])
     tell("but for not in this slice", [row for row in rows if NOT_THERE not in row[2]])
     return 0
+
+
+def by_eye() -> dict[str, dict[str, str]]:
+    """Sequence and plane of slices, by label and file."""
+    with TOLD.open() as table:
+        return {row.pop("file"): row for row in csv.DictReader(table)}
 
 
 def tell(name: str, rows: list[tuple[str, str, str]]) -> None:

@@ -310,6 +310,32 @@ def test_sequence_and_plane_of_brain_slices_are_what_was_said_and_else_unknown(t
     assert (silent.sequence, silent.plane) == ("unknown", "unknown")
 
 
+def test_a_table_tells_sequence_and_plane_of_each_slice_and_what_was_said_holds_for_the_rest(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "slices"
+    put(root, **{f"{name}_dot_png": name.encode() for name in "abcd"})
+    rows = ("a.png,glioma,t2,Coronal", "b.png,glioma,,unknown", "c.png,glioma,T9,axial", "d.png,glioma,T1+C,")
+    (root / "labels.csv").write_text("\n".join(("file,labels,sequence,plane", *rows)))
+    options = SourceOptions(root, "brain_mri", Licence.OPEN, settings={"sequence": "PD"})
+    read, refused, *entries = FolderReader(options, TAXONOMY).scan()
+    assert isinstance(read, TableRead) and (read.columns.sequence, read.columns.plane) == (
+        "sequence",
+        "plane",
+    )
+    assert refused == Refused("c.png", "sequence 'T9' of labels.csv: choose one of T1, T1+C, T2, FLAIR, PD")
+    told = [(e.image.sequence, e.image.plane) for e in entries if isinstance(e, SourceEntry)]
+    assert told == [("T2", "coronal"), ("PD", "unknown"), ("T1+C", "unknown")]
+
+
+def test_a_column_called_sequence_means_nothing_where_there_are_no_slices(tmp_path: Path) -> None:
+    root = tmp_path / "films"
+    put(root, a_dot_png=b"a")
+    (root / "labels.csv").write_text("file,labels,sequence\na.png,Edema,17\n")
+    _, entry = FolderReader(SourceOptions(root, "chest_xray", Licence.OPEN), TAXONOMY).scan()
+    assert isinstance(entry, SourceEntry) and entry.image.sequence == "unknown"
+
+
 @pytest.mark.parametrize(
     ("modality", "name", "value", "message"),
     [

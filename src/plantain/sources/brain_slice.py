@@ -28,6 +28,8 @@ UNKNOWN = "unknown"
 
 PLANES = ("axial", "coronal", "sagittal")
 SEQUENCES = ("T1", "T2", "FLAIR")
+STATED = ("T1", "T1+C", "T2", "FLAIR", "PD")
+"""Sequences that a person may state of a slice."""
 WITH_SELLA, WITHOUT_SELLA = VIEWS = ("sella", "without sella")
 """Whether the sella or the cistern above it is in the slice."""
 

@@ -1,4 +1,4 @@
-"""Which column of a person's table tells the file, its labels, its patient and its split, by what people call them.
+"""Which column of a person's table tells the file, its labels, its patient and more, by what people call them.
 
 Published tables agree on nothing: `Patient ID`, `patientId`, `subject_id`, `PTID`, `empi_anon`. What is known here is
 matched by letters and digits alone, in any case; `--column group="Fall Nr."` names any other. Where several columns
@@ -16,7 +16,7 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError
 from plantain.records.suggestions import fold, suggest
 
-ROLES = ("file", "labels", "group", "split")
+ROLES = ("file", "labels", "group", "split", "sequence", "plane")
 
 
 def _list(words: str) -> list[str]:
@@ -58,7 +58,7 @@ class Columns:
     """What a table's columns tell.
 
     Attributes:
-        file, labels, group, split: names of columns; None where there is none.
+        file, labels, group, split, sequence, plane: names of columns; None where there is none.
         patient: whether the group is a patient by its name, or a person said so; else it may be a study or a lesion.
         unused: columns of which nothing is read.
         marked: columns that are called as labels are, with a 1 in the rows that have them.
@@ -71,6 +71,8 @@ class Columns:
     patient: bool
     unused: tuple[str, ...]
     marked: tuple[str, ...] = ()
+    sequence: str | None = None
+    plane: str | None = None
 
     def with_one_for_each_label(self, names: Sequence[str]) -> Columns:
         """The same of a table that has a column for each label, with a 1 where it is there."""
@@ -107,6 +109,8 @@ def candidates(header: Sequence[str], asked: Mapping[str, str], path: Path) -> d
             *_listed(free, (*_STUDIES, *_WEAK)),
         ],
         "split": [*_named(free, ("split",)), *_listed(free, _SPLITS)],
+        "sequence": _named(free, ("sequence",)),
+        "plane": _named(free, ("plane",)),
     }
     return {role: [asked[role]] if role in asked else list(dict.fromkeys(found[role])) for role in ROLES}
 
@@ -143,11 +147,20 @@ def choose(
         (name for name in may["group"] if "group" in asked or _names_groups(name, file, cells)), None
     )
     used: dict[str, str | None] = {"file": file, "group": group}
-    for role in ("labels", "split"):
+    for role in ("labels", "split", "sequence", "plane"):
         used[role] = next((name for name in may[role] if name not in used.values()), None)
     patient = group is not None and ("group" in asked or _is_patient(group))
     unused = tuple(name for name in header if name not in used.values())
-    return Columns(file, used["labels"], group, used["split"], patient, unused)
+    return Columns(
+        file,
+        used["labels"],
+        group,
+        used["split"],
+        patient,
+        unused,
+        sequence=used["sequence"],
+        plane=used["plane"],
+    )
 
 
 def stem(file: str) -> str:

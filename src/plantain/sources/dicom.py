@@ -225,9 +225,9 @@ class DicomReader:
             if projection in ("LL", "RL")
             else "unknown",
             projection=projection if projection in ("PA", "AP") else "unknown",
-            sequence=_sequence(dataset) if modality == "brain_mri" else "unknown",
+            sequence=row.sequence or (_sequence(dataset) if modality == "brain_mri" else "unknown"),
             contrast=_contrast(dataset),
-            plane=plane_of(_numbers(dataset, "ImageOrientationPatient")),
+            plane=row.plane or plane_of(_numbers(dataset, "ImageOrientationPatient")),
             laterality={"L": "left", "R": "right"}.get(side, "unknown"),
             spacing_mm=_spacing(dataset),
             synthetic=_text(dataset, "SyntheticData") == "YES",

@@ -16,6 +16,7 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
+from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
 from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
 from plantain.sources.label_table import NAMES, NO_LABEL, LabelTable, RowLabels
 from plantain.sources.places import CLUTTER, walk
@@ -30,10 +31,10 @@ PICTURES = frozenset(
 """Names that claim to be a picture; those that we cannot read are refused with what they are."""
 
 SETTINGS = {
-    "plane": Setting("unknown", ("axial", "coronal", "sagittal", "unknown")),
-    "sequence": Setting("unknown", ("T1", "T1+C", "T2", "FLAIR", "PD", "unknown")),
+    "plane": Setting(UNKNOWN, (*PLANES, UNKNOWN)),
+    "sequence": Setting(UNKNOWN, (*STATED, UNKNOWN)),
 }
-"""Of brain slices: the word of whoever ingests, for every image alike; other modalities have none."""
+"""Of brain slices: the word of whoever ingests, for each image of which a table says nothing; others have none."""
 
 _UNLABELLED = (
     "no label: put it into a folder named like its finding, or list it in a labels.csv beside it "
@@ -60,8 +61,8 @@ class _File:
 class FolderReader:
     """Lists PATH/<label>/<picture>; a label folder is named like a finding, its case, spaces and underscores aside.
 
-    A table PATH/labels.csv (see `label_table`) tells labels, groups and splits of files that lie anywhere below PATH;
-    for a file in a label folder, what it says comes first.
+    A table PATH/labels.csv (see `label_table`) tells labels, groups and splits of files that lie anywhere below PATH,
+    and of brain slices sequence and plane; for a file in a label folder, what it says comes first.
 
     An image's id is its file name without ending. Files that share it are one image with several labels
     when their bytes are the same, else all of them get the folder's name (and the ending) into their ids.
@@ -228,8 +229,8 @@ class FolderReader:
             geometry=UNPREPARED,
             group=first.row.group,
             split=first.row.split,
-            sequence=self._stated["sequence"],
-            plane=self._stated["plane"],
+            sequence=first.row.sequence or self._stated["sequence"],
+            plane=first.row.plane or self._stated["plane"],
             note="" if labels else NO_LABEL,
         )
         return SourceEntry(image, first.path, first.shown)
@@ -259,8 +260,8 @@ def _prefix(folder: str) -> str:
 
 
 KIND = SourceKind(
-    "pictures in folders named like a finding, or listed in PATH/labels.csv (file,labels[,group,split]); "
-    "needs --modality",
+    "pictures in folders named like a finding, or listed in PATH/labels.csv "
+    "(file,labels[,group,split,sequence,plane]); needs --modality",
     FolderReader,
     label_table=True,
     settings=SETTINGS,

@@ -1,8 +1,9 @@
 """Labels for files that carry none: from the folder a file lies in, or from a table labels.csv beside the files.
 
 The table (labels.csv, .tsv or .xlsx in the source, or any that a person names) says which files are labelled how
-(several labels parted by ";" or "|"), maybe whose they are (the group: a patient, whose images must stay together) and
-in which split. Its columns may be called as published datasets call them, see `columns`.
+(several labels parted by ";" or "|"), maybe whose they are (the group: a patient, whose images must stay together), in
+which split, and of a brain slice its sequence and plane. Its columns may be called as published datasets call them, see
+`columns`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
+from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
 from plantain.sources.columns import candidates, choose, patient_in_path, spelling, stem
 from plantain.sources.entries import Refused, SourceOptions, TableRead
 from plantain.sources.tables import open_table
@@ -41,11 +43,13 @@ _NO_FILE = "the table of labels names it, and no such picture is there"
 
 @dataclass(frozen=True, slots=True)
 class RowLabels:
-    """What is told of one file."""
+    """What is told of one file; "" where nothing is."""
 
     labels: tuple[str, ...]
     group: str | None = None
     split: str = ""
+    sequence: str = ""
+    plane: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class _Row:
     labels: str | None
     group: str | None
     split: str
+    sequence: str
+    plane: str
 
 
 class LabelTable:
@@ -100,7 +106,7 @@ class LabelTable:
         cells: dict[str, list[str]] = {name: [] for names in may.values() for name in names}
         hot = [] if may["labels"] else [name for name in header if name not in cells and self._is_label(name)]
         cells |= {name: [] for name in hot}
-        kept_once = {*hot} | {name for role in ("labels", "group", "split") for name in may[role]}
+        kept_once = {*hot} | {name for role, names in may.items() if role != "file" for name in names}
         for row in rows:
             for name, column in cells.items():
                 column.append(sys.intern(row[name]) if name in kept_once else row[name])
@@ -111,16 +117,16 @@ class LabelTable:
         hot = [name for name in hot if {cell.lower() for cell in set(cells[name])} <= MARKS.keys()]
         columns = columns.with_one_for_each_label(hot)
         label_cells = map(_marked, repeat(hot), zip(*(cells[name] for name in hot), strict=True))
-        optional = (columns.group, columns.split)
+        optional = (columns.group, columns.split, columns.sequence, columns.plane)
         column_cells = [
             self._named,
             label_cells if hot else repeat(None) if columns.labels is None else cells[columns.labels],
             *(repeat(None) if name is None else cells[name] for name in optional),
         ]
-        for file, labels, group, split in zip(*column_cells, strict=False):
+        for file, labels, group, *rest in zip(*column_cells, strict=False):
             if not file or stem(key := _key(file)) not in stems:
                 continue
-            row_made = _Row(file, labels, group or None, split or "")
+            row_made = _Row(file, labels, group or None, *(cell or "" for cell in rest))
             if self._rows.setdefault(key, row_made) != row_made:
                 raise InputError(f"{path}: file {one_line(row_made.file)}: two rows differ")
         self._row_of = {file: self._rows[row] for row, file in _pairs(self._rows, keys)}
@@ -145,14 +151,15 @@ class LabelTable:
         """What is told of a file of that modality.
 
         Raises:
-            InputError: a label that the modality does not have, or normal and another at once.
+            InputError: a label that the modality does not have, or normal and another at once; a sequence or plane
+                that no brain slice has.
         """
         row = self._row_of.get(_key(file))
         if row is None or row.labels is None or self.path is None:
             folders = reversed(file.split("/")[:-1])
             found = next(filter(None, (self._taxonomy.match_label(modality, name) for name in folders)), None)
             named = RowLabels((found.name,) if found else ())
-            return named if row is None else replace(named, group=self._group(file), split=row.split)
+            return named if row is None else self._with_rest(named, row, file, modality)
         own = self._taxonomy.of(modality)
         findings = []
         for word in _words(row.labels):
@@ -167,7 +174,28 @@ class LabelTable:
             raise InputError(f"{file}: {self.path.name} calls it normal and not")
         order = [finding.name for finding in own]
         labels = tuple(sorted({finding.name for finding in findings}, key=order.index))
-        return RowLabels(labels, self._group(file), row.split)
+        return self._with_rest(RowLabels(labels), row, file, modality)
+
+    def _with_rest(self, named: RowLabels, row: _Row, file: str, modality: str) -> RowLabels:
+        """With what a row tells beside labels."""
+        told = replace(named, group=self._group(file), split=row.split)
+        if modality != "brain_mri":
+            return told
+        return replace(
+            told,
+            sequence=self._known("sequence", row.sequence, STATED, file),
+            plane=self._known("plane", row.plane, PLANES, file),
+        )
+
+    def _known(self, role: str, word: str, known: Sequence[str], file: str) -> str:
+        """A word of the table as we write it; "" where the cell is empty, or says "unknown"."""
+        if word.casefold() in ("", UNKNOWN):
+            return ""
+        for one in known:
+            if one.casefold() == word.casefold():
+                return one
+        table = self.path.name if self.path is not None else ""
+        raise InputError(f"{file}: {role} {one_line(word)!r} of {table}: {suggest(word, known)}")
 
     def _group(self, file: str) -> str | None:
         """The file's group by its row, else the patient by whom a folder of its path is called."""

@@ -172,7 +172,7 @@ class NiftiReader:
             geometry=UNPREPARED,
             group=row.group or (subject[2] if subject else f"volume:{_short(stem)}"),
             split=row.split,
-            sequence=(words[0] if words else "unknown") if sequence == "name" else sequence,
+            sequence=row.sequence or ((words[0] if words else "unknown") if sequence == "name" else sequence),
             contrast=(words[1] if words else "unknown") if contrast == "name" else contrast,
             plane=self._settings["plane"] if oblique < _OBLIQUE_DEGREES else "unknown",
             note="; ".join(notes),

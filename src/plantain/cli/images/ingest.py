@@ -70,7 +70,10 @@ def command(
         None, metavar="FILE", help="Table of labels and patients, where it is not PATH/labels.csv."
     ),
     columns: list[str] = typer.Option(
-        [], "--column", metavar="ROLE=NAME", help="What a column of it tells: file, labels, group or split."
+        [],
+        "--column",
+        metavar="ROLE=NAME",
+        help="What a column of it tells: file, labels, group, split, sequence or plane.",
     ),
     findings: list[Path] = typer.Option([], help="TOML files with findings of your own."),
     skip_text: bool = typer.Option(

@@ -21,6 +21,8 @@ def table_line(table: TableRead) -> str:
         ("labels", columns.labels),
         ("group", columns.group),
         ("split", columns.split),
+        ("sequence", columns.sequence),
+        ("plane", columns.plane),
     )
     used = ", ".join(f"{role} from {one_line(name)!r}" for role, name in roles if name is not None)
     if columns.marked:
