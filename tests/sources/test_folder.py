@@ -331,9 +331,13 @@ def test_a_table_tells_sequence_and_plane_of_each_slice_and_what_was_said_holds_
 def test_a_column_called_sequence_means_nothing_where_there_are_no_slices(tmp_path: Path) -> None:
     root = tmp_path / "films"
     put(root, a_dot_png=b"a")
-    (root / "labels.csv").write_text("file,labels,sequence\na.png,Edema,17\n")
-    _, entry = FolderReader(SourceOptions(root, "chest_xray", Licence.OPEN), TAXONOMY).scan()
+    (root / "labels.csv").write_text("file,labels,sequence\na.png,Edema,17\na.png,Edema,18\n")
+    read, entry = FolderReader(SourceOptions(root, "chest_xray", Licence.OPEN), TAXONOMY).scan()
+    assert isinstance(read, TableRead) and "not used: 'sequence'" in table_line(read)
     assert isinstance(entry, SourceEntry) and entry.image.sequence == "unknown"
+    asked = SourceOptions(root, "chest_xray", Licence.OPEN, columns={"sequence": "sequence"})
+    with pytest.raises(InputError, match="--column sequence: nothing is read from it of these pictures"):
+        FolderReader(asked, TAXONOMY)
 
 
 @pytest.mark.parametrize(

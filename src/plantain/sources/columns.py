@@ -16,7 +16,9 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError
 from plantain.records.suggestions import fold, suggest
 
-ROLES = ("file", "labels", "group", "split", "sequence", "plane")
+OF_SLICES = ("sequence", "plane")
+"""What a table may tell of brain slices alone."""
+ROLES = ("file", "labels", "group", "split", *OF_SLICES)
 
 
 def _list(words: str) -> list[str]:
@@ -80,20 +82,27 @@ class Columns:
         return replace(self, marked=tuple(names), unused=left)
 
 
-def candidates(header: Sequence[str], asked: Mapping[str, str], path: Path) -> dict[str, list[str]]:
+def candidates(
+    header: Sequence[str], asked: Mapping[str, str], path: Path, of_slices: Collection[str] = ()
+) -> dict[str, list[str]]:
     """By role, the columns that may tell it, the likeliest first.
 
     Args:
         header: the table's columns.
         asked: role -> column, as a person said it.
         path: the table, for messages.
+        of_slices: which of `OF_SLICES` are asked for; columns of the others tell nothing.
 
     Raises:
-        InputError: a role or column that is not there; the message suggests the nearest.
+        InputError: a role or column that is not there, or that tells nothing of such pictures; the message suggests
+            the nearest.
     """
+    roles = [role for role in ROLES if role not in OF_SLICES or role in of_slices]
     for role, column in asked.items():
-        if role not in ROLES:
-            raise InputError(f"--column {role}: no such role; {suggest(role, ROLES)}")
+        if role in OF_SLICES and role not in roles:
+            raise InputError(f"--column {role}: nothing is read from it of these pictures")
+        if role not in roles:
+            raise InputError(f"--column {role}: no such role; {suggest(role, roles)}")
         if column not in header:
             raise InputError(
                 f"--column {role}={column!r}: {path} has no such column; {suggest(column, header)}"
@@ -109,8 +118,7 @@ def candidates(header: Sequence[str], asked: Mapping[str, str], path: Path) -> d
             *_listed(free, (*_STUDIES, *_WEAK)),
         ],
         "split": [*_named(free, ("split",)), *_listed(free, _SPLITS)],
-        "sequence": _named(free, ("sequence",)),
-        "plane": _named(free, ("plane",)),
+        **{role: _named(free, (role,)) if role in roles else [] for role in OF_SLICES},
     }
     return {role: [asked[role]] if role in asked else list(dict.fromkeys(found[role])) for role in ROLES}
 

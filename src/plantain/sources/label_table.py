@@ -24,7 +24,7 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
-from plantain.sources.columns import candidates, choose, patient_in_path, spelling, stem
+from plantain.sources.columns import OF_SLICES, candidates, choose, patient_in_path, spelling, stem
 from plantain.sources.entries import Refused, SourceOptions, TableRead
 from plantain.sources.tables import open_table
 
@@ -72,7 +72,14 @@ class LabelTable:
         read: how its columns were understood; None without a table.
     """
 
-    def __init__(self, root: Path, taxonomy: Taxonomy, files: Iterable[str], options: SourceOptions) -> None:
+    def __init__(
+        self,
+        root: Path,
+        taxonomy: Taxonomy,
+        files: Iterable[str],
+        options: SourceOptions,
+        of_slices: Collection[str] = OF_SLICES,
+    ) -> None:
         """Reads the table.
 
         Args:
@@ -80,6 +87,7 @@ class LabelTable:
             taxonomy: whose labels.
             files: those that are there, relative to the source.
             options: which table and columns a person named.
+            of_slices: what it may tell of brain slices.
 
         Raises:
             InputError: the table cannot be read, tells no files, or tells one file twice and differently; or a column
@@ -87,6 +95,7 @@ class LabelTable:
         """
         self._taxonomy = taxonomy
         self._modalities = (options.modality,) if options.modality else taxonomy.modalities
+        self._of_slices = of_slices if "brain_mri" in self._modalities else ()
         self.path = _beside(root) if options.table is None else _named(options.table, root)
         self.read: TableRead | None = None
         self._named: list[str] = []
@@ -101,7 +110,7 @@ class LabelTable:
 
     def _read(self, path: Path, files: Iterable[str], asked: Mapping[str, str]) -> None:
         header, rows = open_table(path)
-        may = candidates(header, asked, path)
+        may = candidates(header, asked, path, self._of_slices)
         # A published table may have a million rows: only what may be needed of them is held.
         cells: dict[str, list[str]] = {name: [] for names in may.values() for name in names}
         hot = [] if may["labels"] else [name for name in header if name not in cells and self._is_label(name)]

@@ -118,7 +118,8 @@ class NiftiReader:
         if not self._files:
             raise InputError(f"{options.path}: no .nii or .nii.gz in it")
         names = [shown(path, self._root) for path in self._files]
-        self._labels = LabelTable(self._root, taxonomy, names, options)
+        # A slice's plane is the one that it is cut by.
+        self._labels = LabelTable(self._root, taxonomy, names, options, of_slices=("sequence",))
         # Of one file among many that the table names, the others are not asked for.
         self._missing = [] if single else self._labels.without(names)
 
