@@ -191,7 +191,7 @@ def recipes(
         modality = picture.image.modality
         findings = [one for one in taxonomy.of(modality) if one.name in renderers(modality)]
         findings = [one for one in findings if not only or one.name in only]
-        for _ in range(per):
+        for _ in range(per if findings else 0):
             turn = counted[modality]
             counted[modality] += 1
             finding = findings[turn % len(findings)]
