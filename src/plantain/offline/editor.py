@@ -20,7 +20,7 @@ from plantain.pixels.fingerprint import pixel_sha256
 from plantain.records import Direction, Outcome, OutcomeKind, SourceImage, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
 
-VERSION = "2"
+VERSION = "3"
 
 PACKAGES = {
     "chest_xray": "plantain.offline.chest",

@@ -28,7 +28,7 @@ from plantain.records import (
 )
 from plantain.roles import JudgeRequest, Reply, failed
 
-VERSION = "8"
+VERSION = "9"
 
 
 class InstrumentJudge:
@@ -107,10 +107,10 @@ def judge_encoded(
         before, after = decode(original), decode(edited)
         if before.shape != after.shape:
             raise ValueError(f"original {before.shape[:2]} and edited {after.shape[:2]} differ in size")
-        # On the original as it is, so that the anatomy does not move with what carries no meaning.
-        anatomy = anatomy_of(before if direction is Direction.ADD else after, image)
-        before, handling = handled(before, after, whole_field=presentation.parts == "diffuse")
-        pair = pair_of(before, after, image.modality)
+        same, back, handling = handled(before, after, whole_field=presentation.parts == "diffuse")
+        # On the original as it is, so that the anatomy does not hang on what carries no meaning.
+        anatomy = anatomy_of(before if direction is Direction.ADD else back, image)
+        pair = pair_of(same, back, image.modality)
     except (BadImage, ValueError, cv2.error) as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
     intent = read_instruction(instruction, [finding])

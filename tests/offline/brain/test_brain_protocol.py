@@ -78,3 +78,18 @@ def test_unknown_sequence_that_is_not_plain_is_refused(scene: MakeScene) -> None
         read_protocol(given.image, analyse(np.repeat(grey, 3, axis=2)))
     said = dict(re.findall(r"--set (\w+)=(\w+)", str(refused.value)))
     assert resolve_settings("folder", load("folder").settings, said) == {"sequence": "T1", "plane": "axial"}
+
+
+def test_wide_furrows_do_not_make_tissue_dark_on_flair(scene: MakeScene) -> None:
+    # White matter of 104 levels, grey of 112; a quarter of the brain lies beside fluid and shares its darkness.
+    ys, xs = np.mgrid[:1024, :1024]
+    away = np.hypot((xs - 512) / 380, (ys - 512) / 460)
+    level = np.where(away < 0.8, 104.0, 112.0)
+    furrows = np.sin(20 * np.arctan2(ys - 512, xs - 512))
+    level[(away > 0.6) & (furrows > 0.2)] = 72.0
+    level[(away > 0.6) & (furrows > 0.75)] = 28.0
+    level = np.where(away < 1, level, 0) + np.random.default_rng(3).normal(0, 3, away.shape) * (away < 1)
+    pixels = np.repeat(np.clip(level, 0, 255).astype(np.uint8)[..., None], 3, axis=2)
+    given = scene("mni152-t1-axial-z20", "glioma", pixels=pixels, sequence="FLAIR")
+    protocol = read_protocol(given.image, analyse(given.pixels))
+    assert 100 < protocol.white <= protocol.grey < 125

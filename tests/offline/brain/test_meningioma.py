@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 from brain_slices import MakeScene, plain_brain
@@ -69,3 +70,19 @@ def test_cortex_under_a_meningioma_is_pushed_inwards(scene: MakeScene) -> None:
     # More than the tumour itself is meant to change: half width times height of a dome is under 0.6 of the mask.
     bright = (given.pixels[..., 0] > 200).sum() - (made.pixels[..., 0] > 200).sum()
     assert 0 < bright < made.mask.sum()
+
+
+@pytest.mark.parametrize("width", [614, 1024])
+def test_nothing_moves_outside_the_brain(scene: MakeScene, width: int) -> None:
+    # Squeezed as some published slices are: the tumour is as large as the head is narrow.
+    whole = scene("mni152-t1-axial-z20", "meningioma").pixels
+    squeezed = cv2.resize(whole, (width, 1024), interpolation=cv2.INTER_AREA)
+    pixels = np.pad(squeezed, ((0, 0), ((1024 - width) // 2,) * 2, (0, 0)))
+    outside = ~ndimage.binary_dilation(plain_brain(pixels), iterations=8)
+    for seed in (0, 2):
+        made = add(
+            scene("mni152-t1-axial-z20", "meningioma", pixels=pixels, zone="falx", extent="large", seed=seed)
+        )
+        change = np.abs(made.pixels[..., 0].astype(int) - pixels[..., 0])
+        assert (change > 8).sum() > 4000
+        assert (change[outside] > 8).sum() < 20

@@ -27,6 +27,12 @@ from plantain.pixels.arrays import Field, Mask
 
 _RADIUS_MM = {"small": (5.5, 7.5), "moderate": (10.0, 13.5), "large": (16.0, 21.0)}
 
+_WIDEST = 0.15
+"""Radius over the brain's smaller diameter: pictures that were squeezed have no true millimetres."""
+
+_CORTEX_MM = (2.5, 6.5)
+"""From the inner table to where cortex ends and oedema, which keeps to the white matter, may be whole."""
+
 _EDGE_MM = {"crisp": 1.8, "medium": 4.0, "soft": 6.5}
 
 _SIGN = {"right": -1.0, "left": 1.0}
@@ -104,7 +110,7 @@ def _choose_site(scene: Scene, brain: Brain, protocol: Protocol, midline: Midlin
     intent, rng = scene.intent, scene.rng
     extent = intent.extent or ("small", "moderate", "large")[int(rng.integers(3))]
     low, high = _RADIUS_MM.get(extent, _RADIUS_MM["moderate"])
-    radius = float(rng.uniform(low, high)) / protocol.mm
+    radius = min(float(rng.uniform(low, high)) / protocol.mm, _WIDEST * min(brain.width, brain.height))
     side = intent.side if intent.side in _SIGN else ("right", "left")[int(rng.integers(2))]
     small = working(brain.gray)
     y, x = (axis.astype(np.float32) * STEP for axis in np.mgrid[: small.shape[0], : small.shape[1]])
@@ -242,7 +248,9 @@ def _painted(
     white = cv2.GaussianBlur(_white_share(moved, protocol), (0, 0), 2)
     depth = np.clip(window.cut(brain.depth) / 8, 0, 1)
     faint = 0.7 if protocol.sequence == "T1" else 1.0
-    seep = growth.oedema * white * depth * np.float32(faint * (0.35 + 0.5 * strength))
+    spared, free = (length / protocol.mm for length in _CORTEX_MM)
+    below = np.clip((window.cut(brain.depth) - spared) / (free - spared), 0, 1)
+    seep = growth.oedema * white * below * np.float32(faint * (0.35 + 0.5 * strength))
     solidity = (
         growth.core
         * np.float32(0.55 + 0.37 * strength)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import numpy.typing as npt
-from scipy.ndimage import percentile_filter, uniform_filter1d
+from scipy.ndimage import minimum_filter1d, percentile_filter
 
 from plantain.offline.brain.anatomy import Brain, analyse
 from plantain.offline.brain.fields import (
@@ -19,6 +18,7 @@ from plantain.offline.brain.fields import (
     smooth_noise,
     window_around,
 )
+from plantain.offline.brain.inner_table import outline, roughness, under_bone
 from plantain.offline.brain.protocol import Protocol, read_protocol
 from plantain.offline.brain.symmetry import Midline, find_midline
 from plantain.offline.brain.texture import edge_sigma, tissue_grain
@@ -27,6 +27,15 @@ from plantain.pixels.arrays import Field, Mask
 
 _BASE_MM = {"small": (8.0, 10.5), "moderate": (13.0, 17.0), "large": (20.0, 26.0)}
 """Half width of the dural base, from and to."""
+
+_WIDEST = 0.19
+"""Half width of a base over the brain's smaller diameter: pictures that were squeezed have no true millimetres."""
+
+_DOUBT = 0.08
+"""Share of a base where the bone is in doubt by which a place is e times rarer."""
+
+_BRIGHTEST = 235.0
+"""Grey levels: what is brighter would be cut off."""
 
 _EDGE_MM = {"crisp": 0.7, "medium": 1.3, "soft": 2.4}
 
@@ -80,7 +89,7 @@ def _choose_base(scene: Scene, brain: Brain, protocol: Protocol, midline: Midlin
     intent, rng = scene.intent, scene.rng
     extent = intent.extent or ("small", "moderate", "large")[int(rng.integers(3))]
     low, high = _BASE_MM.get(extent, _BASE_MM["moderate"])
-    half = float(rng.uniform(low, high)) / protocol.mm
+    half = min(float(rng.uniform(low, high)) / protocol.mm, _WIDEST * min(brain.width, brain.height))
     height = half * float(rng.uniform(0.75, 1.0))
     zone = intent.zone
     if zone == "falx" and midline is None:
@@ -113,6 +122,7 @@ def _on_falx(
     at = top + length * float(rng.uniform(low, high))
     sign = _SIGN[side]
     half = min(half, 0.16 * length)
+    at = min(max(at, top + 1.05 * half), bottom - 1.05 * half)
     return _Base(
         midline.x + ax * at,
         midline.y + ay * at,
@@ -147,8 +157,8 @@ def _on_convexity(
     """A place on the inner table that is smooth over the whole base, above the skull base."""
     if brain.vague:
         raise CannotShow("meningioma of the convexity: the inner table cannot be told from the scalp here")
-    outline, normal = _outline(brain)
-    x, y = outline[:, 0], outline[:, 1]
+    line, normal = outline(brain)
+    x, y = line[:, 0], line[:, 1]
     top = float(y.min())
     rise = (y - top) / brain.height
     allowed = np.ones(len(x), np.bool_)
@@ -159,71 +169,21 @@ def _on_convexity(
         allowed &= rise < 0.45
     else:
         allowed &= (rise > 0.08) & (rise < 0.92)
+    doubt = np.zeros(len(x))
     if not brain.stripped:
-        allowed &= _under_bone(brain, protocol, outline, normal, half)
-    rough = _roughness(brain, outline, normal, half)
+        under, sure = under_bone(brain, protocol, line, normal, half)
+        allowed &= under
+        doubt = (1 - sure) / _DOUBT
+    rough = roughness(line, normal, half)
     weight = np.where(allowed, np.exp(-rough / 6.0), 0.0)
     if weight.sum() < 1e-6:
         raise CannotShow("meningioma: no smooth convexity of the asked side in this slice")
+    weight = weight * np.exp(doubt[allowed].min() - doubt)
     at = int(rng.choice(len(x), p=weight / weight.sum()))
     where = f"{side} convexity" if midline is not None else "convexity"
     return _Base(
         float(x[at]), float(y[at]), float(normal[at, 0]), float(normal[at, 1]), half, height, False, where
     )
-
-
-def _outline(brain: Brain) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Points on the inner table every 4 pixels or so, and the smoothed unit normal into the brain."""
-    contours, _ = cv2.findContours(brain.inside.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-    line = max(contours, key=cv2.contourArea)[:, 0, :].astype(np.float64)
-    kernel = np.hanning(81)
-    kernel /= kernel.sum()
-    smooth = np.column_stack(
-        [np.convolve(np.r_[c[-40:], c, c[:40]], kernel, "valid") for c in (line[:, 0], line[:, 1])]
-    )
-    tangent = np.roll(smooth, -6, axis=0) - np.roll(smooth, 6, axis=0)
-    tangent /= np.maximum(np.hypot(tangent[:, 0], tangent[:, 1]), 1e-6)[:, None]
-    normal = np.column_stack([-tangent[:, 1], tangent[:, 0]])
-    inward = brain.centre - smooth
-    if float((normal * inward).sum(axis=1).mean()) < 0:
-        normal = -normal
-    return line[::4], normal[::4]
-
-
-def _under_bone(
-    brain: Brain,
-    protocol: Protocol,
-    outline: npt.NDArray[np.float64],
-    normal: npt.NDArray[np.float64],
-    half: float,
-) -> npt.NDArray[np.bool_]:
-    """Whether the dark line of the bone lies along a base at each point: elsewhere the inner table is uncertain."""
-    steps = np.arange(-5.0 / protocol.mm, 1.0 / protocol.mm, 2.0)
-    x = (outline[:, 0:1] + normal[:, 0:1] * steps).astype(np.float32)
-    y = (outline[:, 1:2] + normal[:, 1:2] * steps).astype(np.float32)
-    seen = cv2.remap(cv2.GaussianBlur(brain.gray, (0, 0), 1.5), x, y, cv2.INTER_LINEAR)
-    dark = (seen.min(axis=1) < 0.45 * protocol.grey).astype(np.float64)
-    reach = max(int(half / 4), 4)
-    share = uniform_filter1d(dark, 2 * reach + 1, mode="wrap")
-    return np.asarray(share > 0.85, np.bool_)
-
-
-def _roughness(
-    brain: Brain, outline: npt.NDArray[np.float64], normal: npt.NDArray[np.float64], half: float
-) -> npt.NDArray[np.float64]:
-    """How far the inner table under a base at each point strays from one smooth arc, in pixels."""
-    reach = max(int(half / 4), 4)
-    arc = np.arange(-reach, reach + 1, max(reach // 4, 1))
-    result = np.empty(len(outline))
-    for index in range(len(outline)):
-        near = outline[(index + arc) % len(outline)] - outline[index]
-        nx, ny = normal[index]
-        t, q = near[:, 0] * -ny + near[:, 1] * nx, near[:, 0] * nx + near[:, 1] * ny
-        basis = np.column_stack([np.ones_like(t), t, t * t])
-        fit, *_ = np.linalg.lstsq(basis, q, rcond=None)
-        bend = -float(fit[2]) * half * half
-        result[index] = np.abs(basis @ fit - q).max() + max(bend, 0.0)
-    return result
 
 
 def _frame(brain: Brain, protocol: Protocol, base: _Base) -> _Frame:
@@ -272,6 +232,16 @@ def _inner_table(brain: Brain, protocol: Protocol, base: _Base, across: Field) -
     return smooth
 
 
+def _far_table(brain: Brain, base: _Base, across: Field, most: int) -> Field:
+    """How far the brain reaches along the normal, at most so many pixels, per place along the base."""
+    into = np.arange(0, most + 1, dtype=np.float32)
+    seen = _columns(brain.inside.astype(np.float32), base, across, into) > 0.5
+    last = np.where(seen.any(axis=0), most - np.argmax(seen[::-1], axis=0), 0).astype(np.float32)
+    least = minimum_filter1d(last, 2 * int(0.2 * base.half_width) + 1)
+    smooth: Field = cv2.GaussianBlur(least[None, :], (0, 0), 0.1 * base.half_width)[0]
+    return smooth
+
+
 def _fissure(brain: Brain, protocol: Protocol, base: _Base, across: Field) -> Field:
     """The tumour's side of the interhemispheric fissure as it really runs, per place along the base."""
     reach = 4.0 / protocol.mm
@@ -303,12 +273,20 @@ def _dome(frame: _Frame, base: _Base, rng: np.random.Generator) -> tuple[Field, 
 
 
 def _pushed(brain: Brain, frame: _Frame, base: _Base, push: Field) -> Field:
-    """The slice with the brain pressed inwards: most at the surface, nothing at the reach of the mass effect."""
-    reach = np.float32(3.0 * base.height + 0.5 * base.half_width)
+    """The slice with the brain pressed inwards: most at the surface, nothing at its reach or at the bone beyond."""
+    span = int(np.abs(frame.t).max()) + 2
+    across = np.arange(-span, span + 1, dtype=np.float32)
+    far = _far_table(brain, base, across, int(3.0 * base.height + 0.5 * base.half_width))
+    x, y = frame.window.grid()
+    table = (
+        (x - np.float32(base.x)) * np.float32(base.nx)
+        + (y - np.float32(base.y)) * np.float32(base.ny)
+        - frame.d
+    )
+    reach = np.interp(frame.t.ravel(), across, far).reshape(frame.t.shape).astype(np.float32) - table
     share = np.clip((frame.d - push) / np.maximum(reach - push, 1.0), 0, 1)
     shift = np.where(frame.d >= 0, push * (1 - share) ** 2, 0).astype(np.float32)
     shift = np.minimum(shift, np.maximum(frame.d, 0)).astype(np.float32)
-    x, y = frame.window.grid()
     return displaced(brain.gray, x - shift * np.float32(base.nx), y - shift * np.float32(base.ny))
 
 
@@ -329,12 +307,14 @@ def _painted(
         0.035 * base.height
     )
     within = ramp(-frame.d, 0.0, 2.0)
+    if base.falx:  # which ends at the inner table
+        within = within * ramp(-frame.window.cut(brain.depth), -3.0, 4.0)
     under = np.abs(frame.t) < base.half_width
     body = ramp(frame.d, surface, softness) * within * under
-    gap = np.float32((0.8 if base.half_width * mm < 12 else 1.2) / mm)
+    gap = np.float32((1.0 if base.half_width * mm < 12 else 1.4) / mm)
     seam = ramp(np.abs(frame.d - np.maximum(surface, push) - 0.4 * gap), 0.5 * gap, gap)
     seam = np.maximum(seam, ramp(frame.d, push, 2.0) * ~under) * within * (push > 1.0)
-    breaks = np.clip(0.6 + 0.35 * smooth_noise(frame.d.shape, 0.4 * base.half_width, rng), 0.1, 1.0)
+    breaks = np.clip(0.72 + 0.3 * smooth_noise(frame.d.shape, 0.4 * base.half_width, rng), 0.1, 1.0)
     seam = cv2.GaussianBlur(seam * breaks * np.float32(0.85), (0, 0), blur)
     body = cv2.GaussianBlur(body, (0, 0), blur)
     fluid = protocol.fluid if protocol.sequence != "PD" else 0.9 * protocol.grey
@@ -346,7 +326,7 @@ def _painted(
         drawn, tail = _with_tail(drawn, plain, frame, base, mm, blur)
         cover = np.maximum(cover, tail)
     target = cover > 0.02
-    drawn = drawn + tissue_grain(brain, frame.window, np.asarray(target, np.bool_), rng) * cover
+    drawn = drawn + tissue_grain(brain, frame.window, np.asarray(target, np.bool_), rng, quiet=60.0) * cover
     pressed = cv2.GaussianBlur(np.abs(moved - frame.window.cut(brain.gray)), (0, 0), 5) > 2.5
     touched = (cover > 0.1) | (pressed & (frame.d > 0))
     return np.clip(drawn, 0, 255).astype(np.float32), np.asarray(touched & (frame.d > -3), np.bool_)
@@ -363,9 +343,9 @@ def _tumour_level(scene: Scene, protocol: Protocol, shape: tuple[int, int]) -> F
     elif protocol.sequence == "T2":
         level = grey + (0.05 + 0.35 * strength) * (fluid - grey)
     elif protocol.sequence == "FLAIR":
-        level = grey * (1.04 + 0.22 * strength)
+        level = min(grey * (1.04 + 0.22 * strength), _BRIGHTEST)
     else:
-        level = grey * (1.0 + 0.10 * strength)
+        level = min(grey * (1.0 + 0.10 * strength), _BRIGHTEST)
     mottle = fractal_noise(shape, 5.0 / protocol.mm, scene.rng) * np.float32(0.022 * max(level, 20.0))
     tumour: Field = np.clip(level + mottle, 0, 255).astype(np.float32)
     return tumour

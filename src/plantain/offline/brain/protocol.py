@@ -193,7 +193,11 @@ def _levels(brain: Brain, sequence: str, classes: tuple[float, float, float]) ->
         # A slice without much CSF spends its darkest class on cortex; fluid is then put where T1 has it.
         return min(dark, 0.62 * middle), middle, max(bright if bright < 1.4 * middle else middle, tissue)
     if sequence == "T2":
-        return max(bright, 1.5 * middle), middle, dark if dark > 0.45 * middle else 0.85 * middle
+        # A class far darker than the deep brain is vessels and bone, not white matter.
+        whites = dark > max(0.45 * middle, 0.6 * tissue)
+        return max(bright, 1.5 * middle), middle, dark if whites else 0.85 * middle
     if sequence == "FLAIR":
-        return min(dark, 0.6 * middle), bright if bright < 1.4 * middle else 1.1 * middle, middle
+        # Wide sulci make a class of what lies between fluid and tissue.
+        white = max(middle, tissue)
+        return min(dark, 0.6 * middle), max(bright if bright < 1.4 * white else 1.1 * white, white), white
     return middle, bright, middle

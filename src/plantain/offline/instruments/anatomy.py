@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from plantain.pixels.arrays import Field, Mask
+from plantain.pixels.arrays import Field, Floats, Mask
 
 MAP_SIDE = 256
 """Side of the frame that anatomy is mapped on."""
@@ -19,12 +20,12 @@ class Anatomy:
     Attributes:
         field: bool (h, w), image rather than padding, collimation or aperture mask.
         regions: bool (h, w) by name, e.g. "lungs", "heart", "brain", "dura", "macula".
-        midline: column that parts the patient's right (image left) from the left; None where there are no
-            sides.
-        axis: for each row the midline's column; None where there are no sides.
+        midline: column that parts the patient's right (image left) from the left at the middle row; None where
+            there are no sides.
         length: the modality's own yardstick in pixels of the small frame (thorax width, head width, disc
             diameter).
         notes: what the map could not find, in words.
+        lean: columns by which the midline moves to the right with each row further down.
     """
 
     field: Mask
@@ -32,6 +33,7 @@ class Anatomy:
     midline: float | None
     length: float
     notes: tuple[str, ...] = ()
+    lean: float = 0.0
 
     def region(self, name: str) -> Mask:
         """The named region, or the whole field where the map does not know it."""
@@ -41,9 +43,22 @@ class Anatomy:
         """The patient's left or right half of the frame; None for other words or where there are no sides."""
         if self.midline is None or name not in ("left", "right"):
             return None
-        columns = np.arange(self.field.shape[1])[None, :]
-        half = columns > self.midline if name == "left" else columns < self.midline
-        return np.broadcast_to(half, self.field.shape)
+        rows, columns = np.indices(self.field.shape)
+        away = self.off_midline(columns, rows)
+        return np.asarray(away > 0 if name == "left" else away < 0, bool)
+
+    def off_midline(self, x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
+        """Columns from the midline, positive on the patient's left; raises ValueError where there are no sides.
+
+        Args:
+            x, y: pixels of the small frame.
+        """
+        if self.midline is None:
+            raise ValueError("a map without sides has no midline")
+        middle = (self.field.shape[0] - 1) / 2
+        across, down = np.asarray(x, np.float64), np.asarray(y, np.float64)
+        away: Floats = across - self.midline - self.lean * (down - middle)
+        return away
 
 
 def ellipse(shape: tuple[int, int], centre: tuple[float, float], axes: tuple[float, float]) -> Mask:

@@ -170,7 +170,8 @@ def measure(
     )
     # A moved border has one part on either side, each of which reaches beyond the structure: all of the edit counts.
     lying = main if presentation.parts == "warp" else candidates(change)
-    mass, all_mass = (_mass(change, parts, image.modality) for parts in (main, lying))
+    signed, all_signed = (_mass(change, parts, image.modality) for parts in (main, lying))
+    mass, all_mass = np.abs(signed), np.abs(all_signed)
     diffuse = presentation.parts == "diffuse"
     left, right = _sides(all_mass, anatomy, size)
     roi = grow(where, pair.px(20) / FACTOR)
@@ -187,7 +188,7 @@ def measure(
         main=main,
         mass=mass,
         area=int(where.sum()) * FACTOR**2,
-        region_share=float(where.sum() / max(1, int(region.sum()))),
+        region_share=float(((mass > 0) & where).sum() / max(1, int(region.sum()))),
         in_region=_share(mass, region),
         touching=_share(mass, enlarged(anatomy.region(presentation.base), size))
         if presentation.base
@@ -198,7 +199,7 @@ def measure(
         height=_height(change.smooth, where, region),
         level=level,
         visibility=visibility,
-        balance=_balance(change.smooth, where),
+        balance=_balance(signed, where),
         plainness=plainness_of(change, main),
         leftover=leftover_of(pair, change, where, region)
         # A pattern as wide as both lungs fits nowhere else, so there is no chance to compare it with.
@@ -229,16 +230,16 @@ def enlarged(mask: Mask, size: tuple[int, int]) -> Mask:
 
 
 def _mass(change: Change, parts: tuple[ChangedPart, ...], modality: str) -> Field:
-    """How much of the given parts lies where.
+    """How much of the given parts lies where, with its sign.
 
     What a mass in the brain presses aside changes as well, as far as the other side, but brightens and darkens by turns
     within the width of a sulcus: a mean over that width leaves the mass.
     """
     changed = change.smooth * change.mask(parts)
     if modality != "brain_mri":
-        return np.abs(changed)
-    calm = np.abs(blur(changed, SULCUS * changed.shape[1] / MAP_SIDE))
-    return np.asarray(np.where(calm > LEAST_MASS * calm.max(), calm, 0), np.float32)
+        return changed
+    calm = blur(changed, SULCUS * changed.shape[1] / MAP_SIDE)
+    return np.asarray(np.where(np.abs(calm) > LEAST_MASS * np.abs(calm).max(), calm, 0), np.float32)
 
 
 def _share(mass: Field, place: Mask) -> float:
@@ -359,7 +360,7 @@ def _outline(pair: ImagePair, anatomy: Anatomy) -> float:
         cv2.resize(level, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA)
         for level in (pair.before_level, pair.after_level)
     )
-    return outline_of(after, mass_of(after - before), anatomy.region("brain"))
+    return outline_of(after, mass_of(after - before), anatomy.region("vault"))
 
 
 def _burnt(pair: ImagePair, where: Mask, field: Mask) -> float:

@@ -2,6 +2,7 @@
 
 Editors return pictures a pixel off, a little brighter, resampled and encoded anew. Here the original is taken the same
 way: what then still differs from the edited picture is the edit, and grain is compared as it came, never resampled.
+Whole pixels are moved back at last, which resamples nothing, so that blocks and maps lie where they would have lain.
 """
 
 from __future__ import annotations
@@ -90,26 +91,29 @@ class Handling:
 UNHANDLED = Handling()
 
 
-def handled(original: Pixels, edited: Pixels, *, whole_field: bool) -> tuple[Pixels, Handling]:
-    """The original as it would have come back without the edit.
+def handled(original: Pixels, edited: Pixels, *, whole_field: bool) -> tuple[Pixels, Pixels, Handling]:
+    """The original as it would have come back without the edit, and the edited picture in the original's place.
 
     Args:
         original, edited: uint8 (H, W, 3), of one shape.
         whole_field: the finding itself changes tones and detail everywhere, so these are left alone.
 
     Returns:
-        uint8 (H, W, 3), and what was done to it.
+        Both, uint8 (H, W, 3), to half a pixel where the original lay, and what had happened.
     """
     same = _same_places(original, edited)
     if _at_rest(original, edited, same):
-        return original, UNHANDLED
+        return original, edited, UNHANDLED
     taken, handling = _shifted(original, edited)
     if handling.moved != UNHANDLED.moved:
         same = _same_places(taken, edited)
     if not whole_field and same.mean() > 0.1:
         taken, handling, same = _toned(taken, edited, same, handling)
     taken, handling = _encoded(taken, edited, same, handling, whole_field)
-    return taken, replace(handling, touched=True)
+    dx, dy = (-round(value) for value in handling.moved)
+    if (dx, dy) != (0, 0) and _may_be(handling.moved, original):
+        taken, edited = (_moved(one, dx, dy) for one in (taken, edited))
+    return taken, edited, replace(handling, touched=True)
 
 
 def _at_rest(original: Pixels, edited: Pixels, same: Mask) -> bool:
@@ -130,14 +134,21 @@ def _shifted(original: Pixels, edited: Pixels) -> tuple[Pixels, Handling]:
     if (dx, dy) == (0, 0):
         return original, UNHANDLED
     handling = Handling(moved=(float(dx), float(dy)))
-    if float(np.hypot(dx, dy)) / unit > MOST_MOVED:
-        return original, handling
-    whole = isinstance(dx, int) and isinstance(dy, int)
+    return _moved(original, dx, dy) if _may_be(handling.moved, original) else original, handling
+
+
+def _may_be(moved: tuple[float, float], pixels: Pixels) -> bool:
+    """Whether a shift is so small that it means nothing."""
+    return bool(np.hypot(*moved) * 1024 / max(pixels.shape[:2]) <= MOST_MOVED)
+
+
+def _moved(pixels: Pixels, dx: float, dy: float) -> Pixels:
+    """The picture moved to the right and down, without interpolation where by whole pixels; borders are repeated."""
     matrix = np.array([[1, 0, dx], [0, 1, dy]], np.float32)
-    flags = cv2.INTER_NEAREST if whole else cv2.INTER_CUBIC
-    size = (original.shape[1], original.shape[0])
-    moved = cv2.warpAffine(original, matrix, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    return np.asarray(moved, np.uint8), handling
+    flags = cv2.INTER_NEAREST if dx == round(dx) and dy == round(dy) else cv2.INTER_CUBIC
+    size = (pixels.shape[1], pixels.shape[0])
+    moved = cv2.warpAffine(pixels, matrix, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(moved, np.uint8)
 
 
 def _refined(original: Pixels, edited: Pixels, shift: tuple[float, float]) -> tuple[float, float]:

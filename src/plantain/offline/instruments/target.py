@@ -105,8 +105,8 @@ def _first_of_each_side(
     """The strongest part, and of a removal on both sides the strongest on either."""
     if anatomy.midline is None or side != "bilateral":
         return pool[:1]
-    middle = anatomy.midline * change.smooth.shape[1] / MAP_SIDE
-    halves = [[part for part in pool if (part.x > middle) == left] for left in (True, False)]
+    width = change.smooth.shape[1]
+    halves = [[part for part in pool if _on_left(part, anatomy, width) == left] for left in (True, False)]
     return tuple(half[0] for half in halves if half)
 
 
@@ -116,6 +116,10 @@ def on_side(
     """The parts on the named side, unless next to nothing changed there."""
     if anatomy.midline is None or side not in ("left", "right"):
         return parts
-    middle = anatomy.midline * change_side / MAP_SIDE
-    own = tuple(part for part in parts if (part.x > middle) == (side == "left"))
+    own = tuple(part for part in parts if _on_left(part, anatomy, change_side) == (side == "left"))
     return own if sum(part.mass for part in own) >= ENOUGH * sum(part.mass for part in parts) else parts
+
+
+def _on_left(part: ChangedPart, anatomy: Anatomy, change_side: int) -> bool:
+    scale = MAP_SIDE / change_side
+    return bool(anatomy.off_midline(part.x * scale, part.y * scale) > 0)
