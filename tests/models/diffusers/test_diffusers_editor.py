@@ -1,11 +1,13 @@
-"""The editor with its devices' real processes: gathered batches, several devices, crashes, and giving memory back."""
+"""The editor and its devices: gathered batches, several devices and their processes, crashes, memory given back."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,12 @@ import orjson
 import psutil
 import pytest
 
-from plantain.models.diffusers.devices import device_names
+from fakes import waiting_device
+from plantain.models.diffusers import devices
+from plantain.models.diffusers.device_process import DeviceProcess
+from plantain.models.diffusers.devices import Devices, Order, device_names
 from plantain.models.diffusers.editor import DiffusersEditor
+from plantain.models.diffusers.jobs import Done
 from plantain.models.diffusers.plan import plan_editor
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_png
@@ -22,6 +28,8 @@ from plantain.records import Direction, Geometry, InputError, Licence, OutcomeKi
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
 from plantain.roles.options import ProviderOptions
 
+TESTS = Path(__file__).parents[2]
+WAIT_S = 120.0
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
 
 
@@ -41,60 +49,72 @@ def record(reply: Reply[EditedImage]) -> dict[str, object]:
     return said
 
 
-def workers() -> list[psutil.Process]:
-    """The processes of devices that this process started."""
+def processes() -> list[psutil.Process]:
+    """Those of devices that this process started."""
     children = psutil.Process().children()
-    return [child for child in children if "plantain.models.diffusers.worker" in " ".join(child.cmdline())]
+    return [child for child in children if waiting_device.__name__ in " ".join(child.cmdline())]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    yield
-    assert workers() == []  # closing an editor ends its processes
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where the processes of devices, which have no weights here and start soon, note what they do."""
+    monkeypatch.setattr(DeviceProcess, "module", waiting_device.__name__)
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setenv(waiting_device.NOTES, str(tmp_path))
+    yield tmp_path
+    assert processes() == []  # closing an editor ends its processes
 
 
-@pytest.mark.slow
+def wait_for(path: Path) -> None:
+    until = time.monotonic() + WAIT_S
+    while not path.exists():
+        assert time.monotonic() < until, f"no {path.name}"
+        time.sleep(0.01)
+
+
 def test_waiting_requests_are_gathered_shared_among_devices_and_survive_a_killed_process(
-    tiny_folder: Callable[[str], Path],
+    tiny_folder: Callable[[str], Path], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One scene, because starting a device's process takes seconds."""
+    """Real processes, though without weights: drawing begins when all have asked, as it does after a slow start."""
+    waiting, submit = list[Order](), Devices.submit
+    sizes = [(65, 101), (101, 65), (65, 101), (90, 90), (65, 101), (65, 101), (65, 101), (65, 101)]
+
+    def counted(queue: Devices, order: Order) -> Future[Done]:
+        answer = submit(queue, order)
+        waiting.append(order)
+        if len(waiting) == len(sizes) + 1:
+            (notes / "go").touch()
+        return answer
 
     async def scene() -> None:
-        folder, devices = tiny_folder("instruct-pix2pix"), "cpu:0, cpu:1"
-        editor = open_editor(folder, batch_size=3, device=devices)
-        other = open_editor(folder, batch_size=1, device=devices)
+        folder, both = tiny_folder("instruct-pix2pix"), "cpu:0, cpu:1"
+        editor = open_editor(folder, batch_size=3, device=both)
+        other = open_editor(folder, batch_size=1, device=both)
         assert editor.adjustable == {"steps", "guidance", "image_guidance"}
-        sizes = [(65, 101), (101, 65), (65, 101), (90, 90), (65, 101), (65, 101), (65, 101), (65, 101)]
         requests = [request(seed, *size) for seed, size in enumerate(sizes)]
         replies = await asyncio.gather(*map(editor.edit, requests), other.edit(request(9, 64, 64)))
         for reply, (width, height) in zip(replies, [*sizes, (64, 64)], strict=True):
             assert reply.value is not None, reply.outcome
             assert decode(reply.value.image.data).shape == (height, width, 3)
-            assert reply.usage.served_model.endswith("float32 cpu")
         assert max(int(str(record(reply)["together"])) for reply in replies) >= 2
         assert {record(reply)["device"] for reply in replies} == {"cpu:0", "cpu:1"}
-        assert len(workers()) == 2
-        told = record(replies[0])
-        assert told["licence"] == "unknown"
-        assert told["geometry"]["canvas_width"] == 64  # type: ignore[index]
-
-        alone = await editor.edit(requests[4])
-        assert alone.value is not None
-        assert replies[4].value is not None
-        apart = decode(alone.value.image.data).astype(int) - decode(replies[4].value.image.data)
-        assert np.abs(apart).max() <= 2
+        assert len(processes()) == 2
         steered = await editor.edit(request(4, 65, 101, parameters={"guidance": 1.0, "steps": 1.0}))
         assert record(steered)["settings"] == {"steps": 1, "guidance": 1.0}
 
         await other.aclose()
-        assert len(workers()) == 2  # the editor is still there
-        lost = [asyncio.create_task(editor.edit(request(n, parameters={"steps": 999.0 + n}))) for n in (1, 2)]
-        await asyncio.sleep(0.5)
-        behind = asyncio.create_task(editor.edit(requests[1]))
-        await asyncio.sleep(0.5)
-        for worker in workers():
-            os.kill(worker.pid, signal.SIGKILL)
+        assert len(processes()) == 2  # the editor is still there
+        endless = {"steps": float(waiting_device.ENDLESS)}
+        lost = [
+            asyncio.create_task(editor.edit(request(20 + n, parameters=endless | {"guidance": float(n)})))
+            for n in (1, 2)
+        ]
+        for seed in (21, 22):
+            await asyncio.to_thread(wait_for, notes / f"drawn {seed}")
+        behind = asyncio.create_task(editor.edit(request(30)))
+        await asyncio.to_thread(wait_for, notes / "read 30")
+        for process in processes():
+            os.kill(process.pid, signal.SIGKILL)
         for reply in await asyncio.gather(*lost):
             assert reply.outcome.kind is OutcomeKind.TRANSPORT
             assert not reply.outcome.fatal
@@ -102,6 +122,32 @@ def test_waiting_requests_are_gathered_shared_among_devices_and_survive_a_killed
         assert (await behind).outcome.ok  # it was not drawn when its process died, so another one draws it
         await editor.aclose()
         await editor.aclose()
+
+    monkeypatch.setattr(Devices, "submit", counted)
+    asyncio.run(scene())
+
+
+@pytest.mark.usefixtures("devices_here")
+def test_gathered_requests_are_drawn_as_alone(
+    tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        editor = open_editor(tiny_folder("instruct-pix2pix"), batch_size=3)
+        requests = [request(seed, 65, 101) for seed in range(3)]
+        monkeypatch.setattr(devices, "GATHER_S", WAIT_S)  # until all are there
+        replies = await asyncio.gather(*map(editor.edit, requests))
+        monkeypatch.setattr(devices, "GATHER_S", 0.0)
+        replies += [await editor.edit(requests[2])]
+        await editor.aclose()
+        told = record(replies[3])
+        assert [record(reply)["together"] for reply in replies] == [3, 3, 3, 1]
+        assert replies[3].usage.served_model.endswith("float32 cpu")
+        assert told["licence"] == "unknown"
+        assert told["geometry"]["canvas_width"] == 64  # type: ignore[index]
+        values = [reply.value for reply in replies[2:]]
+        together, alone = (decode(value.image.data).astype(int) for value in values if value is not None)
+        assert alone.shape == (101, 65, 3)
+        assert np.abs(alone - together).max() <= 2
 
     asyncio.run(scene())
 
