@@ -197,20 +197,13 @@ def answered_in(run: Path) -> int:
         return sum(row.final for task in reader.tasks() for row in reader.calls(task.task.id))
 
 
-def test_a_killed_build_leaves_no_worker_and_goes_on_until_the_cluster_is_gone_and_then_here(
-    cluster: Any, tmp_path: Path
-) -> None:
+def test_a_build_goes_on_until_the_cluster_is_gone_and_then_here(cluster: Any, tmp_path: Path) -> None:
     quick_catalogue(tmp_path / "catalogue", 2)
     run = tmp_path / "run"
     build = start(cluster, tmp_path)
-    wait_for(partial(enough_edits, tmp_path, 3))
-    build.kill()
-    build.wait()
-    wait_for(lambda: not workers_alive(cluster))
-    recorded, asked = answered_in(run), len(edits(tmp_path))
-
-    build = start(cluster, tmp_path)
-    wait_for(partial(enough_edits, tmp_path, asked + 2))
+    wait_for(partial(enough_edits, tmp_path, 4))
+    recorded = answered_in(run)
+    assert recorded
     cluster.head_node.all_processes["gcs_server"][0].process.kill()
     said, _ = build.communicate(timeout=300)
     assert build.returncode == 1, said
@@ -226,11 +219,11 @@ def test_a_killed_build_leaves_no_worker_and_goes_on_until_the_cluster_is_gone_a
     assert len(edits(tmp_path)) <= sum(row.key.step is Step.EDIT for row in rows)
 
 
-def test_twenty_killed_heads_lose_nothing_leave_no_worker_and_take_no_late_picture(
+def test_killed_heads_lose_nothing_leave_no_worker_and_take_no_late_picture(
     cluster: Any, tmp_path: Path
 ) -> None:
-    kills, dice = 20, random.Random(1)
-    quick_catalogue(tmp_path / "catalogue", 8)
+    kills, dice = 8, random.Random(1)
+    quick_catalogue(tmp_path / "catalogue", 4)
     run, shared = tmp_path / "run", tmp_path / "shared"
     shared.mkdir()
     keep_blobs_in(run, shared)
