@@ -168,7 +168,7 @@ def test_preferences_help_held_out_pairs_within_the_bound(base: TrainingBase, tm
     learn = encode_flow_preferences(FlowEncoder(runner, SIDE), preferences(6))
     held_out = encode_flow_preferences(FlowEncoder(runner, SIDE), preferences(6, first=20))
     model = FlowPreference(runner, tmp_path / "supervised" / LORA)
-    schedule = Schedule(20, 1e-3, batch=2, checkpoint_every=10)
+    schedule = Schedule(20, 1e-3, batch=2, checkpoint_every=20)
     prefer(model, learn, held_out, schedule, tmp_path / "second", base="tiny", lora_rank=4, beta=200.0)
     where = standing(model, held_out, draws=4)
     assert where.accuracy > 0.6  # nothing learned: 0; a coin: 0.5

@@ -154,7 +154,7 @@ def train_preferences(
     )
     if trained.stopped == "interrupted":
         return replace(result, model=None)
-    final = standing(model, held_out, seed=plan.seed)
+    final = curve.get(trained.step) or standing(model, held_out, seed=plan.seed)
     learner.save(out / MODEL, _card(base, plan, source, result, final))
     record = _record(source, base, plan, learn, watched, result, final)
     write_json(out / DONE, {"identity": wanted, **record})

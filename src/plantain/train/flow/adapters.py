@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from plantain.models.diffusers.pipelines.runner import Runner
 from plantain.records import InputError
+
+if TYPE_CHECKING:
+    from peft.tuners.tuners_utils import BaseTunerLayer
 
 TARGETS = ("to_q", "to_k", "to_v", "to_out.0", "to_qkv_mlp_proj")
 """Layers that get adapters: the projections of every attention; the last is that of FLUX.2's single blocks."""
@@ -61,6 +65,13 @@ def add_reference(runner: Runner) -> None:
             weight.data = weight.data.float()
             weight.requires_grad_(False)
     transformer.set_adapter(DEFAULT)
+
+
+def adapted_layers(runner: Runner) -> list[BaseTunerLayer]:
+    """The transformer's layers that have adapters."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    return [layer for layer in runner.pipe.transformer.modules() if isinstance(layer, BaseTunerLayer)]
 
 
 def _hang(runner: Runner, name: str, rank: int) -> None:

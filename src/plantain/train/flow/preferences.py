@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -18,12 +19,15 @@ from plantain.train.base import TrainingBase
 from plantain.train.editor_folder import Card, save_editor
 from plantain.train.encoded import Encoded, encode
 from plantain.train.examples.pairs import PreferencePair, TrainingPair
-from plantain.train.flow.adapters import DEFAULT, REFERENCE, add_reference, make_adapters
+from plantain.train.flow.adapters import DEFAULT, REFERENCE, adapted_layers, add_reference, make_adapters
 from plantain.train.flow.conditions import LOSER, TARGET, WINNER, FlowEncoder, encode_flow_pairs
 from plantain.train.flow.matching import FlowMatching, flow_fine_tune
 from plantain.train.loop.training import Schedule, Trained
 from plantain.train.preference import PreferenceErrors, PreferenceModel
 from plantain.train.preference_plan import PreferencePlan
+
+if TYPE_CHECKING:
+    from peft.tuners.tuners_utils import BaseTunerLayer
 
 
 def encode_flow_preferences(encoder: FlowEncoder, pairs: Iterable[PreferencePair]) -> Encoded:
@@ -44,10 +48,12 @@ class FlowPreference:
     def __init__(self, runner: Runner, start: Path | None = None) -> None:
         self._runner, self._start = runner, start
         self._matching = FlowMatching(runner)
+        self._layers: list[BaseTunerLayer] = []
 
     def make_adapters(self, rank: int, seed: int) -> dict[str, nn.Parameter]:
         weights = make_adapters(self._runner, rank, seed, self._start)
         add_reference(self._runner)
+        self._layers = adapted_layers(self._runner)
         return weights
 
     def errors(
@@ -56,14 +62,18 @@ class FlowPreference:
         (number,) = numbers
         row = pairs.rows([number], self._matching.device)
         noise, sigma = self._matching.drawn(pairs.ids[number], tuple(row["source"].shape), seed, what, draw)
-        transformer = self._matching.transformer
-        transformer.set_adapter(REFERENCE)
+        self._switch(REFERENCE)
         try:
             with torch.no_grad():
                 reference = self._both(row, noise, sigma)
         finally:
-            transformer.set_adapter(DEFAULT)
+            self._switch(DEFAULT)
         return PreferenceErrors(*self._both(row, noise, sigma), *reference)
+
+    def _switch(self, adapter: str) -> None:
+        """As the transformer's own `set_adapter`, which looks at every module and at peft's version each time."""
+        for layer in self._layers:
+            layer.set_adapter(adapter)
 
     def _both(self, row: Mapping[str, Tensor], noise: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
         """Errors of winner and loser."""
