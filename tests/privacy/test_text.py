@@ -101,7 +101,8 @@ def test_clean_images_hold_nothing_identifying(reader: TextReader) -> None:
 @pytest.mark.slow
 def test_fake_patients_of_deid_data_are_all_seen(reader: TextReader, tmp_path: Path) -> None:
     """deid-data's ultrasound frames carry the names, dates and numbers of patients who do not exist."""
-    asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "deid-data"]
+    asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation"]
+    asked += ["--no-binary", "deid-data"]
     try:
         done = subprocess.run(
             [*asked, "deid-data==0.0.20", "--dest", str(tmp_path)],

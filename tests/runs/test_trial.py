@@ -48,15 +48,19 @@ def test_a_trial_counts_steps_and_times_all_but_the_first(tiny_pix2pix: Path) ->
 
 @pytest.mark.slow
 def test_try_says_what_an_edit_took(
-    tiny_pix2pix: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_pix2pix: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The command, with its own process: slow because that imports torch."""
+    """The command, with its own process: slow because that imports torch, and diffusers beside torchao, which speaks
+    unasked (`models/diffusers/quiet.py`)."""
+    pytest.importorskip("torchao")
     settings = tmp_path / "small.toml"
     settings.write_text("[providers.diffusers]\nside = 64\n")
     name = f"medebench-instruct-pix2pix@{tiny_pix2pix}"
     options = ["--settings", str(settings), "--device", "cpu", "--out", str(tmp_path / "edit.png")]
     assert main(["models", "try", name, *options, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = capfd.readouterr()
+    assert printed.err == ""
+    told = json.loads(printed.out)
     assert (told["ok"], told["noise"], told["licence"], told["missing"]) == (True, True, "cc0-1.0", "")
     assert (told["canvas"], told["precision"], told["steps"]) == ([64, 64], "float32", 2)
     assert told["usual_steps"] == 50  # the paper's

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+
+from plantain.cli import main
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 
@@ -16,10 +19,18 @@ def _benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_smallest_rung_is_measured_on_a_processor(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("devices_here")
+def test_smallest_rung_is_measured_on_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its command runs in this process, which has torch."""
     import gpu
     from simulated.ladder import Rung
 
+    def run(command: list[str], **_: object) -> SimpleNamespace:
+        assert command[1:3] == ["-m", "plantain"]
+        main(command[3:])
+        return SimpleNamespace(stderr="")
+
+    monkeypatch.setattr(gpu, "subprocess", SimpleNamespace(run=run))
     (row,) = gpu.measure(Rung("tiny", 64, 1, (1,), 3), tmp_path, "cpu")
     assert (row["pipeline"], row["side"], row["batch"]) == ("tiny", 64, 1)
     assert float(str(row["bare_per_s"])) > 0
