@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from plantain.train.preference_run import train_preferences
 from plantain.train.split import choose_tasks, split_task, split_watched
 from plantain.train.study import train_study
 from plantain.train.study_plan import StudyObserver, StudyPlan, cells_of, splits_of
+from plantain.train.supervised import fixed_loss
 from train.moles import INSTRUCTION, pairs, preferences
 
 OPTIONS = ProviderOptions(device="cpu")
@@ -81,6 +83,12 @@ def small(**changes: object) -> StudyPlan:
         "per_task": 4,
     }
     return StudyPlan(**{**usual, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a model's loss is, is measured with sixteen draws of noise each time; no test here asks for its value."""
+    monkeypatch.setattr("plantain.train.learners.fixed_loss", partial(fixed_loss, draws=1))
 
 
 class Counting(StudyObserver):
