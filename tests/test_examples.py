@@ -42,6 +42,19 @@ def test_an_example_is_short_and_imports_nothing_private(file: Path) -> None:
             assert not [name for name in names if name.startswith("_")]
 
 
+COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stdout
+from plantain.cli import main
+said = []
+for words in json.loads(sys.argv[1]):
+    with redirect_stdout(io.StringIO()) as out:
+        assert main(words) == 0, words
+    said.append(out.getvalue())
+print(json.dumps(said))
+"""
+
+
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the five packages in it, as pip installs them."""
@@ -64,20 +77,27 @@ def run(beside: Path, folder: Path, *words: str) -> str:
 
 @pytest.mark.slow
 def test_installed_they_are_listed_and_work(beside: Path, tmp_path: Path) -> None:
-    def plantain(*words: str) -> str:
-        return run(beside, tmp_path, "-m", "plantain", *words)
-
-    assert "numbered-pairs" in plantain("ingest", "--list")
-    rows = {row["name"]: row["roles"] for row in json.loads(plantain("models", "--json"))}
-    assert rows["brightness/mean"] == ["judge"]
-    assert "unchanged_share" in plantain("bench", "score", "--help")
+    def plantain(*commands: str) -> list[str]:
+        """What each command prints; all in one process, as importing takes longer than they do."""
+        words = json.dumps([command.split() for command in commands])
+        return json.loads(run(beside, tmp_path, "-c", COMMANDS, words))
 
     (tmp_path / "pictures").mkdir()
     retina = cv2.cvtColor(skimage.data.retina(), cv2.COLOR_RGB2BGR)
     cv2.imwrite(str(tmp_path / "pictures" / "p1_1.png"), retina)
     cv2.imwrite(str(tmp_path / "pictures" / "unnumbered.png"), retina)
-    asked = ("--modality", "fundus", "--licence", "open", "--out", "catalogue", "--json")
-    told = json.loads(plantain("ingest", "numbered-pairs", "pictures", *asked))
+    sources, models, metrics, layouts, ingested = plantain(
+        "ingest --list",
+        "models --json",
+        "bench score --help",
+        "export --help",
+        "ingest numbered-pairs pictures --modality fundus --licence open --out catalogue --json",
+    )
+    assert "numbered-pairs" in sources
+    rows = {row["name"]: row["roles"] for row in json.loads(models)}
+    assert rows["brightness/mean"] == ["judge"]
+    assert "unchanged_share" in metrics and "imagefolder" in layouts
+    told = json.loads(ingested)
     assert (told["images"], told["rejected"]) == (1, 1)
 
     (tmp_path / "recipe.toml").write_text(
@@ -91,13 +111,14 @@ def test_installed_they_are_listed_and_work(beside: Path, tmp_path: Path) -> Non
         "[('recognisable', 5.0, True), ('unhurt', None, True)] {'distracting': True} 1.0"
     )
 
-    assert "imagefolder" in plantain("export", "--help")
-    plantain("export", "run", "--to", "release", "--layout", "imagefolder", "--licence", "CC-BY-4.0")
+    _, verified = plantain(
+        "export run --to release --layout imagefolder --licence CC-BY-4.0", "verify release"
+    )
     header, row = (tmp_path / "release" / "imagefolder" / "metadata.csv").read_text().splitlines()
     assert header == "file_name,finding,instruction"
     picture = tmp_path / "release" / "imagefolder" / row.split(",")[0]
     assert picture.read_bytes()[:2] == b"\xff\xd8" and row.split(",")[1] == "AMD"
-    assert "OK" in plantain("verify", "release")
+    assert "OK" in verified
 
 
 MEASURE = """

@@ -13,7 +13,7 @@ from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import FakeProvider
 from files.echoes import KEYS
-from pipeline.hosted.echoing import VARIABLES, Echoing, holds_a_key, recipe, texts_of
+from pipeline.hosted.echoing import ECHOES, VARIABLES, Echoing, holds_a_key, recipe, texts_of
 from pipeline.quick import NoText, quick_catalogue
 from plantain.cli import main
 from plantain.files import redaction
@@ -56,10 +56,11 @@ def test_no_echo_of_the_corpus_is_in_anything_that_later_commands_leave_or_show(
     for name, key in zip((*VARIABLES.values(), "A_TOKEN", "A_PASSWORD"), KEYS, strict=True):
         monkeypatch.setenv(name, key)
         hide(key)
-    catalogue = quick_catalogue(tmp_path / "catalogue", images=3)
+    catalogue = quick_catalogue(tmp_path / "catalogue", images=1)
     run, bench, outputs = (str(tmp_path / name) for name in ("run", "bench", "outputs"))
     with FakeProvider([gemini_route, openai_route]) as server:
-        server.spoil, server.key = Echoing(), ""
+        trouble = server.spoil = Echoing()
+        server.key = ""
         asyncio.run(run_build(recipe(catalogue, server.url), Path(run), text_reader=NoText()))
         settings, pilot = tmp_path / "settings.toml", tmp_path / "pilot.toml"
         settings.write_text(SETTINGS.format(url=server.url))
@@ -108,6 +109,7 @@ def test_no_echo_of_the_corpus_is_in_anything_that_later_commands_leave_or_show(
                 ("show", outputs),
             )
         }
+    assert trouble.heard >= len(ECHOES), "every echo was said at least once"
     assert not {words: said for words, (code, said) in told.items() if code > ("models --" in words)}
     shown = {words: said for words, (_, said) in told.items()}
     with JournalReader.open(Path(run)) as reader:
