@@ -32,7 +32,7 @@ def test_killed_again_and_again_a_run_sends_nothing_twice(
     rng = random.Random(SEED)
     for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, KEY)
-    catalogue = quick_catalogue(tmp_path / "catalogue", images=3)
+    catalogue = quick_catalogue(tmp_path / "catalogue", images=2)
     jobs = FakeJobs(lambda request: gemini_route(request) or openai_route(request))
     folder = tmp_path / "run"
     with FakeProvider([jobs, gemini_route, openai_route]) as provider:
@@ -50,7 +50,7 @@ def test_killed_again_and_again_a_run_sends_nothing_twice(
         ends: list[int] = []
         while not ends or ends[-1] == -signal.SIGKILL:
             assert len(ends) < MOST_KILLS
-            driver.stdin.write(f"{rng.randint(12, 45)}\n")
+            driver.stdin.write(f"{rng.randint(10, 32)}\n")
             driver.stdin.flush()
             doomed.append(int(driver.stdout.readline()))
             ends.append(int(driver.stdout.readline()))

@@ -18,7 +18,7 @@ from plantain.journal import JournalReader
 from plantain.records import TaskState
 
 SEED = 20261121
-KILLS = 3
+KILLS = 2
 
 
 @pytest.mark.slow
