@@ -203,9 +203,9 @@ def test_slices_read_by_eye_after_the_rules_were_fitted_are_told_right() -> None
     # Two of 120 were wrong when the table was made; a rule that tells by chance has a third.
     assert told >= 110
     assert right >= 0.95 * told
-    # 48 of 58 without a sella when the table was made, and two of the 30 with one.
-    assert off >= 45
-    assert wrong <= 2
+    # 52 of 58 without a sella, and three of the 30 with one, where an addition that could be drawn is not planned.
+    assert off >= 50
+    assert wrong <= 3
 
 
 @pytest.mark.parametrize("value", [0, 128, 255])
