@@ -64,15 +64,13 @@ class Screen:
 
 
 @contextmanager
-def at_first_item(study: Study) -> Iterator[tuple[Screen, Ratings]]:
-    """A new reader's page on the first item of a study without training."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    with running(study) as (ratings, address), playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+def at_first_item(browser, study: Study) -> Iterator[tuple[Screen, Ratings]]:
+    """A new reader's page on the first item of a study, of its training where it has one."""
+    with running(study) as (ratings, address):
         screen = Screen(browser, 1280, 800)
         screen.then(screen.page.goto, f"{address}/enter#{ratings.invite()[1]}")
         screen.then(screen.page.keyboard.press, "y")
         screen.then(screen.page.keyboard.press, "Enter")
         yield screen, ratings
         assert screen.complaints == []
-        browser.close()
+        screen.page.context.close()

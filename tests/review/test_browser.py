@@ -74,27 +74,24 @@ def read_study(screen: Screen, link: str, remark: str = "") -> int:
     return given
 
 
-def test_whole_studies_at_two_sizes(served, tmp_path: Path):
+def test_whole_studies_at_two_sizes(browser, served, tmp_path: Path):
     study, ratings, address = served
     readers = [ratings.invite() for _ in range(2)]
     items = sum(len(block.items) for block in study.blocks)
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        for (reader, token), size in zip(readers, ((1280, 800), (834, 1112)), strict=True):
-            screen = Screen(browser, *size)
-            assert read_study(screen, f"{address}/enter#{token}", HOSTILE if size[0] == 1280 else "") == items
-            assert screen.complaints == []
-            assert all(url.startswith((address, "blob:")) for url in screen.requests)
-            assert token not in "".join(screen.requests) and screen.page.evaluate("window.pwned") is None
-            assert screen.page.evaluate("document.documentElement.scrollWidth") <= size[0]
-            assert len(ratings.current(reader.code)) == items == len(ratings.history(reader.code))
-        admin = Screen(browser, 1280, 800)
-        admin.page.goto(f"{address}/enter#{ratings.invite(ADMINISTRATOR, '')[1]}")
-        admin.page.wait_for_selector("#readers table")
-        admin.page.click("#agreement")
-        admin.page.wait_for_selector("#agreed table")
-        assert admin.page.evaluate("window.pwned") is None and admin.complaints == []
-        browser.close()
+    for (reader, token), size in zip(readers, ((1280, 800), (834, 1112)), strict=True):
+        screen = Screen(browser, *size)
+        assert read_study(screen, f"{address}/enter#{token}", HOSTILE if size[0] == 1280 else "") == items
+        assert screen.complaints == []
+        assert all(url.startswith((address, "blob:")) for url in screen.requests)
+        assert token not in "".join(screen.requests) and screen.page.evaluate("window.pwned") is None
+        assert screen.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        assert len(ratings.current(reader.code)) == items == len(ratings.history(reader.code))
+    admin = Screen(browser, 1280, 800)
+    admin.page.goto(f"{address}/enter#{ratings.invite(ADMINISTRATOR, '')[1]}")
+    admin.page.wait_for_selector("#readers table")
+    admin.page.click("#agreement")
+    admin.page.wait_for_selector("#agreed table")
+    assert admin.page.evaluate("window.pwned") is None and admin.complaints == []
     rows = [row for row in rows_of(study, ratings) if row.reader == readers[0][0].code]
     rated = next(row for row in rows if row.task is ReaderTask.RATE and row.kind is ItemKind.MAIN)
     assert list(rated.value["scores"].values()) == [7, 10, 0, 5] and rated.comment == HOSTILE
@@ -105,23 +102,20 @@ def test_whole_studies_at_two_sizes(served, tmp_path: Path):
         assert mask.sum() == (np.ptp(x) + 1) * (np.ptp(y) + 1)
 
 
-def test_back_by_button_and_browser_leaves_nobody_stuck(tmp_path: Path):
+def test_back_by_button_and_browser_leaves_nobody_stuck(browser, tmp_path: Path):
     """A study whose answers are fixed: whoever looks back, after feedback too, comes forward again."""
     study = small_study(
         tmp_path / "s", ReaderTask.REAL_OR_EDITED, models=MODELS[:1], cases=2, training=2, changes=False
     )
-    with running(study) as (ratings, address), playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        screen = Screen(browser, 1280, 800)
+    with at_first_item(browser, study) as (screen, ratings):
         page = screen.page
-        screen.then(page.goto, f"{address}/enter#{ratings.invite()[1]}")
-        screen.then(page.keyboard.press, "y")
-        screen.then(page.keyboard.press, "Enter")
 
         def answer() -> None:
             screen.press("1")
             screen.then(page.keyboard.press, "Enter")
 
+        address = page.url
+        assert address.count("/") == 3 and address.endswith("/")
         where = lambda: page.evaluate("document.body.dataset.case")  # noqa: E731
         answer()
         screen.then(page.keyboard.press, "Enter")  # the feedback
@@ -136,24 +130,18 @@ def test_back_by_button_and_browser_leaves_nobody_stuck(tmp_path: Path):
         answer()
         assert where() == "b1/3"
         screen.then(page.go_back)
-        assert where() == "b1/2" and page.url == f"{address}/"
+        assert where() == "b1/2" and page.url == address
         screen.then(page.keyboard.press, "Enter")
         assert where() == "b1/3" and page.inner_text("#wrong") == ""
         main = [one for one in ratings.history() if study.by_item[one.item][1].kind is not ItemKind.TRAINING]
-        assert len(main) == 1 and screen.complaints == []
-        browser.close()
+        assert len(main) == 1
 
 
-def test_a_region_is_what_the_page_shows(tmp_path: Path):
+def test_a_region_is_what_the_page_shows(browser, tmp_path: Path):
     """Box, brush, eraser and undo to the pixel; a proposal that was taken back is not what is stored."""
     study = small_study(tmp_path / "s", ReaderTask.CHOOSE_ROI, cases=1)
-    with running(study) as (ratings, address), playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        screen = Screen(browser, 1280, 800)
+    with at_first_item(browser, study) as (screen, ratings):
         page = screen.page
-        screen.then(page.goto, f"{address}/enter#{ratings.invite()[1]}")
-        screen.then(page.keyboard.press, "y")
-        screen.then(page.keyboard.press, "Enter")
 
         def at(x: float, y: float) -> list[float]:
             return page.evaluate(
@@ -196,8 +184,6 @@ def test_a_region_is_what_the_page_shows(tmp_path: Path):
         drawn = np.zeros((64, 64), bool)
         drawn[12:25, 10:30] = True
         assert stored.value["proposal"] is None and (region_of(stored.value) == drawn).all()
-        assert screen.complaints == []
-        browser.close()
 
 
 FAR = 8
@@ -214,10 +200,10 @@ def steer(screen: Screen, x: int, y: int) -> None:
     assert f"{x}, {y}" in screen.page.inner_text("#place[aria-live=polite]")
 
 
-def test_what_is_wrong_is_marked_by_keyboard_alone(tmp_path: Path):
+def test_what_is_wrong_is_marked_by_keyboard_alone(browser, tmp_path: Path):
     study = small_study(tmp_path / "s", ReaderTask.RANK, cases=1)
     codes = study.blocks[0].codes
-    with at_first_item(study) as (screen, ratings):
+    with at_first_item(browser, study) as (screen, ratings):
         page = screen.page
         screen.press("?")
         assert "arrows" in page.inner_text("#dialog") and "Space" in page.inner_text("#dialog")
@@ -250,7 +236,7 @@ def test_what_is_wrong_is_marked_by_keyboard_alone(tmp_path: Path):
     assert stored.value["marks"] == [box, *points] and stored.value["ranks"] == [1, 2, 3]
 
 
-def test_regions_are_drawn_by_keyboard_alone(tmp_path: Path):
+def test_regions_are_drawn_by_keyboard_alone(browser, tmp_path: Path):
     """A polygon, then a box, a stroke of the brush and one of the eraser; each pixel by a computation of its own."""
     corners = [(8, 7), (50, 14), (41, 52), (25, 30), (9, 45)]  # no edge meets the centre of a pixel
     centres = np.stack(np.meshgrid(np.arange(64) + 0.5, np.arange(64) + 0.5), -1)
@@ -261,7 +247,7 @@ def test_regions_are_drawn_by_keyboard_alone(tmp_path: Path):
         return np.any([((centres - (x, y)) ** 2).sum(-1) <= radius**2 for x in range(x0, x1 + 1)], axis=0)
 
     study = small_study(tmp_path / "s", ReaderTask.CHOOSE_ROI, cases=1)
-    with at_first_item(study) as (screen, ratings):
+    with at_first_item(browser, study) as (screen, ratings):
         page = screen.page
         screen.press("k")
         for x, y in corners:
