@@ -326,7 +326,7 @@ def _painted(
         drawn, tail = _with_tail(drawn, plain, frame, base, mm, blur)
         cover = np.maximum(cover, tail)
     target = cover > 0.02
-    drawn = drawn + tissue_grain(brain, frame.window, np.asarray(target, np.bool_), rng, quiet=60.0) * cover
+    drawn = drawn + tissue_grain(brain, frame.window, np.asarray(target, np.bool_), rng, quiet=40.0) * cover
     pressed = cv2.GaussianBlur(np.abs(moved - frame.window.cut(brain.gray)), (0, 0), 5) > 2.5
     touched = (cover > 0.1) | (pressed & (frame.d > 0))
     return np.clip(drawn, 0, 255).astype(np.float32), np.asarray(touched & (frame.d > -3), np.bool_)
