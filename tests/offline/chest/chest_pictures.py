@@ -48,6 +48,11 @@ def shared_radiographs() -> list[Path]:
     return sorted((SHARED / "med-banana-samples" / "Chest-XRay-remove" / "normal").glob("*.j*g"))
 
 
+def shared_film(name: str) -> Path:
+    """A film of the shared collection; it need not be here."""
+    return SHARED / "nih-chest-xray" / "frontal" / f"{name}.jpg"
+
+
 @cache
 def shared_picture(path: Path) -> Pixels:
     gray = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)

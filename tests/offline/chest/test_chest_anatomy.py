@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chest_pictures import rg1, shared_picture, shared_radiographs
+from chest_pictures import rg1, shared_film, shared_picture, shared_radiographs
 
 from plantain.offline.chest.anatomy import find_chest
 from plantain.offline.rendering import CannotShow
@@ -22,6 +22,22 @@ def test_lungs_of_a_sick_chest_reach_from_apex_to_costophrenic_angle() -> None:
     assert np.hypot(*np.subtract(chest.left.angle, angle_left)) < 30
     assert 0.40 < chest.cardiothoracic_ratio < 0.58
     assert not (chest.right.mask & chest.left.mask).any()
+
+
+# Middle of the right and of the left dome, y of 1024, of films whose ribs are as bright as what lies below the lungs.
+DOMES_BY_EYE = {
+    "00003363_002": (840, 870),
+    "00001992_010": (745, 765),
+    "00003382_009": (690, 710),
+}
+
+
+@pytest.mark.parametrize("name", DOMES_BY_EYE)
+@pytest.mark.skipif(not shared_film("00003363_002").exists(), reason="the shared films are not here")
+def test_lungs_of_a_pale_film_reach_down_to_the_diaphragm(name: str) -> None:
+    chest = find_chest(shared_picture(shared_film(name)))
+    for side, dome in zip(("right", "left"), DOMES_BY_EYE[name], strict=True):
+        assert abs(np.median(chest.lung(side).diaphragm[:, 1]) - dome) < 80, side
 
 
 @pytest.mark.parametrize("change", ["darker", "paler", "noisier"])

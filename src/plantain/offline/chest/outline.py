@@ -15,6 +15,8 @@ import numpy.typing as npt
 from plantain.offline.chest.drawing import outline
 from plantain.pixels.arrays import Field, Floats, Mask
 
+HIGH, FAR = 400.0, 0.15
+"""Grey levels for each lung's height by which a dome lies higher than the drawing's, beyond so much of it."""
 _SPAN = 6
 """Half the rows or columns of the half-size picture over which a step is averaged."""
 
@@ -90,7 +92,7 @@ def trace_lung(gray: Field, box: npt.NDArray[np.float64], side: str, other_base:
     wall = _wall(half, drawn, top, width, height)
     medial = _medial(half, drawn, wall, top, height, middle, width)
     dome = _dome(
-        half, wall, medial, top, width, height, middle, None if other_base is None else other_base / 2
+        half, drawn, wall, medial, top, width, height, middle, None if other_base is None else other_base / 2
     )
     lung = _deepen(half, _assemble(apex, wall, medial, dome, half.shape), width)
     return _to_full(lung, gray.shape, mirrored=side == "left")
@@ -184,8 +186,8 @@ def _wall(half: Field, drawn: Floats, top: float, width: float, height: float) -
 
 
 def _dome(
-    half: Field, wall: Floats, medial: Floats, top: float, width: float, height: float, middle: float,
-    expected: float | None,
+    half: Field, drawn: Floats, wall: Floats, medial: Floats, top: float, width: float, height: float,
+    middle: float, expected: float | None,
 ) -> Floats:  # fmt: skip
     """The diaphragm, column by column from the wall towards the midline: the first broad step to bright."""
     columns = np.arange(max(0, int(wall[:, 0].min()) - 2), int(middle - 0.05 * width))
@@ -200,6 +202,10 @@ def _dome(
     lit[:12] = brightest[:12].min(axis=0)
     dark, bright = np.percentile(half[int(top + 0.15 * height) : last, columns], [20, 92])
     cost = -step + 0.7 * np.maximum(lit - (dark + 0.78 * (bright - dark)), 0)
+    # A bright rib in a pale film lights up all below it; no lung that was matched ends half as high as the drawing.
+    floor = np.interp(columns, drawn[70:43:-1, 0], drawn[70:43:-1, 1])
+    short = (floor[None] - np.arange(first, last)[:, None]) / height
+    cost = cost + HIGH * np.maximum(short - FAR, 0)
     if expected is not None:
         off = (np.arange(first, last) - (expected - 0.06 * width)) / (0.12 * width)
         cost = cost + 12.0 * np.minimum(np.maximum(np.abs(off) - 0.5, 0) ** 2, 4.0)[:, None]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 
 from plantain.offline.instruments.anatomy import Anatomy, content_box, ellipse
+from plantain.offline.instruments.lung_fields import between, lung_fields
 from plantain.offline.instruments.pair import blur, grow, hull
 from plantain.pixels.arrays import Field, Mask
 
@@ -24,17 +24,16 @@ def chest_view(level: Field) -> Anatomy:
     height, width = bottom - top, right - left
     field = np.zeros(level.shape, bool)
     field[top:bottom, left:right] = True
-    midline = _midline(smooth, (top, bottom, left, right))
-    lungs: dict[str, Mask] = {}
-    notes: list[str] = []
-    for name, sign in (("right", -1), ("left", 1)):
-        found = _lung(smooth, (top, bottom, left, right), midline, sign)
-        if found is None:
-            notes.append(f"{name} lung field not found, taken from proportions")
-            centre = (midline + sign * 0.23 * width, top + 0.42 * height)
-            found = ellipse(level.shape, centre, (0.17 * width, 0.32 * height)) & field
-        lungs[name] = found
-    both = lungs["right"] | lungs["left"]
+    pair = lung_fields(smooth, (top, bottom, left, right))
+    midline = between(*pair) if pair else left + width / 2
+    right_lung, left_lung = pair or (
+        ellipse(
+            level.shape, (midline + sign * 0.23 * width, top + 0.42 * height), (0.17 * width, 0.32 * height)
+        )
+        & field
+        for sign in (-1, 1)
+    )
+    both = right_lung | left_lung
     rows = np.flatnonzero(both.any(axis=1))
     apex, base = int(rows[0]), int(rows[-1])
     depth = base - apex
@@ -71,7 +70,7 @@ def chest_view(level: Field) -> Anatomy:
         },
         midline,
         thorax,
-        tuple(notes),
+        () if pair else ("lung fields not found, taken from proportions",),
     )
 
 
@@ -87,62 +86,3 @@ def _with_angles(lungs: Mask, below: Mask, midline: float, outward: float) -> Ma
     out[:, middle + step :] |= even[:, middle : even.shape[1] - step]
     beside = np.abs(np.arange(lungs.shape[1]) - midline)[None, :] > ANGLE * outward
     return np.asarray(lungs & ~beside | below & ~beside | out & beside, bool)
-
-
-def _midline(smooth: Field, box: tuple[int, int, int, int]) -> float:
-    """The bright column (spine) between two dark ones (lungs) in the upper chest."""
-    top, bottom, left, right = box
-    height, width = bottom - top, right - left
-    rows = smooth[top + int(0.18 * height) : top + int(0.5 * height), left:right]
-    profile = cv2.GaussianBlur(
-        rows.mean(axis=0)[None, :].astype(np.float32), (0, 0), max(1.0, 0.025 * width)
-    )[0]
-    half = width // 2
-    first = int(0.12 * width) + int(np.argmin(profile[int(0.12 * width) : half]))
-    second = half + int(np.argmin(profile[half : int(0.88 * width)]))
-    inner = profile[first : second + 1]
-    if inner.size < 3:
-        return left + width / 2
-    lifted = inner - np.linspace(inner[0], inner[-1], inner.size)
-    weights = np.clip(lifted - 0.5 * lifted.max(), 0, None)
-    if weights.sum() <= 0:
-        return left + width / 2
-    found = left + first + float((weights * np.arange(inner.size)).sum() / weights.sum())
-    centre = left + width / 2
-    return found if abs(found - centre) < 0.15 * width else centre
-
-
-def _lung(smooth: Field, box: tuple[int, int, int, int], midline: float, sign: int) -> Mask | None:
-    """One lung field: what is dark within its half of the chest and does not reach the frame; None if implausible."""
-    top, bottom, left, right = box
-    height, width = bottom - top, right - left
-    window = np.zeros(smooth.shape, bool)
-    window[
-        top + int(0.04 * height) : top + int(0.84 * height),
-        left + int(0.03 * width) : right - int(0.03 * width),
-    ] = True
-    columns = np.arange(smooth.shape[1])[None, :]
-    window &= (columns - midline) * sign > 0.02 * width
-    # Shoulders and the air beside the neck are as dark as lung: only what a lung can reach is looked at.
-    window &= ellipse(
-        smooth.shape, (midline + sign * 0.21 * width, top + 0.42 * height), (0.21 * width, 0.39 * height)
-    )
-    values = smooth[window].astype(np.uint8).reshape(1, -1)
-    if values.size == 0:
-        return None
-    cut, _ = cv2.threshold(values, 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
-    dark = (smooth < cut) & window
-    dark = cv2.morphologyEx(dark.astype(np.uint8), cv2.MORPH_OPEN, np.ones((7, 7), np.uint8)).astype(bool)
-    count, labels, stats, centres = cv2.connectedComponentsWithStats(dark.astype(np.uint8), connectivity=4)
-    best: Mask | None = None
-    best_area = 0.05 * height * width
-    for index in range(1, count):
-        x, w, area = (stats[index][i] for i in (cv2.CC_STAT_LEFT, cv2.CC_STAT_WIDTH, cv2.CC_STAT_AREA))
-        offset = abs(centres[index][0] - midline) / width
-        beside = (x + w >= right - 0.04 * width - 1) if sign > 0 else (x <= left + 0.04 * width + 1)
-        if area > best_area and 0.1 < offset < 0.36 and not (beside and offset > 0.3):
-            best, best_area = labels == index, float(area)
-    if best is None:
-        return None
-    whole = hull(np.asarray(best, bool))
-    return whole if whole.sum() < 0.36 * height * width else None
