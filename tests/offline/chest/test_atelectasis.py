@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 from chest_pictures import MakeScene, psnr_inside, shared_picture, shared_radiographs
@@ -49,3 +50,21 @@ def test_bands_are_lifted_again(scene: MakeScene) -> None:
             psnr_inside(pixels, back.pixels, made.mask) - psnr_inside(pixels, made.pixels, made.mask)
         )
     assert np.median(gained) > 1.0, gained
+
+
+def test_bands_are_plates_of_two_centimetres_at_most_that_do_not_run_together(scene: MakeScene) -> None:
+    # By eye the lungs reach from x 94 to 908, and a thorax is about 28 cm wide.
+    widest = 2.0 / 28 * (908 - 94)
+    for seed in range(3):
+        given = scene(
+            "Atelectasis",
+            side="right",
+            zone="basal",
+            extent="large",
+            conspicuity="marked",
+            softness="medium",
+            seed=seed,
+        )
+        seen = ATELECTASIS.add(given).pixels[..., 0].astype(int) - given.pixels[..., 0] > 3
+        depth = cv2.distanceTransform(seen.astype(np.uint8), cv2.DIST_L2, 5)
+        assert 2 * depth.max() < widest, seed

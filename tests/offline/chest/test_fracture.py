@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chest_pictures import MakeScene, psnr_inside, shared_picture, shared_radiographs
+from chest_pictures import MakeScene, psnr_inside, rg1, shared_picture, shared_radiographs
 
 from plantain.offline.chest import RENDERERS
 from plantain.offline.chest.anatomy import find_chest
@@ -50,3 +50,11 @@ def test_a_plain_break_is_joined_and_whole_bones_are_left(scene: MakeScene) -> N
         except CannotShow:
             refused += 1
     assert nearer >= 1 and refused == 2, (nearer, refused)
+
+
+def test_its_line_is_seen_on_a_pale_film_too(scene: MakeScene) -> None:
+    pale = (0.35 * rg1()[0] + 120).astype(np.uint8)
+    given = scene("Fracture", pixels=pale, side="left", zone="posterior rib", conspicuity="moderate")
+    change = FRACTURE.add(given).pixels[..., 0].astype(int) - pale[..., 0]
+    # Three grey levels are the least that a monitor shows side by side; a line has grain to stand out from.
+    assert change.min() <= -8

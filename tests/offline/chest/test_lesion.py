@@ -68,3 +68,10 @@ def test_what_was_drawn_is_taken_back(scene: MakeScene) -> None:
         )
         back = RENDERER.remove(scene("Lung Lesion", "remove", pixels=made.pixels, side="right", zone="upper"))
         assert psnr_inside(back.pixels, pixels, made.mask) > psnr_inside(made.pixels, pixels, made.mask) + 4
+
+
+def test_it_lies_beside_what_would_hide_it(scene: MakeScene) -> None:
+    # By eye: the spine at x 520, the lungs reach from 94 to 908.
+    for seed in range(3):
+        made = RENDERER.add(scene("Lung Lesion", side="right", zone="mid", extent="small", seed=seed))
+        assert 520 - np.nonzero(made.mask)[1].mean() > 0.19 * (908 - 94)

@@ -19,7 +19,7 @@ from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, S
 from plantain.pixels.arrays import Field, Floats, Mask
 from plantain.pixels.blend import dilate, erode, feather
 
-_THICK_MM = ((3.0, 4.5), (5.0, 8.0), (9.0, 13.0))
+_THICK_MM = ((3.0, 4.5), (5.0, 7.0), (8.0, 10.0))
 _LONG = ((0.16, 0.22), (0.28, 0.38), (0.45, 0.58))
 """Length of a band in parts of the lung's height."""
 _BAND = (0.15, 0.25, 0.38)
@@ -67,10 +67,11 @@ def _bands(canvas: Canvas, side: str, extent: int, softness: int) -> Field:
     lung = canvas.chest.lung(side)
     height = lung.bottom - lung.top
     sheet = np.zeros(canvas.gray.shape, np.float32)
+    slope = canvas.rng.normal(0.0, 0.13)
     for index in range(int(canvas.rng.integers(1, 2 + extent))):
         thick = canvas.rng.uniform(*_THICK_MM[extent]) * canvas.pixels_per_mm * (0.75 if index else 1.0)
         length = canvas.rng.uniform(*_LONG[extent]) * height * (0.7 if index else 1.0)
-        points = _course(canvas, side, length, index)
+        points = _course(canvas, side, length, slope, index)
         at = np.linspace(0, 1, len(points))
         taper = np.clip(np.minimum(1.25, 1.8 * (1 - at) + 0.25), 0.25, 1)
         ripple = 1 + 0.15 * np.sin(at * canvas.rng.uniform(6, 14) + canvas.rng.uniform(0, 6.28))
@@ -83,21 +84,21 @@ def _bands(canvas: Canvas, side: str, extent: int, softness: int) -> Field:
     return band
 
 
-def _course(canvas: Canvas, side: str, length: float, index: int) -> Floats:
-    """A nearly level line that lies in the lung: of several drawn at random, the one least outside."""
+def _course(canvas: Canvas, side: str, length: float, slope: float, index: int) -> Floats:
+    """A nearly level line that lies in the lung, above the one before: of several at random the one least outside."""
     lung = canvas.chest.lung(side)
     height = lung.bottom - lung.top
     inward = 1.0 if side == "right" else -1.0
     at = np.linspace(0, 1, 40)
     best, course = -1.0, np.zeros((40, 2))
     for _ in range(14):
-        row = lung.bottom - canvas.rng.uniform(0.12, 0.36) * height - index * 0.06 * height
+        row = lung.bottom - (canvas.rng.uniform(0.12, 0.20) + 0.1 * index) * height
         wall, middle = (float(border(np.array([row]))[0]) for border in (lung.wall_at, lung.medial_at))
         reach = min(length, 0.8 * abs(middle - wall))
         start = wall + inward * canvas.rng.choice([2.0, 0.15 * abs(middle - wall)])
-        slope, bow = canvas.rng.normal(0.0, 0.13), canvas.rng.normal(0, 0.04)
+        tilt, bow = slope + canvas.rng.normal(0.0, 0.03), canvas.rng.normal(0, 0.03)
         x = np.clip(start + inward * at * reach, 0, canvas.gray.shape[1] - 1)
-        y = np.clip(row + slope * at * reach + bow * reach * 4 * at * (1 - at), 0, canvas.gray.shape[0] - 9)
+        y = np.clip(row + tilt * at * reach + bow * reach * 4 * at * (1 - at), 0, canvas.gray.shape[0] - 9)
         inside = lung.mask[y.astype(int), x.astype(int)] & lung.mask[y.astype(int) + 8, x.astype(int)]
         share = float(inside.mean()) * reach / length
         if share > best:
@@ -134,7 +135,7 @@ def _lobe(
         canvas, gray, side, weight, pull * 0.05 * (lung.bottom - lung.top) * (0.4 + 0.3 * extent)
     )
     strength = _LOBE[conspicuity] * canvas.contrast(side)
-    drawn = fill(canvas, moved, weight, strength, 0.8)
+    drawn = fill(canvas, moved, weight, strength, 0.7)
     # The rest of that lung takes up the room: a little more lucent next to the lobe.
     rest = near * (1 - weight)
     drawn = drawn - 0.03 * (1 + conspicuity) * canvas.contrast(side) * rest

@@ -15,6 +15,8 @@ _STEP = (0.10, 0.20, 0.36)
 """Step of the cortex in parts of the bone's half width, by extent."""
 _DARK = (0.06, 0.10, 0.16)
 _WIDTH = (1.1, 1.4, 1.9)
+_LEAST_DARK, _TIMES = 9.0, 2.2
+"""Grey levels, and times the bone's own fine texture: a fainter line is lost in grain and trabeculae."""
 LEAST_LINE = 0.055
 """How much darker than the bone on both sides a line across it must be, in parts of the contrast; crossing edges of
 other ribs reach 0.05 on whole films."""
@@ -34,7 +36,7 @@ def add(scene: Scene) -> Rendering:
     extent, conspicuity, softness = canvas.extent(), canvas.conspicuity(), canvas.softness()
     bone = _choose(canvas, side, zone)
     step = max(1.0, _STEP[extent] * bone.half) * float(canvas.rng.choice([-1.0, 1.0]))
-    dark = _DARK[conspicuity] * canvas.contrast(side)
+    dark = max(_DARK[conspicuity] * canvas.contrast(side), _LEAST_DARK, _TIMES * _texture(canvas, bone))
     drawn, mask = _break(canvas, bone, step, dark, _WIDTH[softness])
     note = f"broken {zone}, {side}: cortical step of {abs(step):.1f} px with a dark line confined to the bone"
     return canvas.finish(drawn, mask, "local", note)
@@ -49,6 +51,13 @@ def _choose(canvas: Canvas, side: str, zone: str) -> Bone:
         raise CannotShow(f"no bone with two clear edges is seen in the {side} {zone} region")
     # Of a few at random the clearest: a break in a faint bone, or one drawn on a vessel, would not be seen as one.
     return max(clear[: max(4, len(clear) // 2)], key=lambda bone: bone.strength)
+
+
+def _texture(canvas: Canvas, bone: Bone) -> float:
+    """Fine texture around a piece of bone, in grey levels."""
+    box, _, _ = bone_frame(canvas, bone, 4.0 * bone.half)
+    part = canvas.gray[box]
+    return 1.4826 * float(np.median(np.abs(part - blur(part, 4.0)))) + 1.0
 
 
 def _break(canvas: Canvas, bone: Bone, step: float, dark: float, width: float) -> tuple[Field, Mask]:

@@ -15,6 +15,8 @@ from plantain.pixels.arrays import Field, Floats, Mask
 
 _RATIO = ((0.525, 0.55), (0.57, 0.60), (0.63, 0.67))
 NORMAL_RATIO = 0.46
+_LEAST_GROWTH = 0.05
+"""Less than that is not seen in a pale film."""
 
 
 def _refuse_projection(canvas: Canvas) -> str:
@@ -30,7 +32,7 @@ def add(scene: Scene) -> Rendering:
     chest = canvas.chest
     ratio = chest.cardiothoracic_ratio
     target = float(canvas.rng.uniform(*_RATIO[canvas.extent()]))
-    target = max(target, ratio + 0.035)
+    target = max(target, ratio + _LEAST_GROWTH)
     if target > 0.76:
         raise CannotShow(f"the heart already takes {ratio:.2f} of the thorax: no room to enlarge it")
     grow = (target - ratio) * chest.thoracic_width
@@ -139,6 +141,9 @@ def warp(canvas: Canvas, shift: Field, *, down: float) -> tuple[Field, Mask]:
         cv2.INTER_NEAREST,
     )
     size = np.hypot(shift, sink)
+    # Where the picture is pulled apart, pixels repeat: there the grain stays where it was.
+    pulled = np.clip(np.abs(np.gradient(shift, axis=1)) / 0.3, 0, 1)
+    moved_fine = np.sqrt(1 - pulled) * moved_fine + np.sqrt(pulled) * fine
     active = np.clip(size / 1.5, 0, 1)
     drawn = gray + active * (moved + moved_fine - gray)
     return drawn.astype(np.float32), size > 0.4

@@ -13,6 +13,8 @@ from plantain.pixels.blend import dilate, erode
 _DIAMETER_MM = ((8.0, 13.0), (17.0, 28.0), (34.0, 52.0))
 _STRENGTH = (0.16, 0.36, 0.62)
 _EDGE = (0.06, 0.13, 0.24)
+_BESIDE = 0.2
+"""Of the thorax's width from the spine: nearer, it is lost in hilum and heart, or looks like a wide mediastinum."""
 ZONES = ("upper", "mid", "lower")
 
 
@@ -36,7 +38,9 @@ def add(scene: Scene) -> Rendering:
     radius = diameter / 2 * canvas.pixels_per_mm
     room = zone_mask(canvas, side, zone) & erode(canvas.chest.lung(side).mask, 0.9 * radius + 6)
     room &= ~dilate(canvas.chest.protected, radius + 4)
-    places = np.argwhere(room)
+    columns = np.arange(room.shape[1])[None]
+    clear = room & (np.abs(columns - canvas.chest.midline) > _BESIDE * canvas.chest.thoracic_width)
+    places = np.argwhere(clear if clear.any() else room)
     if len(places) == 0:
         raise CannotShow(f"no room for a lesion of {diameter:.0f} mm in the {side} {zone} zone")
     row, column = places[canvas.rng.integers(len(places))]
