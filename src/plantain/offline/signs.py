@@ -18,8 +18,12 @@ MOST_HILL = 0.95
 LEAST_UNLIKE = 0.12
 """Foci of one radius were stamped: dots of one size spread by 0.04 at most, drawn drusen and bleedings by 0.3."""
 LEAST_LESSER = 0.12
-MOST_HAIRLINE = 8.0
-"""Pixels of the small frame: a fracture is a line, with a callus or a step at most."""
+MOST_HAIRLINE = 0.027
+"""Radius in parts of the thorax: what breaks is a rib of 15 mm at most, in a thorax of 28 cm."""
+LEAST_BREAK = 0.2
+"""Of the change that darkens: a break is a gap, and only where its ends overlap it is a dense line."""
+MOST_LOW = 0.77
+"""Height of a middle between the top and the bottom of the lungs: below it is where fluid collects."""
 LEAST_AT = 0.6
 """Of the change: a myopic crescent lies at the disc, whatever else is in the fundus."""
 LEAST_MOVED = 0.02
@@ -42,9 +46,10 @@ def signs_of(evidence: Evidence, direction: Direction) -> list[Check]:
     if direction is not Direction.ADD or not evidence.main:
         return []
     if evidence.presentation.hairline:
-        widest = max(part.radius for part in evidence.main) * MAP_SIDE / evidence.change.smooth.shape[1]
-        text = f"a disc of {widest:.1f} pixels of a {MAP_SIDE}-pixel frame fits into it"
-        return [at_most(COMPLIANCE, widest, MOST_HAIRLINE, text, FailureCode.NON_TARGET_FINDING)]
+        widest = max(part.radius for part in evidence.main) / _thorax(evidence)
+        text = f"a disc of a radius of {widest:.1%} of the thorax fits into it"
+        line = at_most(COMPLIANCE, widest, MOST_HAIRLINE, text, FailureCode.NON_TARGET_FINDING)
+        return [line, *_taken_for(evidence)]
     return [*_shape(evidence), *_kind(evidence), *_taken_for(evidence)]
 
 
@@ -103,6 +108,14 @@ def _taken_for(evidence: Evidence) -> list[Check]:
     darkens = (1 - evidence.balance) / 2
     if "volume loss" in shown.unlike and darkens >= LEAST_MOVED:
         found.append(f"{darkens:.0%} of the change darkens: a border moved, as where volume is lost")
+    if "haze" in shown.unlike and darkens < LEAST_MOVED:
+        found.append(f"{darkens:.1%} of the change darkens: no border moved, a haze over it looks the same")
+    if "bright line" in shown.unlike and darkens < LEAST_BREAK:
+        found.append(f"{darkens:.0%} of the change darkens: a plate of atelectasis looks the same")
+    if "band" in shown.unlike and _band(evidence):
+        found.append("it is a band: a plate of atelectasis looks the same")
+    if "effusion" in shown.unlike and evidence.height > MOST_LOW:
+        found.append(f"its middle lies at {evidence.height:.0%} of the lungs' height: fluid looks the same")
     if "sella" in shown.unlike and place("sella") >= IN_SELLA:
         found.append(
             f"{place('sella'):.0%} of the change lies at the sella: a pituitary tumour looks the same"
@@ -127,5 +140,9 @@ def _disc_areas(evidence: Evidence) -> float:
 
 def _band(evidence: Evidence) -> bool:
     widest = max(part.radius for part in evidence.main)
-    thorax = evidence.anatomy.length * evidence.change.smooth.shape[1] / MAP_SIDE
-    return widest <= BAND_WIDTH * thorax and _disc_areas(evidence) >= BAND_LENGTH
+    return widest <= BAND_WIDTH * _thorax(evidence) and _disc_areas(evidence) >= BAND_LENGTH
+
+
+def _thorax(evidence: Evidence) -> float:
+    """Its width, in pixels of the change map."""
+    return float(evidence.anatomy.length * evidence.change.smooth.shape[1] / MAP_SIDE)

@@ -80,6 +80,27 @@ def test_a_widened_middle_is_no_consolidation_and_a_filled_lobe_is() -> None:
     assert "widened mediastinum" not in failing("Consolidation", uneven(oval(125, 220, 45, 50)))
 
 
+def test_what_lies_where_fluid_collects_or_is_a_band_may_be_that_as_well() -> None:
+    assert "fluid looks the same" in failing("Consolidation", uneven(oval(140, 372, 60, 26)))
+    assert "fluid looks the same" not in failing("Pneumonia", uneven(oval(125, 250, 45, 50)))
+    assert "plate of atelectasis" in failing("Consolidation", uneven(oval(125, 250, 55, 4)))
+
+
+def test_a_break_is_a_dark_line_of_a_ribs_width() -> None:
+    gap = -40 * soft(oval(100, 200, 6, 2), 1)
+    assert failing("Fracture", gap) == ""
+    assert "plate of atelectasis" in failing("Fracture", -gap)
+    assert "of the thorax fits into it" in failing("Fracture", -uneven(oval(125, 220, 24, 24)))
+
+
+def test_a_haze_over_the_heart_has_not_widened_it() -> None:
+    assert "a haze over it" in failing("Cardiomegaly", uneven(oval(300, 290, 60, 60)))
+    # Moved aside, what the lung shows is brighter in one place and darker in another.
+    vessels = soft(np.random.default_rng(5).normal(size=(SIDE, SIDE)), 3)
+    moved = uneven(oval(300, 290, 60, 60)) + 30 * vessels / vessels.std() * soft(oval(345, 290, 40, 60), 4)
+    assert "a haze over it" not in failing("Cardiomegaly", moved)
+
+
 def test_lost_volume_is_a_band_or_moves_a_border() -> None:
     filled = uneven(oval(125, 220, 45, 50))
     assert "no border moved" in failing("Atelectasis", filled)

@@ -78,22 +78,28 @@ BLEEDING = 0.2
 """Microaneurysms and bleedings are dark; exudates and drusen alone are another finding."""
 
 MEDIAL = ("mediastinum",)
-FILLED = ("mediastinum", "volume loss")
+OPACITY = ("mediastinum", "effusion")
+HAZY = ("mediastinum", "volume loss")
+FILLED = (*OPACITY, "volume loss", "band")
 
 KNOWN: dict[tuple[str, str], Presentation] = {
     ("chest_xray", "Atelectasis"): Presentation("lungs", 1, "many", shrinks=True, unlike=MEDIAL),
-    ("chest_xray", "Cardiomegaly"): Presentation("heart", 1, "warp", 2.0),
+    ("chest_xray", "Cardiomegaly"): Presentation("heart", 1, "warp", 2.0, unlike=("haze",)),
     ("chest_xray", "Consolidation"): Presentation("lungs", 1, "many", pure=True, net=OPAQUE, unlike=FILLED),
     ("chest_xray", "Edema"): Presentation(
-        "lungs", 1, "many", 0.95, pure=True, lines=True, bilateral=True, net=OPAQUE, unlike=FILLED
+        "lungs", 1, "many", 0.95, pure=True, lines=True, bilateral=True, net=OPAQUE, unlike=HAZY
     ),
-    ("chest_xray", "Enlarged Cardiomediastinum"): Presentation("mediastinum", 1, "warp", 2.0),
-    ("chest_xray", "Fracture"): Presentation("chest", 0, "single", 0.05, True, hairline=True),
+    ("chest_xray", "Enlarged Cardiomediastinum"): Presentation(
+        "mediastinum", 1, "warp", 2.0, unlike=("haze",)
+    ),
+    ("chest_xray", "Fracture"): Presentation(
+        "chest", 0, "single", 0.05, True, hairline=True, unlike=("bright line",)
+    ),
     ("chest_xray", "Lung Lesion"): Presentation(
-        "lungs", 1, "single", 0.2, pure=True, plain=True, net=OPAQUE, rounded=True, unlike=MEDIAL
+        "lungs", 1, "single", 0.2, pure=True, plain=True, net=OPAQUE, rounded=True, unlike=OPACITY
     ),
     ("chest_xray", "Lung Opacity"): Presentation(
-        "lungs", 1, "many", pure=True, plain=True, net=OPAQUE, unlike=MEDIAL
+        "lungs", 1, "many", pure=True, plain=True, net=OPAQUE, unlike=OPACITY
     ),
     ("chest_xray", "Pleural Effusion"): Presentation("bases", 1, "single", pure=True, low=FLUID),
     ("chest_xray", "Pleural Other"): Presentation("pleura", 1, "single"),
