@@ -133,7 +133,7 @@ def test_cards_warn_of_watermarks_as_a_shortcut(editor: str, reader: JournalRead
 
 def test_cards_name_models_with_what_served_limits_and_forbidden_uses(release: Path) -> None:
     text = (release / "DATASHEET.md").read_text(encoding="utf-8")
-    assert "| edit | offline/procedural | offline/procedural@3 |" in text
+    assert "| edit | offline/procedural | offline/procedural@2 |" in text
     for heading in (
         "Known limits",
         "Known biases",
