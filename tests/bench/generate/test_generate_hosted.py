@@ -37,7 +37,7 @@ from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.summary import RunSummary
 
 SEED = 20261122
-KILLS = 3
+KILLS = 1
 EDITOR = "gemini/gemini-3.1-flash-image"
 
 

@@ -18,7 +18,7 @@ from fakes.server import KEY, FakeProvider
 from plantain.journal import JournalReader
 
 SEED = 20261122
-KILLS = 3
+KILLS = 2
 
 
 @pytest.mark.slow
