@@ -15,12 +15,11 @@ def dots(width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
     step = max(min(width, height) / 5, 8 * spread)
     xs, ys = (np.arange(step / 2, length, step) for length in (width, height))
     centres = np.stack(np.meshgrid(xs, ys), -1).reshape(-1, 2)
-    columns, rows = np.arange(width), np.arange(height)
-    image = np.zeros((height, width))
-    for x, y in centres:
-        across = np.exp(-((columns - x) ** 2) / (2 * spread**2))
-        down = np.exp(-((rows - y) ** 2) / (2 * spread**2))
-        image += down[:, None] * across[None]
+    across, down = (
+        np.exp(-((np.arange(length) - places[:, None]) ** 2) / (2 * spread**2)).sum(axis=0)
+        for length, places in ((width, xs), (height, ys))
+    )
+    image = down[:, None] * across[None]
     grey = (30 + 200 * np.clip(image, 0, 1)).round().astype(np.uint8)
     return np.repeat(grey[:, :, None], 3, axis=2), centres
 

@@ -122,7 +122,14 @@ class FramePolicy:
 
 
 def _nearest(sizes: tuple[tuple[int, int], ...], ratio: float) -> tuple[int, int]:
-    return min(sizes, key=lambda size: abs(math.log(size[0] / size[1]) - math.log(ratio)))
+    wanted = math.log(ratio)
+    apart = [abs(logarithm - wanted) for logarithm in _log_ratios(sizes)]
+    return sizes[apart.index(min(apart))]
+
+
+@cache
+def _log_ratios(sizes: tuple[tuple[int, int], ...]) -> tuple[float, ...]:
+    return tuple(math.log(width / height) for width, height in sizes)
 
 
 @cache

@@ -25,10 +25,10 @@ REGION = encode_mask(np.eye(64, dtype=bool))
 PICTURE = encode_png(np.random.default_rng(3).integers(0, 256, (64, 64, 3), dtype=np.uint8))
 
 
-def edit(loading: Loading, engine: Engine | None = None) -> Done:
+def edit(loading: Loading, engine: Engine | None = None, steps: int = 4) -> Done:
     job = Job(PICTURE, "Remove the dark mole", 1, side=64, region=REGION)
     (done,) = (engine or Engine("cpu")).run(
-        Batch(loading, Steering(steps=4, guidance=2.0, strength=1.0), (job,))
+        Batch(loading, Steering(steps=steps, guidance=2.0, strength=1.0), (job,))
     )
     return done
 
@@ -45,7 +45,7 @@ def test_eight_bits_take_a_quarter_of_the_denoisers_linear_weights(
     torchao = pytest.importorskip("torchao.quantization")
     engine, plain = Engine("cpu"), tiny_loading(method)
     eight = replace(plain, running=Running(bits=8))
-    done = edit(eight, engine)
+    done = edit(eight, engine, steps=2)
     assert done.picture is not None, done.outcome
     assert done.record["running"] == {"bits": 8}
     pipe = engine.pipeline(eight)
@@ -53,7 +53,10 @@ def test_eight_bits_take_a_quarter_of_the_denoisers_linear_weights(
     weights = [layer.weight for layer in denoiser.modules() if isinstance(layer, torch.nn.Linear)]
     assert weights
     assert all(isinstance(each, torchao.Int8Tensor) and each.qdata.dtype is torch.int8 for each in weights)
-    assert "running" not in edit(plain, engine).record
+
+
+def test_a_record_says_nothing_of_what_was_not_set(tiny_loading: Callable[[str], Loading]) -> None:
+    assert "running" not in edit(tiny_loading("instruct-pix2pix"), steps=2).record
 
 
 def test_what_learns_each_image_is_refused_fewer_bits(tiny_folder: Callable[[str], Path]) -> None:
