@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.demo_benchmark import PLAN, demo_benchmark
 from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.generate.known_editors import PLANTED, KnownEditor, exact, misplaced, repainted
+from plantain.bench.leaderboard import pages
 from plantain.bench.leaderboard.tables import OVERALL
 from plantain.bench.recovery import recovered
 from plantain.metrics import masked_ssim
@@ -20,6 +22,14 @@ from plantain.roles import EditRequest, EncodedImage
 
 FEW = (PLAN[0], PLAN[3], PLAN[8], PLAN[12])
 """Two edits of one organ, one of each other."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_figures() -> Iterator[None]:
+    """Nothing here looks at them, and `leaderboard/test_leaderboard.py` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "_figures", lambda table, shots: {})
+        yield
 
 
 @pytest.fixture(scope="module")

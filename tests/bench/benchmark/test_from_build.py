@@ -32,7 +32,7 @@ from plantain.records import Direction, InputError, TaskState
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real run: three cropped fundus photographs, edited and judged by quick models, some tasks failing."""
     folder = tmp_path_factory.mktemp("build")
-    recipe = quick_recipe(quick_catalogue(folder / "catalogue", 2))
+    recipe = quick_recipe(quick_catalogue(folder / "catalogue", 2), findings=("AMD", "Cataract"))
     asyncio.run(run_build(recipe, folder / "run", method=quick_method(CallLog(None))))
     return folder / "run"
 
@@ -160,10 +160,12 @@ def test_a_build_without_successes_is_refused(tmp_path: Path) -> None:
 
 
 def test_leaderboard_says_which_true_images_are_synthetic(
-    bench: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In its warning, its table and its gallery; a picture of one carries the mark, whoever "made" it."""
     monkeypatch.setattr(pages, "_figures", lambda table, shots: {})
+    benchmark_from_build(build, tmp_path / "b", side=256)
+    bench = Benchmark.load(tmp_path / "b")
     shown = [arm for arm in baselines() if arm.label in ("copy-input", "ground-truth")]
     run = make_run(tmp_path / "run", bench, shown, plain_scores)
     text = write_leaderboard(run, tmp_path / "out", gallery=len(bench)).read_text(encoding="utf-8")
