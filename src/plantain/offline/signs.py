@@ -35,7 +35,7 @@ MOST_LONG = 1.6
 MOST_MEDIAL = 0.6
 """Of the change in the medial band: beyond that, a widened mediastinum looks the same."""
 LEAST_OUTLINE = 0.10
-"""Of the brain's own contrast a pixel, see `instruments/outline.py`: below 17 of 18 real meningiomas."""
+"""Of the brain's own contrast a pixel, see `instruments/outline.py`: below all of 18 real meningiomas."""
 AT_DURA = 0.15
 """Of a mass, in the band of 1.1 cm along dura and midline: a round one of 5 cm that touches it has so much there."""
 IN_SELLA = 0.8
