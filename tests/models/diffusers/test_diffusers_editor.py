@@ -15,7 +15,7 @@ import orjson
 import psutil
 import pytest
 
-from fakes import waiting_device
+from models.diffusers import waiting_device
 from plantain.models.diffusers import devices
 from plantain.models.diffusers.device_process import DeviceProcess
 from plantain.models.diffusers.devices import Devices, Order, device_names

@@ -1,4 +1,4 @@
-"""The process of a device without weights: python -m fakes.waiting_device FD DEVICE. It starts without torch.
+"""The process of a device without weights: python -m models.diffusers.waiting_device FD DEVICE. No torch.
 
 All but the engine is plantain's own; the pictures come back as they were read. It draws nothing before a file `go` is
 in the folder that `NOTES` names, and an edit of `ENDLESS` steps never comes to an end. In that folder it notes by an
