@@ -13,7 +13,11 @@ import pytest
 
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from pipeline.wrecks import check_wreck, derived
+from plantain.journal.disk.space import BASE_ROOM, EDIT_ROOM
+from plantain.journal.reader import JournalReader
 from plantain.pipeline.run import run_build
+
+DISK = 64 << 20
 
 
 @pytest.fixture
@@ -23,7 +27,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "small"
     folder.mkdir()
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", folder], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", folder], capture_output=True, text=True
     )
     if done.returncode != 0:
         pytest.skip(f"cannot mount a small disk: {done.stderr.strip()}")
@@ -34,15 +38,20 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_full_disk_stops_the_build_and_room_lets_it_go_on(small_disk: Path, tmp_path: Path) -> None:
     catalogue = quick_catalogue(tmp_path / "catalogue")
     recipe = quick_recipe(catalogue)
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(b"\0" * 3_000_000)
+    recipe = recipe.model_copy(update={"limits": recipe.limits.model_copy(update={"concurrency": 1})})
+    asyncio.run(run_build(recipe, tmp_path / "undisturbed", method=quick_method(CallLog(None))))
+    with JournalReader.open(tmp_path / "undisturbed") as reader:
+        blobs = reader.blob_bytes()
+    # Room for one edit at a time and for half of the images that the run stores, however its commits are grouped.
+    (small_disk / "ballast").write_bytes(b"\0" * (DISK - BASE_ROOM - EDIT_ROOM - blobs // 2))
 
     stopped = asyncio.run(run_build(recipe, small_disk / "run", method=quick_method(CallLog(None))))
     assert stopped.stopped is not None and "MB" in stopped.stopped and not stopped.failed
     check_wreck(small_disk / "run")
+    with JournalReader.open(small_disk / "run") as reader:
+        assert 0 < reader.blob_bytes() < blobs
 
     subprocess.run(["mount", "-o", "remount,size=128m", small_disk], check=True)
     resumed = asyncio.run(run_build(recipe, small_disk / "run", method=quick_method(CallLog(None))))
     assert resumed.stopped is None
-    asyncio.run(run_build(recipe, tmp_path / "undisturbed", method=quick_method(CallLog(None))))
     assert derived(small_disk / "run") == derived(tmp_path / "undisturbed")
