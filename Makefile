@@ -8,13 +8,13 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= demo-run
-WRITTEN := src tests benchmarks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
+WRITTEN := src tests benchmarks checks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
 APT_TEST := chromium strace
 
 # Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: shapes demo test test-fast fuzz hostile stale check style types types-of-benchmarks doctests bench docs gallery dist \
+.PHONY: shapes demo test test-fast fuzz hostile stale check style types types-of-benchmarks doctests size bench docs gallery dist \
   format clean
 
 demo: $(VENV)/.demo
@@ -41,7 +41,7 @@ hostile: $(VENV)/.dev debian
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests $(BIN)/python -m hostile.trace $(ARGS)
 
 # Its parts can go side by side: make -j 2 check
-check: style types types-of-benchmarks doctests
+check: style types types-of-benchmarks doctests size
 
 style: $(VENV)/.dev
 	$(BIN)/ruff format --check $(WRITTEN)
@@ -56,6 +56,10 @@ types-of-benchmarks: $(VENV)/.dev
 
 doctests: $(VENV)/.dev
 	$(BIN)/pytest --doctest-modules src/plantain -q -p no:cacheprovider
+
+# Lines per package against the budgets of pyproject.toml.
+size: $(VENV)/.made
+	@$(BIN)/python checks/size.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run_all.py
