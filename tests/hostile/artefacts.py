@@ -25,7 +25,6 @@ from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
 from release.runs import make_run
 from review.study_on_paper import small_study
-from train.probe.heads import catalogue_of, labelled
 
 MED_BANANA_FILE = Path(rubrics.__file__).with_name("med_banana.toml")
 RECIPE = """name = "r"
@@ -77,18 +76,6 @@ def make_templates(root: Path) -> Path:
     shutil.copy(str(get_testdata_file("MR_small.dcm", download=False)), root / "dicom" / "a.dcm")
     _make_later(root)
     return root
-
-
-def make_probe(root: Path) -> None:
-    """A probe and a catalogue that it is measured on; apart, since it is trained."""
-    from plantain.train.probe.learning import ProbeSchedule
-    from plantain.train.probe.training import train_probe
-
-    (root / "probe").mkdir()
-    train_probe(
-        labelled(60), ProbeSchedule(epochs=1, batch=16, width=8, shares=None), 0, root / "probe" / "probe"
-    )
-    catalogue_of(root / "probe" / "catalogue", 12)
 
 
 def _make_later(root: Path) -> None:
@@ -183,10 +170,6 @@ STUDY = (
     "review export {it}/study --to {new}",
     "review plan --effect 0.1 --pilot {it}/study",
 )
-PROBE = (
-    "train probe-check {it}/probe {it}/catalogue",
-    "audit --judge probe/{it}/probe --pairs 1 --kinds identical",
-)
 PAIRS = (
     "import {it}/pairs.csv --layout pairs --run {new}",
     "import {it}/pairs.jsonl --layout pairs --run {new}",
@@ -261,7 +244,6 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         SUBMISSION,
     ),
     "study": (("study/study.json", "study/ratings.sqlite", "study/pictures", "study/pictures/*"), STUDY),
-    "probe": (("probe/probe.json", "probe/*.safetensors", "probe/extra"), PROBE),
     "pairs": (("pairs.csv", "pairs.jsonl", "a0.png", "b0.png"), PAIRS),
     "bill": (("bill.csv",), BILL),
     "rubric": (("rubric.toml",), RUBRIC),
@@ -269,7 +251,7 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 NAMED = frozenset({"pairs.csv", "pairs.jsonl", "bill.csv", "rubric.toml"})
 """Files that the user, or the user's recipe, names: a link there is the user's own, and is followed."""
 
-LATER = frozenset({"submission", "study", "probe", "pairs", "bill", "rubric"})
+LATER = frozenset({"submission", "study", "pairs", "bill", "rubric"})
 BROKEN_TEXT = frozenset(
     {"benchmark.json", "run.json", "trajectories/trajectories.jsonl", "provenance.jsonl"}
 ) | {
@@ -284,8 +266,6 @@ BROKEN_TEXT = frozenset(
     "bundle/scores.jsonl",
     "study/study.json",
     "study/ratings.sqlite",
-    "probe/probe.json",
-    "probe/*.safetensors",
     *NAMED,
 }
 

@@ -59,7 +59,10 @@ COMMANDS = {
     "prompts": ("plantain.cli.prompts", "compare A B: a judge under two sets of prompts, on stored edits"),
     "review": ("plantain.cli.review", "reader studies: people judge, compare, rank and outline"),
     "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),
-    "train": ("plantain.cli.train", "train editors on pairs or preferences, judges on verdicts, and probes"),
+    "train": (
+        "plantain.cli.train",
+        "train editors on pairs or preferences; measure what training with edits is worth",
+    ),
     "completion": ("plantain.cli.completion", "completion of commands and options, for bash, zsh or fish"),
 }
 """Every command: the module that holds its typer application `app`, and its line of help."""

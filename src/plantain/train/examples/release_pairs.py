@@ -91,6 +91,10 @@ class ReleasePairs:
         if wanted:
             raise InputError(f"{self.name}: no success of task {min(wanted)}")
 
+    def source_image(self, task_id: str) -> SourceImage:
+        """The record of a success's original."""
+        return self._examples[task_id].image
+
     @cached_property
     def _examples(self) -> dict[str, _Example]:
         examples = {}
