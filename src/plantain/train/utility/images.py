@@ -17,8 +17,7 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode
 from plantain.records import Direction, InputError, SourceImage, TaskKind, TaskState, derive_seed
 from plantain.records.suggestions import suggest
-from plantain.train.examples.originals import StoredOriginals
-from plantain.train.examples.release_pairs import TABLES, ReleasePairs
+from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
 from plantain.train.utility.frames import Frame, crop_frame
 
 LEAST = 10  # independent images that each finding, and its absence, must have
