@@ -25,6 +25,9 @@ import pyarrow.parquet as pq
 import skimage.data
 from PIL import Image
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from fakes.tiny.saving import save_tiny
 from plantain.journal import JournalReader
 from plantain.records import Licence
 from simulated.elsewhere import Elsewhere, step
@@ -143,7 +146,7 @@ def on_the_second(second: Elsewhere) -> None:
         lambda: second.plantain("bench", "from-build", "run", "--out", "bench").splitlines()[0],
     )
     step("bench check", lambda: second.plantain("bench", "check", "bench").splitlines()[-1])
-    second.plantain("models", "make-tiny", "tiny", "--like", "diffusers/medebench-instruct-pix2pix")
+    save_tiny("instruct-pix2pix", second.work / "tiny")
     (second.work / "settings.toml").write_text(SETTINGS)
     few = ["sizes=1", "seeds=1", "steps_per_sample=1", "tasks=1", "per_task=2", "judge=none"]
 

@@ -378,7 +378,7 @@ def test_plan_says_how_many_edits_are_in_flight_on_devices(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("diffusers", reason="needs the extra torch")
-    from plantain.models.diffusers.tiny.saving import save_tiny
+    from fakes.tiny.saving import save_tiny
 
     quick_catalogue(tmp_path / "catalogue")
     save_tiny("instruct-pix2pix", tmp_path / "weights")

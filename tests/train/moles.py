@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
+from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.train.base import InstructionPipeline
 from plantain.train.denoising import Encoder
 from plantain.train.encoded import Encoded, Parts

@@ -67,4 +67,6 @@ def test_diffsynth_finds_the_images_of_its_metadata(folder: Path) -> None:
     assert len(rows) == len(list((folder / "pairs/edited").glob("*.png")))
     for row in rows:
         assert set(row) == {"image", "prompt", "edit_image"} and row["prompt"]
-        assert (folder / "pairs" / row["image"]).is_file() and (folder / "pairs" / row["edit_image"]).is_file()
+        assert (folder / "pairs" / row["image"]).is_file() and (
+            folder / "pairs" / row["edit_image"]
+        ).is_file()

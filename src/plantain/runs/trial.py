@@ -1,4 +1,4 @@
-"""What `plantain models try` and `make-tiny` do: one edit by weights as they lie on disk, and tiny ones of noise."""
+"""`plantain models try`: one edit with weights as they are on disk, timed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from pathlib import Path
 from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.jobs import Done, Job
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
-from plantain.models.diffusers.quiet import OFFLINE, quiet_libraries
+from plantain.models.diffusers.quiet import OFFLINE
 from plantain.models.diffusers.trial import EditTrial, run_trial
-from plantain.models.diffusers.weights import NotReady, is_noise, size_gb
+from plantain.models.diffusers.weights import NotReady, size_gb
 from plantain.models.extras import require_extra
 from plantain.models.facts import facts_of
-from plantain.models.presets import Preset, preset, presets
+from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider_names
 from plantain.records import InputError, Outcome, OutcomeKind
-from plantain.records.suggestions import suggest
 from plantain.roles.options import ProviderOptions
 from plantain.sources.samples import fundus_file
 
@@ -36,7 +35,6 @@ class Tried:
     Attributes:
         name: "diffusers/NAME".
         weights: hub ids or folders, base first.
-        noise: they are random.
         licence, disk_gb, needs: as far as it is known; `needs` is memory in words.
         missing: why nothing was tried; "" where something was.
         plan: what was to run; None where something is missing.
@@ -47,7 +45,6 @@ class Tried:
 
     name: str
     weights: tuple[str, ...]
-    noise: bool
     licence: str
     disk_gb: float
     needs: str
@@ -99,7 +96,7 @@ def try_editor(editor: str, options: ProviderOptions, steps: int) -> Tried:
         plan = plan_editor(name, options)
     except NotReady as error:
         facts = facts_of(_preset_of(name), options.cache_dir)
-        return Tried(name, facts.weights, False, facts.licence, facts.disk_gb, facts.memory, str(error))
+        return Tried(name, facts.weights, facts.licence, facts.disk_gb, facts.memory, str(error))
     weights = (plan.weights, *((plan.lora,) if plan.lora else ()))
     known = facts_of(replace(plan.preset, weights=plan.weights.name, method=plan.method.name))
     device = device_names(options.device)[0]
@@ -118,7 +115,6 @@ def try_editor(editor: str, options: ProviderOptions, steps: int) -> Tried:
     return Tried(
         name,
         tuple(each.name for each in weights),
-        is_noise(plan.weights.folder),
         plan.terms.licence,
         sum(map(size_gb, weights)),
         known.memory,
@@ -127,31 +123,6 @@ def try_editor(editor: str, options: ProviderOptions, steps: int) -> Tried:
         trial=trial,
         usual_steps=plan.steering.steps,
     )
-
-
-def make_tiny(folder: Path, like: str, seed: int = 0) -> str:
-    """Writes a tiny pipeline of random weights that the preset's method runs; how to name it as an editor.
-
-    Args:
-        folder: where to; new or empty.
-        like: a preset "diffusers/NAME"; the provider may be left out.
-        seed: of the weights.
-
-    Raises:
-        InputError: the folder holds something, or the preset is of another provider.
-    """
-    name = open_editor_named(like)
-    if "@" in name or name not in presets():
-        known = [row for row in presets() if row.startswith("diffusers/")]
-        raise InputError(f"--like {like!r}: no preset of open weights; {suggest(name, known)}")
-    check_new_folder(folder)
-    require_extra(name, *EXTRA)
-    quiet_libraries()  # before the classes are imported, about which there are remarks
-    from plantain.models.diffusers.tiny.saving import save_tiny, write_noise_card
-
-    save_tiny(preset(name).method, folder, seed)
-    write_noise_card(folder, name, seed)
-    return f"{name}@{folder}"
 
 
 def check_new_folder(folder: Path) -> None:

@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.cli import main
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
 from plantain.models.diffusers.quiet import quiet_libraries
-from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.pixels.encode import encode_png
 from plantain.sources.samples import fundus_file
 

@@ -115,7 +115,7 @@ def test_what_a_safety_checker_blacks_out_is_a_refusal(
     from diffusers import StableDiffusionInstructPix2PixPipeline
     from transformers import CLIPImageProcessorPil
 
-    from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix, tiny_safety_checker
+    from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix, tiny_safety_checker
 
     parts = tiny_instruct_pix2pix().components
     strict = StableDiffusionInstructPix2PixPipeline(

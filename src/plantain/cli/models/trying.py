@@ -52,7 +52,6 @@ def _as_dict(tried: Tried) -> dict[str, object]:
     document: dict[str, object] = {
         "name": tried.name,
         "weights": list(tried.weights),
-        "noise": tried.noise,
         "licence": tried.licence,
         "disk_gb": tried.disk_gb,
         "needs": tried.needs,
@@ -87,9 +86,8 @@ def _as_dict(tried: Tried) -> dict[str, object]:
 
 
 def _print(tried: Tried, document: dict[str, object]) -> None:
-    noise = "; random weights: what they draw is noise" if tried.noise else ""
     rows = [
-        ("weights", f"{' + '.join(tried.weights) or 'in no hub'}, {tried.disk_gb:g} GB{noise}"),
+        ("weights", f"{' + '.join(tried.weights) or 'in no hub'}, {tried.disk_gb:g} GB"),
         ("licence", tried.licence),
         ("needs", tried.needs),
         ("missing", tried.missing),

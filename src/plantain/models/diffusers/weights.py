@@ -31,10 +31,6 @@ _TOKENS = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.")
 
 
-NOISE = "plantain-random-weights"
-"""In the card of weights that `plantain models make-tiny` made up."""
-
-
 class NotReady(InputError):
     """Weights that cannot be loaded as they are: not here, cut off, or under terms that nobody accepted."""
 
@@ -161,14 +157,6 @@ def variant_of(weights: Weights) -> str:
         if files and all(f".{VARIANT}." in file or f".{VARIANT}-" in file for file in files):
             return VARIANT
     return ""
-
-
-def is_noise(folder: Path) -> bool:
-    """Whether the weights are known to be random, by the card beside them."""
-    try:
-        return NOISE in (folder / "README.md").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
 
 
 def size_gb(weights: Weights) -> float:

@@ -16,7 +16,7 @@ from diffusers import (
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from plantain.models.diffusers.tiny.parts import WIDTH, shifted_vae, tiny_qwen_tokenizer
+from fakes.tiny.parts import WIDTH, shifted_vae, tiny_qwen_tokenizer
 
 
 def save_tiny_qwen_image_edit(folder: Path, *, plus: bool, seed: int = 0) -> None:

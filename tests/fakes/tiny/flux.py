@@ -15,7 +15,7 @@ from diffusers import (
 )
 from transformers import Mistral3Config, Mistral3ForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM
 
-from plantain.models.diffusers.tiny.parts import (
+from fakes.tiny.parts import (
     WIDTH,
     shifted_vae,
     tiny_qwen_tokenizer,

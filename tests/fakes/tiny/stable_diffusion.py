@@ -19,7 +19,7 @@ from diffusers import (
 from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
 from transformers import CLIPConfig, CLIPTextModelWithProjection, CLIPVisionConfig
 
-from plantain.models.diffusers.tiny.parts import WIDTH, tiny_text_encoder, tiny_tokenizer, tiny_vae
+from fakes.tiny.parts import WIDTH, tiny_text_encoder, tiny_tokenizer, tiny_vae
 
 
 def tiny_unet(in_channels: int = 8, levels: int = 2) -> UNet2DConditionModel:

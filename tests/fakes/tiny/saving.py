@@ -1,4 +1,4 @@
-"""A folder of random weights that a method runs, and the card that says so."""
+"""A folder of random weights that a method runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 from diffusers import DiffusionPipeline
 
-from plantain.models.diffusers.tiny import flux, qwen, stable_diffusion
-from plantain.models.diffusers.weights import NOISE
+from fakes.tiny import flux, qwen, stable_diffusion
 
 BUILDERS: dict[str, Callable[[int], DiffusionPipeline]] = {
     "instruct-pix2pix": stable_diffusion.tiny_instruct_pix2pix,
@@ -34,19 +33,9 @@ SAVERS: dict[str, Callable[[Path, int], None]] = {
 }
 """Method -> what builds, or saves, a pipeline that it runs; the engine's tests go through every method."""
 
-CARD = """---
-license: cc0-1.0
-tags: [{tag}]
----
-# Noise
-
-Random weights in the classes of {name} (seed {seed}), made by `plantain models make-tiny`. They were never trained:
-what they draw is noise. They show that a way of running is in order, and nothing about any model.
-"""
-
 
 def save_tiny(method: str, folder: Path, seed: int = 0) -> None:
-    """Writes a tiny pipeline that the method runs, as `save_pretrained` does.
+    """Write a tiny pipeline that the method runs, as `save_pretrained` does.
 
     Args:
         method: name of an `EditingMethod`.
@@ -57,8 +46,3 @@ def save_tiny(method: str, folder: Path, seed: int = 0) -> None:
         SAVERS[method](folder, seed)
     else:
         BUILDERS[method](seed).save_pretrained(folder)
-
-
-def write_noise_card(folder: Path, name: str, seed: int) -> None:
-    """Writes the README by which a folder of random weights is known."""
-    (folder / "README.md").write_text(CARD.format(name=name, seed=seed, tag=NOISE), encoding="utf-8")
