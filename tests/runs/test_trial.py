@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from plantain.cli import main
-from plantain.models.diffusers.jobs import Job, Steering
+from plantain.models.diffusers.jobs import Steering
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.trial import run_trial
+from plantain.models.framed import FramedRequest
 from plantain.pixels.decode import decode
-from plantain.records import InputError
+from plantain.records import InputError, Outcome
 from plantain.roles.options import ProviderOptions
 from plantain.runs.trial import open_editor_named, try_editor
 from plantain.sources.samples import fundus_file
@@ -34,18 +35,23 @@ def tiny_pix2pix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_trial_counts_steps_and_times_all_but_the_first(tiny_pix2pix: Path) -> None:
     """Two steps have one interval; its pipeline keeps no trace of having been timed."""
     plan = plan_editor(f"diffusers/{tiny_pix2pix}", SMALL)
-    job = Job(fundus_file().read_bytes(), "Remove the optic disc", 0, side=64)
-    two = run_trial(plan.loading, Steering(steps=2), job, "cpu")
-    one = run_trial(plan.loading, Steering(steps=1), job, "cpu")
+    framed = FramedRequest(
+        fundus_file().read_bytes(),
+        plan.method.frame.frame(1411, 1411, 64),
+        "Remove the optic disc",
+        0,
+    )
+    two = run_trial(plan.loading, Steering(steps=2), framed, "cpu")
+    one = run_trial(plan.loading, Steering(steps=1), framed, "cpu")
     assert (two.steps, one.steps, one.step_s) == (2, 1, None)
     assert two.step_s is not None
     assert 0 < two.step_s < two.edit_s
     assert two.memory_gb > 0
-    assert two.done.picture is not None
-    assert decode(two.done.picture).shape == (1411, 1411, 3)
-    lost = run_trial(plan.loading, Steering(steps=1), job, "cuda:7")
-    assert lost.done.outcome.fatal
-    assert "could not be loaded onto cuda:7" in lost.done.outcome.reason
+    assert isinstance(two.edited.result, bytes)
+    assert decode(two.edited.result).shape == (1411, 1411, 3)
+    lost = run_trial(plan.loading, Steering(steps=1), framed, "cuda:7")
+    assert isinstance(lost.edited.result, Outcome) and lost.edited.result.fatal
+    assert "could not be loaded onto cuda:7" in lost.edited.result.reason
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ from plantain.journal import Journal, JournalReader, JsonValue, RunHeader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.records import InputError
-from plantain.roles.options import SIDES_TOLD
 from plantain.runs.alarm import Alarm
 from plantain.runs.money.pricing import model_limits
 from plantain.runs.money.spending import budget_of
@@ -134,18 +132,12 @@ def begun_with(run: Path, key: str) -> dict[str, str]:
 
 
 def edition_begun(fingerprint: str, folder: Path | None) -> int:
-    """The edition of our prompts that a fingerprint was made with; 0, the latest, for a new run or other models.
-
-    Of open editors the first is the one that told them no sides.
-    """
+    """The edition of our prompts that a fingerprint was made with; 0, the latest, for a new run or other models."""
     if "prompts=" not in fingerprint:
-        return 1 if _OPEN.search(fingerprint) and SIDES_TOLD not in fingerprint else 0
+        return 0
     from plantain.models.hosted.prompts import edition_of  # templates are for hosted models alone
 
     return edition_of(fingerprint, folder)
-
-
-_OPEN = re.compile(r"\b(?:diffusers|process)@\d")
 
 
 async def changed_since(journal: Journal, key: str, today: dict[str, str]) -> str | None:

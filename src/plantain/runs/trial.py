@@ -10,15 +10,17 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from plantain.models.diffusers.devices import device_names
-from plantain.models.diffusers.jobs import Done, Job
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.quiet import OFFLINE
+from plantain.models.diffusers.remote import Edited
 from plantain.models.diffusers.trial import EditTrial, run_trial
 from plantain.models.diffusers.weights import NotReady, size_gb
 from plantain.models.extras import require_extra
 from plantain.models.facts import facts_of
+from plantain.models.framed import FramedRequest
 from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider_names
+from plantain.pixels.decode import declared_size
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.roles.options import ProviderOptions
 from plantain.sources.samples import fundus_file
@@ -40,6 +42,7 @@ class Tried:
         plan: what was to run; None where something is missing.
         device: where it ran.
         trial: how it went; None where something is missing.
+        canvas: width and height at which the model worked.
         usual_steps: steps of an edit with the preset's or provider's settings; None where these leave it open.
     """
 
@@ -52,6 +55,7 @@ class Tried:
     plan: EditorPlan | None = None
     device: str = ""
     trial: EditTrial | None = None
+    canvas: tuple[int, int] = (0, 0)
     usual_steps: int | None = None
 
     @property
@@ -97,21 +101,28 @@ def try_editor(editor: str, options: ProviderOptions, steps: int) -> Tried:
     except NotReady as error:
         facts = facts_of(_preset_of(name), options.cache_dir)
         return Tried(name, facts.weights, facts.licence, facts.disk_gb, facts.memory, str(error))
-    weights = (plan.weights, *((plan.lora,) if plan.lora else ()))
+    weights = (plan.weights, *(found for found, _ in plan.loras))
     known = facts_of(replace(plan.preset, weights=plan.weights.name, method=plan.method.name))
     device = device_names(options.device)[0]
     learning = {"text_steps", "model_steps"} & plan.method.takes
     steering = replace(plan.steering, steps=steps, **dict.fromkeys(learning, steps))
-    job = Job(
-        fundus_file().read_bytes(), plan.preset.words(INSTRUCTION), SEED, CONCEPT, True, plan.options.side
+    original, side = fundus_file().read_bytes(), plan.options.side
+    framed = FramedRequest(
+        original,
+        plan.method.frame.frame(*declared_size(original), side),
+        plan.preset.words(INSTRUCTION),
+        SEED,
+        concept=CONCEPT,
+        removes=True,
+        side=side,
     )
     os.environ.update(OFFLINE)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         try:
-            trial = process.submit(run_trial, plan.loading, steering, job, device).result()
+            trial = process.submit(run_trial, plan.loading, steering, framed, device).result()
         except BrokenProcessPool:
             why = f"the process of {device} was killed, or crashed, while it ran (out of memory?)"
-            trial = EditTrial(Done(None, Outcome(OutcomeKind.TRANSPORT, why), {}))
+            trial = EditTrial(Edited(Outcome(OutcomeKind.TRANSPORT, why), {}))
     return Tried(
         name,
         tuple(each.name for each in weights),
@@ -121,6 +132,7 @@ def try_editor(editor: str, options: ProviderOptions, steps: int) -> Tried:
         plan=plan,
         device=device,
         trial=trial,
+        canvas=framed.frame.canvas,
         usual_steps=plan.steering.steps,
     )
 

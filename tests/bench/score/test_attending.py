@@ -57,7 +57,7 @@ class Planted:
 
     asked: list[str] = field(default_factory=list)
 
-    tells_sides = False
+    names_sides = False
 
     async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]

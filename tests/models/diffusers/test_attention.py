@@ -161,8 +161,6 @@ def test_concepts_are_found_by_whole_words(pipe) -> None:
 
 
 def test_wrong_choices_are_refused(pipe) -> None:
-    with pytest.raises(ValueError, match="parts must be"):
-        CrossAttentionRecorder(pipe.unet, (8, 8), parts=("middle",))
     with pytest.raises(ValueError, match="nothing ran"):
         CrossAttentionRecorder(pipe.unet, (8, 8)).maps()
     with (
