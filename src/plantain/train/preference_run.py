@@ -6,9 +6,9 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from plantain.files.opening import read_inside
 from plantain.train.base import TrainingBase
@@ -18,12 +18,7 @@ from plantain.train.encoded import Encoded
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
 from plantain.train.plans import PreferencePlan, TrainingProgress
-from plantain.train.preference import (
-    Preference,
-    compare_with_reference,
-    encode_preference,
-    prefer,
-)
+from plantain.train.preference import Preference, compare_with_reference, encode_preference, prefer
 from plantain.train.split import split_preferences
 from plantain.train.supervised import encode_pair, fine_tune
 from plantain.train.training import INTERRUPTED, Schedule, Session
@@ -45,26 +40,6 @@ class PreferenceSource(Protocol):
     def read(self, ids: Sequence[str]) -> Iterator[PreferencePair]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PreferenceResult:
-    """How a preference training ended.
-
-    Attributes:
-        model: folder of the editor; None if interrupted.
-        pairs, monitored: how many preferences were trained on, and measured.
-        curve: (step, measurement of the monitored pairs).
-        stopped: why it ended before its last step; "" if it did not.
-        step: steps of preference training that the model has seen.
-    """
-
-    model: Path | None
-    pairs: int
-    monitored: int
-    curve: tuple[tuple[int, Preference], ...]
-    stopped: str
-    step: int
-
-
 def train_preferences(
     source: PreferenceSource,
     base: TrainingBase,
@@ -73,8 +48,11 @@ def train_preferences(
     *,
     progress: TrainingProgress,
     stop: Callable[[], bool] = lambda: False,
-) -> PreferenceResult:
+) -> dict[str, Any] | None:
     """Train, or resume in `out`; a finished training is only read.
+
+    Returns:
+        The record of the training, as in `out/training.json`; None if it was interrupted.
 
     Raises:
         InputError: too few preferences, missing originals, or a folder of another training.
@@ -83,17 +61,18 @@ def train_preferences(
     parts = [source.name, source.digest, base.digest, plan.model_dump(), learn, watch]
     identity = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     if (found := read_finished(out / DONE, identity)) is not None:
-        curve = _points(found["curve"])
-        return PreferenceResult(
-            out / MODEL, len(learn), len(watch), curve, str(found["stopped"]), int(found["step"])
-        )
+        return found
     if read_finished(out / STARTED, identity) is None:
         write_json(out / STARTED, {"identity": identity})
     if not _supervise(source, base, plan, learn, out, Session(out / "supervised.training", progress, stop)):
-        return PreferenceResult(None, len(learn), len(watch), (), INTERRUPTED, 0)
-    return _prefer(
-        source, base, plan, (learn, watch), out, identity, Session(out / "dpo.training", progress, stop)
-    )
+        return None
+    record = _prefer(source, base, plan, (learn, watch), out, Session(out / "dpo.training", progress, stop))
+    if record is None:
+        return None
+    write_json(out / DONE, {"identity": identity, **record})
+    for work in (out / "dpo.training", out / "encoded"):
+        shutil.rmtree(work, ignore_errors=True)
+    return read_finished(out / DONE, identity)
 
 
 def _supervise(
@@ -134,9 +113,9 @@ def _prefer(
     plan: PreferencePlan,
     split: tuple[Sequence[str], Sequence[str]],
     out: Path,
-    identity: str,
     session: Session,
-) -> PreferenceResult:
+) -> dict[str, object] | None:
+    """Make the final editor and return the training's record; None if interrupted."""
     start = out / SUPERVISED if plan.supervised_steps else base.folder
     pipe = base.load(start)
     encoder = Encoder(pipe, plan.side)
@@ -145,11 +124,19 @@ def _prefer(
         Encoded(out / "encoded", key, ids, source.read, lambda pair: encode_preference(encoder, pair))
         for ids in split
     )
-    curve = dict(_read_curve(session.folder)) or {0: Preference(0.0, 1.0, 1.0)}  # it is its own reference
+    path = session.folder / CURVE
+    curve = {0: Preference(0.0, 1.0, 1.0)}  # at the start the model is its own reference
+    if path.is_file():
+        curve = {
+            point.pop("step"): Preference(**point) for point in json.loads(read_inside(path.parent, path))
+        }
+
+    def points() -> list[dict[str, float]]:
+        return [{"step": step, **asdict(found)} for step, found in sorted(curve.items())]
 
     def measured(step: int, found: Preference) -> None:
         curve[step] = found
-        write_json(session.folder / CURVE, [[at, asdict(one)] for at, one in sorted(curve.items())])
+        write_json(path, points())
         session.progress.note(
             f"step {step}: monitored accuracy {found.accuracy:.3f}, winner's error {found.winner_ratio:.4f} of the "
             "reference's"
@@ -159,9 +146,8 @@ def _prefer(
     trained = prefer(
         pipe, learn, watch, plan, session, base=f"{base.digest}+{plan.supervised_steps}", measured=measured
     )
-    points = tuple(sorted(curve.items()))
     if trained.stopped == INTERRUPTED:
-        return PreferenceResult(None, len(learn), len(watch), points, INTERRUPTED, trained.step)
+        return None
     final = curve.get(trained.step) or compare_with_reference(pipe, watch, seed=plan.seed)
     text = (
         f"{plan.supervised_steps} supervised steps, then {trained.step} steps of Diffusion-DPO (beta {plan.beta:g}, "
@@ -172,27 +158,14 @@ def _prefer(
     )
     card = Card(f"{base.name}, preferences", base.name, base.licence, text, plan.side)
     save_editor(pipe, start, out / MODEL, card, lora=True)
-    record = {
-        "identity": identity,
+    return {
         "base": {"name": base.name, "digest": base.digest, "licence": base.licence},
         "source": {"name": source.name, "digest": source.digest},
         "plan": plan.model_dump(mode="json"),
         "learned_from": list(learn.ids),
         "monitored": list(watch.ids),
-        "curve": [[step, asdict(one)] for step, one in points],
+        "curve": points(),
         "final": asdict(final),
         "stopped": trained.stopped,
         "step": trained.step,
     }
-    write_json(out / DONE, record)
-    for work in (session.folder, out / "encoded"):
-        shutil.rmtree(work, ignore_errors=True)
-    return PreferenceResult(out / MODEL, len(learn), len(watch), points, trained.stopped, trained.step)
-
-
-def _read_curve(work: Path) -> tuple[tuple[int, Preference], ...]:
-    return _points(json.loads(read_inside(work, work / CURVE))) if (work / CURVE).is_file() else ()
-
-
-def _points(curve: Sequence[tuple[int, dict[str, float]]]) -> tuple[tuple[int, Preference], ...]:
-    return tuple((int(step), Preference(**where)) for step, where in curve)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -48,20 +47,19 @@ def dpo(
     plan = read_plan(PreferencePlan, chosen or ())
     require_extra("plantain train dpo", "torch", "torch", "diffusers", "peft")
     from plantain.train.base import open_base
-    from plantain.train.preference_run import train_preferences
+    from plantain.train.preference_run import MODEL, train_preferences
 
     source = ReleasePreferences(release, StoredOriginals(originals or release))
     base = open_base(model, load_terms(settings, (model,)).provider(model).options())
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.note) as stop:
-        result = train_preferences(source, base, plan, to, progress=bar, stop=stop)
-    if result.model is None:
+        record = train_preferences(source, base, plan, to, progress=bar, stop=stop)
+    if record is None:
         typer.echo("plantain: stopped (interrupted); run the same command to resume", err=True)
         return STOPPED
     if as_json:
-        curve = [{"step": step, **asdict(found)} for step, found in result.curve]
-        typer.echo(orjson.dumps({**asdict(result), "model": str(result.model), "curve": curve}).decode())
+        typer.echo(orjson.dumps({"model": str(to / MODEL), **record}).decode())
         return 0
-    if result.stopped:
-        typer.echo(f"ended at step {result.step}: {result.stopped}")
-    typer.echo(f"model: {result.model}")
+    if record["stopped"]:
+        typer.echo(f"ended at step {record['step']}: {record['stopped']}")
+    typer.echo(f"model: {to / MODEL}")
     return 0
