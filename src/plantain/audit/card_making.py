@@ -63,9 +63,10 @@ class Answered:
         """What the rubric's own policy makes of it; None without an answer. What is unscored is not accepted."""
         if self.seen is None:
             return None
-        return decide(
+        verdict = decide(
             self.seen, rubric, judge=self.judge, policy=rubric.policy, threshold=rubric.threshold
-        ).qualified
+        )
+        return verdict.qualified is True
 
     def shares(self, rubric: Rubric) -> dict[str, float | None]:
         """How much of each criterion held, in [0, 1]."""

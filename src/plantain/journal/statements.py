@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from plantain.journal import payload
 from plantain.journal.payload import clean_text
 from plantain.journal.rows import BlobRef, CallResult, RecordedTask, RunHeader, StartedCall, StoredScore
-from plantain.journal.verdicts import JUDGED_AGAIN, check_finite, put_verdict
+from plantain.journal.verdicts import JUDGED_AGAIN, check_finite, put_verdict, read_verdicts
 from plantain.journal.withdrawal import account_of
-from plantain.records import Attempt, EditTask, InputError, SourceImage, Step, TaskState
+from plantain.records import Attempt, EditTask, InputError, SourceImage, Step, TaskState, state_after
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
 
@@ -248,9 +248,8 @@ NO_VERDICT = "imported without a verdict"
 """Why a task that came without a word on how it ended is stopped; a judge's verdict may decide it."""
 _DECIDES = "SELECT DISTINCT task, generation, round FROM verdict WHERE judge = ? AND draw = ?"
 _DECIDED = (
-    "SELECT min(CASE WHEN v.qualified THEN v.round END), max(v.round) FROM verdict v JOIN task t ON t.id = v.task "
-    "AND t.generation = v.generation WHERE v.task = ? AND v.decisive = 1 AND t.kind = 'edit' "
-    f"AND (t.state IN ('success', 'failed') OR t.reason = '{NO_VERDICT}')"
+    "decisive = 1 AND task = ? AND (task, generation) IN (SELECT id, generation FROM task WHERE kind = 'edit' "
+    f"AND (state IN ('success', 'failed', 'undecided') OR reason = '{NO_VERDICT}'))"
 )
 
 
@@ -263,13 +262,10 @@ def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
         (judge, draw, judge, draw),
     )
     for task in tasks:
-        success, last = connection.execute(_DECIDED, (task,)).fetchone()
-        if last is not None:
-            state = TaskState.FAILED if success is None else TaskState.SUCCESS
-            connection.execute(
-                "UPDATE task SET state = ?, round = ?, reason = ? WHERE id = ?",
-                (state.value, success or last, "" if success is not None else "no round qualified", task),
-            )
+        rounds = list(read_verdicts(connection, _DECIDED, (task,)))
+        if rounds:
+            last = next((one for one in rounds if one.verdict.qualified is not False), rounds[-1])
+            close_task(connection, task, state_after(last.verdict), last.round, last.verdict.why_not)
     return len(tasks)
 
 

@@ -19,8 +19,7 @@ CREATE TABLE verdict(
   task TEXT NOT NULL, generation INTEGER NOT NULL, round INTEGER NOT NULL,
   judge TEXT NOT NULL, draw INTEGER NOT NULL, decisive INTEGER NOT NULL,
   opinion INTEGER, reason TEXT NOT NULL, differences TEXT NOT NULL DEFAULT '',
-  qualified_all_pass INTEGER NOT NULL, qualified_weighted INTEGER NOT NULL,
-  score REAL, qualified INTEGER NOT NULL,
+  qualified_all_pass INTEGER, qualified_weighted INTEGER, score REAL, qualified INTEGER,
   PRIMARY KEY (task, generation, round, judge, draw),
   FOREIGN KEY (task, generation, round) REFERENCES attempt(task, generation, round)
 ) STRICT, WITHOUT ROWID;
@@ -35,8 +34,9 @@ CREATE TABLE criterion(
   FOREIGN KEY (task, generation, round, judge, draw) REFERENCES verdict(task, generation, round, judge, draw)
 ) STRICT, WITHOUT ROWID;
 """
-"""A criterion has `passed`, a `value` where its scale is one of numbers, and neither where it is unscored; `reason` is
-the judge's evidence, or why there is no score. A fact, which decides nothing, has its yes or no as `value`."""
+"""A decision of a verdict is null if undecided. A criterion has `passed`, a `value` where its scale is one of numbers,
+and neither where it is unscored; `reason` is the judge's evidence, or why there is no score. A fact, which decides
+nothing, has its yes or no as `value`."""
 
 FROM_COLUMNS = f"""
 ALTER TABLE verdict RENAME TO verdict_3;
@@ -175,12 +175,16 @@ def _stored(row: sqlite3.Row, results: list[tuple[str, str, int, float, float, s
         if kind == "fact":
             facts[name] = bool(value)
         else:
-            ruled = None if passed is None else bool(passed)
-            criteria[name] = CriterionResult(ruled, confidence, tuple(orjson.loads(codes)), reason, value)
-    opinion = None if row[6] is None else bool(row[6])
-    seen = Observations(criteria, facts, opinion, row[7], row[12])
-    verdict = Verdict(row[3], seen, bool(row[8]), bool(row[9]), row[10], bool(row[11]))
+            criteria[name] = CriterionResult(
+                _decision(passed), confidence, tuple(orjson.loads(codes)), reason, value
+            )
+    seen = Observations(criteria, facts, _decision(row[6]), row[7], row[12])
+    verdict = Verdict(row[3], seen, _decision(row[8]), _decision(row[9]), row[10], _decision(row[11]))
     return StoredVerdict(row[0], row[1], row[2], verdict, draw=row[4], decisive=bool(row[5]))
+
+
+def _decision(value: int | None) -> bool | None:
+    return None if value is None else bool(value)
 
 
 def check_finite(**numbers: float | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plantain.pipeline.rounds import Rounds
-from plantain.records import Attempt, Outcome, OutcomeKind, TaskState
+from plantain.records import Attempt, Outcome, OutcomeKind, TaskState, state_after
 
 GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
 """The editor never answered, in spite of all tries: that says nothing about the instruction, and uses up no round."""
@@ -21,9 +21,10 @@ class Closing:
 
 
 async def edit_until_qualified(rounds: Rounds) -> Closing:
-    """Runs one task to its end; running it again replays what is recorded and goes on.
+    """Run one task to its end; running it again replays what is recorded, then continues.
 
-    Every round edits the original, never the last attempt. Failed attempts stay as negative examples.
+    Every round edits the original, never the last attempt. Failed attempts stay as negative examples. An edit that the
+    judge cannot decide on ends the task: refining the instruction would not change that.
     """
     history: list[Attempt] = []
     for number in range(1, rounds.most + 1):
@@ -44,14 +45,16 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
         if attempt.verdict is None:
             assert attempt.judge_outcome is not None
             return stopped(attempt.judge_outcome, number, "judge")
-        if attempt.verdict.qualified:
-            return Closing(TaskState.SUCCESS, number)
+        state = state_after(attempt.verdict)
+        if state is not TaskState.FAILED:
+            return Closing(state, number, attempt.verdict.why_not)
         history.append(attempt)
 
     last = history[-1]
-    if last.edited is None and last.edit_outcome is not None:
+    if last.verdict is None:
+        assert last.edit_outcome is not None
         return stopped(last.edit_outcome, rounds.most, "editor")
-    return Closing(TaskState.FAILED, rounds.most, "no round qualified")
+    return Closing(TaskState.FAILED, rounds.most, last.verdict.why_not)
 
 
 def _cannot_be_shown(attempt: Attempt, history: list[Attempt], most: int) -> bool:

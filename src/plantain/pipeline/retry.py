@@ -9,9 +9,6 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import ended_without_success, findings_of_tasks
 from plantain.records import InputError, OutcomeKind, Step, TaskState
 
-NO_ROUND = "no_round"
-"""How a task ended whose rounds were all used and none qualified; the others are outcomes."""
-
 ENDINGS = (
     OutcomeKind.REFUSED.value,
     OutcomeKind.MALFORMED.value,
@@ -19,8 +16,10 @@ ENDINGS = (
     OutcomeKind.TRANSPORT.value,
     OutcomeKind.RATE_LIMITED.value,
     OutcomeKind.NOT_APPLICABLE.value,
-    NO_ROUND,
+    TaskState.FAILED.value,
 )
+"""Ends of tasks that can be opened again: outcomes of calls, or `failed`: no round qualified. An undecided task is not
+among them, since a run keeps its judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,4 @@ def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[Retryabl
 
 
 def _ending(state: str, outcome: str | None) -> str:
-    if state == TaskState.FAILED.value:
-        return NO_ROUND
-    if state == TaskState.NOT_APPLICABLE.value:
-        return OutcomeKind.NOT_APPLICABLE.value
-    return outcome or ""
+    return outcome or "" if state == TaskState.STOPPED.value else state

@@ -29,6 +29,7 @@ from plantain.records.tasks import (
     TaskKind,
     TaskState,
     derive_seed,
+    state_after,
     task_id,
 )
 from plantain.records.withdrawal import Withdrawal
@@ -76,6 +77,7 @@ __all__ = [
     "Visibility",
     "Withdrawal",
     "derive_seed",
+    "state_after",
     "task_id",
     "unscored",
 ]

@@ -39,7 +39,7 @@ class CriterionResult:
     """One criterion as a judge observed it.
 
     Attributes:
-        passed: None where it is unscored; `evidence` says why.
+        passed: None where the judge cannot tell, or gave no usable answer; `evidence` gives the reason.
         confidence: in [0, 1], where the judge gave one.
         codes: why it failed.
         evidence: what was seen.
@@ -172,17 +172,38 @@ class Rubric:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Observations and what each policy makes of them; `qualified` is the run's own policy's.
+    """Observations and the decision of each policy.
 
-    `score` is the weighted share of the criteria that hold, in [0, 1]; None where one of them is unscored.
+    Attributes:
+        judge: name of the judge, "panel", or "person/CODE".
+        observations: the report that the decisions follow from.
+        qualified_all_pass, qualified_weighted: the decision of each policy; None if undecided: no criterion settles it
+            and at least one is unscored.
+        score: weighted share of the criteria that hold, in [0, 1]; None if one of them is unscored.
+        qualified: the decision of the run's own policy.
     """
 
     judge: str
     observations: Observations
-    qualified_all_pass: bool
-    qualified_weighted: bool
+    qualified_all_pass: bool | None
+    qualified_weighted: bool | None
     score: float | None
-    qualified: bool
+    qualified: bool | None
+
+    @property
+    def why_not(self) -> str:
+        """Why the edit does not qualify, in one line; "" if it does.
+
+        The failed criteria with their codes; of an undecided edit the unscored criteria with the judge's evidence.
+        """
+        if self.qualified:
+            return ""
+        found = []
+        for name, result in self.observations.criteria.items():
+            if result.passed is self.qualified:
+                why = f": {result.evidence}" if self.qualified is None else f" ({', '.join(result.codes)})"
+                found.append(f"{name}{why}".removesuffix(" ()").removesuffix(": ").replace("_", " "))
+        return "; ".join(found)
 
 
 @dataclass(frozen=True, slots=True)

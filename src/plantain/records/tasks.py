@@ -23,13 +23,23 @@ BUILD_DIRECTIONS = (Direction.ADD, Direction.REMOVE)
 
 
 class TaskState(StrEnum):
-    """Where a task stands. All but `pending` are closed."""
+    """The state of a task. All but `pending` are closed.
+
+    `undecided`: the judge cannot tell whether the edit qualifies. Refining cannot change that, so the task ends at
+    once; its last edit is neither a success nor a negative example.
+    """
 
     PENDING = "pending"
     SUCCESS = "success"
     FAILED = "failed"
+    UNDECIDED = "undecided"
     NOT_APPLICABLE = "not_applicable"
     STOPPED = "stopped"
+
+
+def state_after(verdict: Verdict) -> TaskState:
+    """The state of a task that ends with this verdict."""
+    return {True: TaskState.SUCCESS, False: TaskState.FAILED, None: TaskState.UNDECIDED}[verdict.qualified]
 
 
 class TaskKind(StrEnum):

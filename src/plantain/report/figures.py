@@ -19,6 +19,7 @@ from plantain.pages.drawing import (
     PENDING,
     STOPPED,
     SUCCESS,
+    UNDECIDED,
     legend,
     percent_axis,
     row_axis,
@@ -27,7 +28,7 @@ from plantain.pages.drawing import (
 from plantain.pages.wording import percent, words
 from plantain.report.labels import DIRECTIONS, STATES, modality
 
-STATE_COLOURS = dict(zip(STATES, (SUCCESS, FAILED, NOT_APPLICABLE, STOPPED, PENDING), strict=True))
+STATE_COLOURS = dict(zip(STATES, (SUCCESS, FAILED, UNDECIDED, NOT_APPLICABLE, STOPPED, PENDING), strict=True))
 ROUNDS = 5
 """Rounds on the axis at least: the paper's."""
 

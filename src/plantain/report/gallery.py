@@ -16,7 +16,7 @@ from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind
 from plantain.report.absent import there
 
-ORDER = ("success", "failed", "not_applicable", "stopped", "pending")
+ORDER = ("success", "failed", "undecided", "not_applicable", "stopped", "pending")
 
 
 @dataclass(frozen=True, slots=True)

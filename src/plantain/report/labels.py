@@ -10,10 +10,12 @@ DIRECTIONS = {"add": "Add", "remove": "Remove", "both": "Both"}
 STATES = {
     "success": "Success",
     "failed": "Failed",
+    "undecided": "Undecided",
     "not_applicable": "Not applicable",
     "stopped": "Stopped",
     "pending": "Pending",
 }
+DECISIONS = {True: "qualified", False: "not qualified", None: "undecided"}
 
 
 def modality(name: str) -> str:

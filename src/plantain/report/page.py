@@ -33,6 +33,7 @@ from plantain.journal.questions.telemetry import StepCost
 from plantain.journal.verdicts import PERSON
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import SATURATION
+from plantain.records import state_after
 from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, story_of
 from plantain.report.limits import limit_pictures
@@ -215,10 +216,12 @@ def environment() -> Environment:
         "modality": labels.modality,
         "judge_name": labels.judge_name,
         "fact_words": labels.fact_words,
+        "state_after": state_after,
         "person": lambda judge: judge.removeprefix(PERSON),
     }
     environment.globals |= {
         "STATES": labels.STATES,
+        "DECISIONS": labels.DECISIONS,
         "DIRECTIONS": labels.DIRECTIONS,
         "model_note": labels.model_note,
         "SATURATION": SATURATION,

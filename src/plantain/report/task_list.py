@@ -1,4 +1,4 @@
-"""A run's tasks as a list: which failed or stopped and why, and those that a person filters for."""
+"""A run's tasks as a list: those without success and why, and those that a person filters for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plantain.journal import JournalReader, TaskRow
 from plantain.records import OutcomeKind, TaskState
 from plantain.records.suggestions import fold
 
-UNSUCCESSFUL = (TaskState.FAILED, TaskState.STOPPED)
+UNSUCCESSFUL = (TaskState.FAILED, TaskState.UNDECIDED, TaskState.STOPPED)
 """States that a person asks about first: something did not come out."""
 
 
@@ -35,7 +35,7 @@ class ListedTask:
 
 @dataclass(frozen=True, slots=True)
 class Unsuccessful:
-    """Tasks that failed or stopped, the first of each state by id, and how many there are by state."""
+    """Failed, undecided and stopped tasks: the first of each state by id, and how many there are by state."""
 
     tasks: tuple[ListedTask, ...]
     counts: tuple[tuple[str, int], ...]
@@ -77,7 +77,7 @@ def listed(reader: JournalReader, wanted: TaskFilter) -> Iterator[ListedTask]:
 
 
 def unsuccessful(reader: JournalReader, most: int) -> Unsuccessful:
-    """Tasks that failed or stopped, at most `most` of each."""
+    """Failed, undecided and stopped tasks, at most `most` of each state."""
     counts = reader.counts()
     tasks = [_listed(reader, row) for state in UNSUCCESSFUL for row in reader.tasks(state, limit=most)]
     return Unsuccessful(tuple(tasks), tuple((state.value, counts[state]) for state in UNSUCCESSFUL))
@@ -109,7 +109,7 @@ def _why(reader: JournalReader, row: TaskRow) -> str:
         return f"{outcome.kind.value} {outcome.reason}".strip()
     failed = []
     for criterion, result in verdict.observations.criteria.items():
-        if not result.passed:
+        if result.passed is False:
             codes = ", ".join(map(str, result.codes))
             failed.append(f"{criterion} ({codes})" if codes else str(criterion))
     return "; ".join(failed).replace("_", " ")

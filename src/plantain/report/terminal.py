@@ -18,13 +18,13 @@ from plantain.journal.questions.tables import Composition, snapshot, table1
 from plantain.journal.questions.tasks import anything_judged
 from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
-from plantain.records import Attempt, CriterionResult, SourceImage, Verdict
+from plantain.records import Attempt, CriterionResult, SourceImage, Verdict, state_after
 from plantain.report.absent import absence
 from plantain.report.gallery import came_back_from, remark
-from plantain.report.labels import DIRECTIONS, STATES, fact_words, interval, judge_name, modality
+from plantain.report.labels import DECISIONS, DIRECTIONS, STATES, fact_words, interval, judge_name, modality
 from plantain.report.task_list import ListedTask
 
-STATE_STYLES = {"success": "green", "failed": "red", "stopped": "yellow"}
+STATE_STYLES = {"success": "green", "failed": "red", "undecided": "magenta", "stopped": "yellow"}
 
 
 UNJUDGED = """nothing was judged in this run: success is the label that its makers published, and what they left
@@ -41,7 +41,8 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
     table = Table(
         title="Table 1 (counts tasks)",
         caption=("" if judged else f"{UNJUDGED}\n")
-        + f"rate{behind}: success of success and failed, with 95 % interval; other: not applicable, stopped, pending\n"
+        + f"rate{behind}: success of success and failed, with 95 % interval; other: undecided, not applicable, "
+        "stopped, pending\n"
         f"mean rounds of successful tasks: {weighted} weighted by tasks (last row), {unweighted} over rows",
         title_justify="left",
         caption_justify="left",
@@ -56,7 +57,7 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
     for row in (*numbers.rows, numbers.total):
         if row is numbers.total:
             table.add_section()
-        other = row.not_applicable + row.stopped + row.pending
+        other = row.undecided + row.not_applicable + row.stopped + row.pending
         table.add_row(
             _text(modality(row.modality)),
             DIRECTIONS.get(row.direction, row.direction),
@@ -144,9 +145,7 @@ def _path(name: str, reader: JournalReader, sha: str, image: SourceImage) -> Tex
 
 def _verdict(verdict: Verdict, prefix: str = "") -> Group:
     text = Text(prefix)
-    text.append(
-        "qualified" if verdict.qualified else "not qualified", style="green" if verdict.qualified else "red"
-    )
+    text.append(DECISIONS[verdict.qualified], style=STATE_STYLES[state_after(verdict).value])
     opinion = verdict.observations.opinion
     own = "none" if opinion is None else "qualified" if opinion else "not qualified"
     score = "none" if verdict.score is None else f"{verdict.score:.2f}"
@@ -214,10 +213,10 @@ def _beside(stored: StoredVerdict) -> RenderableType:
         who = "panel member" if stored.draw < JUDGED_AGAIN else "judged again"
         return _verdict(verdict, f"{who}, draw {stored.draw}: ")
     text = Text(f"corrected by hand by {plain(verdict.judge.removeprefix(PERSON))}: ")
-    text.append(SET[verdict.qualified], style="green" if verdict.qualified else "red")
+    text.append(SET[bool(verdict.qualified)], style="green" if verdict.qualified else "red")
     text.append(f": {plain(verdict.observations.reason)}")
     return text
 
 
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
+def _yes(value: bool | None) -> str:
+    return "undecided" if value is None else "yes" if value else "no"

@@ -146,7 +146,7 @@ def test_outcomes_count_answers_and_costs_count_tries(reader: JournalReader) -> 
 def test_status_has_the_promised_shape(reader: JournalReader, run: Path) -> None:
     status = status_summary(reader)
     assert status["tasks"] == {
-        "total": 11, "success": 6, "failed": 1, "not_applicable": 1, "stopped": 1, "pending": 2,
+        "total": 11, "success": 6, "failed": 1, "undecided": 0, "not_applicable": 1, "stopped": 1, "pending": 2,
     }  # fmt: skip
     assert status["rounds"] == {"1": 3, "2": 2, "3": 1}  # the control task is a task
     assert (status["attempts"], status["attempts_superseded"]) == (18, 2)

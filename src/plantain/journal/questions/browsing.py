@@ -64,10 +64,10 @@ class TaskQuery:
 
 @dataclass(frozen=True, slots=True)
 class JudgeMark:
-    """What one judge made of an attempt; `decisive`: it closed the task."""
+    """One judge's decision on an attempt, None if undecided; `decisive`: it closed the task."""
 
     judge: str
-    qualified: bool
+    qualified: bool | None
     decisive: bool
 
 
@@ -115,7 +115,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class JudgePair:
-    """Two judges over the attempts that both judged: how many, and on how many they differ."""
+    """Two judges over the attempts that both decided: how many, and on how many they differ."""
 
     one: str
     other: str
@@ -203,10 +203,11 @@ def offered(reader: JournalReader) -> Offered:
 
 
 def judge_pairs(reader: JournalReader) -> list[JudgePair]:
-    """Every two judges that judged the same attempts of current generations; of several draws the last one counts."""
+    """Every two judges that decided the same attempts of current generations; of several draws the last one counts."""
     last = (
         "SELECT v.task, v.generation, v.round, v.judge, v.qualified, max(v.draw) FROM verdict v"
-        " JOIN attempt a USING (task, generation, round) WHERE a.superseded = 0 GROUP BY 1, 2, 3, 4"
+        " JOIN attempt a USING (task, generation, round) WHERE a.superseded = 0 AND v.qualified IS NOT NULL"
+        " GROUP BY 1, 2, 3, 4"
     )
     rows = reader.connection.execute(
         f"WITH last AS MATERIALIZED ({last}) SELECT one.judge, other.judge, count(*),"
@@ -287,7 +288,9 @@ def _browsed(connection: sqlite3.Connection, row: tuple[str | int | float | None
         original=str(original or ""),
         edited=str(edited or ""),
         cost_usd=None if cost is None else float(cost),
-        marks=tuple(JudgeMark(judge, bool(good), bool(last)) for judge, good, last in marks),
+        marks=tuple(
+            JudgeMark(judge, None if good is None else bool(good), bool(last)) for judge, good, last in marks
+        ),
         place=str(place),
     )
 

@@ -20,7 +20,7 @@ class CorrectedEdit:
     Attributes:
         by: the person's code.
         qualified: what the person set.
-        decided: what the decisive verdict says; where there is none, whether the task succeeded in this round.
+        decided: the decisive verdict, None if undecided; without one, whether the task succeeded in this round.
         why: the person's reason.
     """
 
@@ -32,7 +32,7 @@ class CorrectedEdit:
     round: int
     by: str
     qualified: bool
-    decided: bool
+    decided: bool | None
     why: str
 
     @property
@@ -55,7 +55,9 @@ def corrected_edits(reader: JournalReader) -> tuple[CorrectedEdit, ...]:
             about = (task_id, task.modality, task.finding, task.direction.value, *key, by)
             verdict = one.verdict
             found.append(
-                CorrectedEdit(*about, verdict.qualified, decided.get(key, ended), verdict.observations.reason)
+                CorrectedEdit(
+                    *about, bool(verdict.qualified), decided.get(key, ended), verdict.observations.reason
+                )
             )
     return tuple(sorted(found, key=lambda one: (one.task, one.generation, one.round, one.by)))
 
@@ -65,11 +67,13 @@ def corrections_line(edits: Sequence[CorrectedEdit]) -> str:
     if not edits:
         return ""
     people = len({one.by for one in edits})
-    down = sum(one.decided and not one.qualified for one in edits)
-    up = sum(one.qualified and not one.decided for one in edits)
+    down = sum(one.decided is True and not one.qualified for one in edits)
+    up = sum(one.decided is False and one.qualified for one in edits)
+    settled = sum(one.decided is None for one in edits)
     who = "one person" if people == 1 else f"{people} people"
     parts = [f"{down:,} accepted called failed", f"{up:,} rejected called qualified"]
-    agreed = len(edits) - down - up
+    parts += [f"{settled:,} undecided settled"] if settled else []
+    agreed = len(edits) - down - up - settled
     return (
         f"corrected by hand by {who}: {', '.join(parts)}{f', {agreed:,} confirmed' if agreed else ''}; "
         "the judge's verdicts stand beside them and decide"

@@ -43,11 +43,17 @@ class CompositionRow:
     findings: int
     success: int
     failed: int
+    undecided: int
     not_applicable: int
     stopped: int
     pending: int
     rate: Rate
     mean_rounds: float | None
+
+    @property
+    def tasks(self) -> int:
+        """All tasks, whatever their state."""
+        return self.success + self.failed + self.undecided + self.not_applicable + self.stopped + self.pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,20 +246,21 @@ def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
 def rounds_to_success(reader: JournalReader) -> tuple[RoundRow, ...]:
     """Rounds that successful tasks took, with the share still succeeding among those who got that far.
 
-    Counts tasks. A task that succeeded or failed in round R was decided in rounds 1 to R; a stopped one in rounds 1 to
-    R - 1 (its last round came to no decision). Pending and not applicable tasks are left out.
+    Counts tasks. A task that succeeded or failed in round R was decided in rounds 1 to R; a stopped or undecided one in
+    rounds 1 to R - 1 (its last round came to no decision). Pending and not applicable tasks are left out.
     """
     decided: Counter[int] = Counter()
     success: Counter[int] = Counter()
     closed = 0
     for state, last, n in reader.connection.execute(
-        "SELECT state, round, count(*) FROM task WHERE kind = 'edit' AND state IN ('success', 'failed', 'stopped')"
-        " GROUP BY 1, 2"
+        "SELECT state, round, count(*) FROM task WHERE kind = 'edit'"
+        " AND state IN ('success', 'failed', 'undecided', 'stopped') GROUP BY 1, 2"
     ):
-        decided[last - 1 if state == TaskState.STOPPED else last] += n
+        ruled = state in (TaskState.SUCCESS, TaskState.FAILED)
+        decided[last if ruled else last - 1] += n
         if state == TaskState.SUCCESS:
             success[last] += n
-        closed += n if state != TaskState.STOPPED else 0
+        closed += n if ruled else 0
     total = success.total()
     rows = []
     for number in range(1, max([r for r in decided if decided[r]], default=0) + 1):
@@ -281,7 +288,9 @@ def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
         f"SELECT {keys}, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY {keys}, cluster",
     )
     policies = {
-        policy: rates(reader, f"SELECT {keys}, sum({policy}), count(*) FROM judged GROUP BY {keys}, cluster")
+        policy: rates(
+            reader, f"SELECT {keys}, sum({policy}), count({policy}) FROM judged GROUP BY {keys}, cluster"
+        )
         for policy in ("qualified_weighted", "qualified_all_pass")
     }
     with units(reader):
@@ -334,6 +343,7 @@ def _composition_row(
         findings=findings,
         success=counts["success"],
         failed=counts["failed"],
+        undecided=counts["undecided"],
         not_applicable=counts["not_applicable"],
         stopped=counts["stopped"],
         pending=counts["pending"],

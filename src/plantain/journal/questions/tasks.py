@@ -86,8 +86,8 @@ def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskStat
 def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
     """(state, reason, tasks) of the tasks that are neither success nor failure, the commonest first."""
     rows = reader.connection.execute(
-        "SELECT state, reason, count(*) FROM task WHERE state IN ('not_applicable', 'stopped') AND reason <> ''"
-        " GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+        "SELECT state, reason, count(*) FROM task WHERE state IN ('undecided', 'not_applicable', 'stopped')"
+        " AND reason <> '' GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
     )
     return [(TaskState(state), reason, n) for state, reason, n in rows]
 

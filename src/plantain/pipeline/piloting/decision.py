@@ -32,6 +32,9 @@ qualifies. The published build had 0.57 (Med-Banana-50K, 3)."""
 MOST_STOPPED = 0.10
 """Share of tasks that ended in a refusal or fault: above it, mend models or settings first, then pay for the rest."""
 
+MOST_UNDECIDED = 0.50
+"""Share of tasks on which the judge cannot tell: above it, the plan needs another judge."""
+
 MOST_NOT_APPLICABLE = 0.50
 """Share of tasks that cannot be shown on their picture: above it, the plan is mostly about other pictures."""
 
@@ -75,7 +78,7 @@ class PilotNumbers:
 
     Attributes:
         asked: tasks that the pilot was to do; `states` how they stand.
-        qualified: of those that succeeded or failed; `stopped` and `not_applicable` of all that are closed.
+        qualified: of those that succeeded or failed; `stopped`, `undecided` and `not_applicable` of all closed ones.
         accepted: of the qualified edits that a study's readers saw, those that they accepted.
         cost_usd: of the pilot's calls, None where no cost is known; `unpriced` calls have none.
         worked_s: of the processes that worked on the run.
@@ -90,6 +93,7 @@ class PilotNumbers:
     parts: tuple[PilotPart, ...]
     qualified: Rate
     stopped: Rate
+    undecided: Rate
     not_applicable: Rate
     accepted: Rate
     cost_usd: float | None
@@ -184,6 +188,7 @@ def pilot_numbers(
         parts=tuple(_part(key, n, rows, cluster) for key, n in planned.items()),
         qualified=_rate(judged, cluster, TaskState.SUCCESS),
         stopped=_rate(closed, cluster, TaskState.STOPPED),
+        undecided=_rate(closed, cluster, TaskState.UNDECIDED),
         not_applicable=_rate(closed, cluster, TaskState.NOT_APPLICABLE),
         accepted=_accepted(reader, won, cluster),
         cost_usd=cost,
@@ -213,6 +218,8 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
     if numbers.stopped.value is not None and numbers.stopped.value > MOST_STOPPED:
         reasons = "; ".join(f"{n} x {reason}" for reason, n in numbers.why_stopped if reason)
         why.append(f"{_in_words(numbers.stopped)} of the tasks stopped{f': {reasons}' if reasons else ''}")
+    if numbers.undecided.value is not None and numbers.undecided.value > MOST_UNDECIDED:
+        why.append(f"the judge cannot decide on {_in_words(numbers.undecided)} of the tasks")
     if numbers.not_applicable.value is not None and numbers.not_applicable.value > MOST_NOT_APPLICABLE:
         why.append(f"{_in_words(numbers.not_applicable)} of the tasks cannot be shown on their picture")
     if numbers.accepted.high is not None and numbers.accepted.high < LEAST_ACCEPTED:
@@ -267,7 +274,7 @@ def _accepted(reader: JournalReader, won: Sequence[TaskRow], cluster: Mapping[st
         verdicts = reader.verdicts(row.id, row.generation)
         return [one for one in verdicts if one.round == row.round and one.verdict.judge.startswith(PEOPLE)]
 
-    decided = [(row, people[-1].verdict.qualified) for row in won if (people := by_people(row))]
+    decided = [(row, people[-1].verdict.qualified is True) for row in won if (people := by_people(row))]
     return clustered_rate(shares((cluster[row.task.image_id], yes) for row, yes in decided))
 
 
