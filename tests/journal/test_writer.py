@@ -189,6 +189,7 @@ def test_counters_follow_every_change(tmp_path: Path) -> None:
                 TaskState.PENDING: 1,
                 TaskState.SUCCESS: 2,
                 TaskState.FAILED: 0,
+                TaskState.UNDECIDED: 0,
                 TaskState.NOT_APPLICABLE: 1,
                 TaskState.STOPPED: 0,
             }

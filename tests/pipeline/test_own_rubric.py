@@ -81,8 +81,8 @@ def test_a_build_by_it_from_recipe_to_release(tmp_path: Path) -> None:
     with JournalReader.open(run) as reader:
         assert recorded(reader.header.frozen) == recipe.judged_by
         judged = [attempt.verdict for attempt in reader.all_attempts() if attempt.verdict is not None]
-    # by hand: done 0.5 * 1 and beauty 0.5 * (5 - 1) / 4 make 1; without a number there is no score and no success
-    assert {(verdict.score, verdict.qualified) for verdict in judged} == {(1.0, True), (None, False)}
+    # by hand: done 0.5 * 1 and beauty 0.5 * (5 - 1) / 4 make 1; without the number 0.5 to 1 is open: undecided
+    assert {(verdict.score, verdict.qualified) for verdict in judged} == {(1.0, True), (None, None)}
     assert {verdict.observations.criteria["beauty"].value for verdict in judged} == {5.0, None}
     assert all(verdict.observations.facts == {"implant": False} for verdict in judged)
     page = write_report(run).read_text(encoding="utf-8")
