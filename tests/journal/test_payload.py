@@ -66,17 +66,17 @@ usages = st.builds(Usage, text, counts, counts, counts, counts, counts, counts, 
 
 @given(images)
 def test_image_round_trip(image: SourceImage) -> None:
-    assert payload.image_from_json(payload.to_json(image)) == image
+    assert payload.from_json(SourceImage, payload.to_json(image)) == image
 
 
 @given(usages)
 def test_usage_round_trip(usage: Usage) -> None:
-    assert payload.usage_from_json(payload.to_json(usage)) == usage
+    assert payload.from_json(Usage, payload.to_json(usage)) == usage
 
 
 @given(observations)
 def test_observations_round_trip_keeps_order(seen: Observations) -> None:
-    back = payload.observations_from_json(payload.to_json(seen))
+    back = payload.from_json(Observations, payload.to_json(seen))
     assert back == seen
     assert list(back.criteria) == list(seen.criteria)  # a replayed prompt lists them as the first did
 
@@ -84,7 +84,7 @@ def test_observations_round_trip_keeps_order(seen: Observations) -> None:
 def test_lone_surrogate_becomes_a_question_mark() -> None:
     # json.loads('"\\ud83d"') gives one; UTF-8, SQLite and orjson all refuse it.
     usage = Usage(thought_summary="half of \ud83d an emoji", finish_reason="é")
-    back = payload.usage_from_json(payload.to_json(usage))
+    back = payload.from_json(Usage, payload.to_json(usage))
     assert back.thought_summary == "half of ? an emoji"
     assert back.finish_reason == "é"
     assert payload.clean_text("é\ud83d") == "é?"

@@ -24,7 +24,6 @@ from plantain.journal import (
     StoredScore,
     StoredVerdict,
     WriterClosed,
-    verify,
 )
 from plantain.records import (
     OK,
@@ -87,7 +86,7 @@ def test_images_are_added_once_and_keep_their_picture(tmp_path: Path) -> None:
             assert await journal.add_images([(noted, same)]) == 0
             assert journal.reader.image("i0") == noted
             other = journal.put_blob(b"another", "image/jpeg")
-            with pytest.raises(InputError, match=r"'i0'.*another picture"):
+            with pytest.raises(InputError, match=r"'i0'.*another image"):
                 await journal.add_images([(an_image(other), other)])
             with pytest.raises(InputError, match="prepared_sha256"):
                 await journal.add_images([(an_image(same, "i1"), other)])
@@ -176,7 +175,7 @@ def test_retry_opens_a_generation_and_marks_the_old_one(tmp_path: Path) -> None:
     go(work())
 
 
-def test_counters_follow_every_change(tmp_path: Path) -> None:
+def test_counts_follow_every_change(tmp_path: Path) -> None:
     async def work() -> None:
         async with await a_run(tmp_path, tasks=4) as journal:
             ids = [a_task(number).id for number in range(4)]
@@ -194,7 +193,6 @@ def test_counters_follow_every_change(tmp_path: Path) -> None:
                 TaskState.STOPPED: 0,
             }
             assert journal.reader.success_rounds() == {2: 1, 3: 1}
-            assert verify(journal.reader).ok  # compares every counter with its rows
 
     go(work())
 
@@ -286,26 +284,6 @@ def test_observer_counts_durable_events(tmp_path: Path) -> None:
     assert seen[:2] == [1, 2]
     assert seen[-1] == 7  # one blob, 1 + 5 operations
     assert seen == sorted(seen)
-
-
-def test_backup_is_a_journal_while_writing_goes_on(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with await a_run(tmp_path / "run", tasks=2000) as journal:
-            tasks = [row.id for row in journal.reader.tasks(limit=200)]
-            copy = tmp_path / "copy" / "journal.sqlite"
-            copy.parent.mkdir()
-            await asyncio.gather(
-                journal.backup(copy), *(journal.close_task(task, TaskState.FAILED, 1, "") for task in tasks)
-            )
-            with JournalReader.open(copy.parent) as reader:
-                counts = reader.counts()
-                assert sum(counts.values()) == 2000
-                assert reader.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-            assert [path.name for path in copy.parent.iterdir()] == ["journal.sqlite"]
-            with pytest.raises(InputError, match="the journal itself"):
-                await journal.backup(tmp_path / "run" / "journal.sqlite")
-
-    go(work())
 
 
 def test_recorded_tasks_come_back_whole_and_once(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from plantain.audit.injections import Injection, swayed
 from plantain.audit.planted_defects import DEFECTS
 from plantain.audit.trials import IDENTICAL, INJECTED, KINDS
 from plantain.journal import JournalReader
-from plantain.journal.questions.audit import answered_by, spent_by
+from plantain.journal.questions.telemetry import answered_by, spent_by
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from plantain.metrics.statistics.gap import Gap
 from plantain.records import Figure, JudgeCard, Observations, Rubric

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from plantain.journal.commit import WriterClosed
 from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.disk.filesystem import NetworkFolder
 from plantain.journal.errors import (
     BadBlob,
     DiskFull,
-    NewerJournal,
+    NetworkFolder,
     NotARun,
-    OlderJournal,
+    OtherVersion,
     RunExists,
     RunLocked,
 )
@@ -44,9 +43,8 @@ __all__ = [
     "JournalReader",
     "JsonValue",
     "NetworkFolder",
-    "NewerJournal",
     "NotARun",
-    "OlderJournal",
+    "OtherVersion",
     "RecordedTask",
     "RunExists",
     "RunHeader",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -30,30 +30,11 @@ _OF_RATES = ("controls", "defects", "repeats", "agreement", "drift")
 
 
 def as_json(card: JudgeCard) -> dict[str, object]:
-    """The card as `audit --json` prints it; `read_card` reads it back."""
-    gate = card.gate
-    return {
-        "judge": card.judge,
-        "fingerprint": card.fingerprint,
-        "rubric": card.rubric,
-        "gate": {
-            "qualify": gate.qualify,
-            "rank": gate.rank,
-            "standing": gate.standing,
-            "why": list(gate.why),
-            "cells": {modality: dict(cells) for modality, cells in gate.cells.items()},
-        },
-        "line": card.line,
-        "set": card.set,
-        "pictures": dict(card.pictures),
-        **{name: {k: _figure(f) for k, f in getattr(card, name).items()} for name in _OF_RATES},
-        "gaps": {m: {k: _figure(f) for k, f in own.items()} for m, own in card.gaps.items()},
-        "cost_usd": card.cost_usd,
-        "seconds": card.seconds,
-        "verdicts": card.verdicts,
-        "unanswered": card.unanswered,
-        "left_out": dict(card.left_out),
-    }
+    """Return the card as `judge audit --json` prints it; `read_card` reads it back."""
+    rates = {name: {k: _figure(f) for k, f in getattr(card, name).items()} for name in _OF_RATES}
+    gaps = {m: {k: _figure(f) for k, f in own.items()} for m, own in card.gaps.items()}
+    gate = asdict(card.gate) | {"standing": card.gate.standing}
+    return asdict(card) | {"gate": gate, "line": card.line, **rates, "gaps": gaps}
 
 
 def _figure(figure: Figure) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What can be wrong with a run folder, each as one line that a person can act on."""
+"""What can be wrong with a run folder; each error is one line that a person can act on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from plantain.records import InputError
 
 
 class NotARun(InputError):
-    """The folder holds no journal, or a file of another kind under its name."""
+    """The folder has no journal, or a file of another kind under its name."""
+
+
+class OtherVersion(InputError):
+    """The journal was written by a version of plantain with other tables."""
 
 
 class RunExists(InputError):
@@ -14,39 +18,16 @@ class RunExists(InputError):
 
 
 class RunLocked(InputError):
-    """Another process writes to this run.
-
-    Attributes:
-        pid, host: of that process; None and "" while it has not yet written them.
-    """
-
-    def __init__(self, message: str, pid: int | None, host: str) -> None:
-        super().__init__(message)
-        self.pid = pid
-        self.host = host
+    """Another process writes to this run; its pid and host are in the message."""
 
 
-class NewerJournal(InputError):
-    """The journal was written by a later plantain; reading it by guess could misread it."""
-
-
-class OlderJournal(InputError):
-    """The journal is of a version from which there is no way forward."""
+class NetworkFolder(InputError):
+    """A run was to be written on a network file system."""
 
 
 class BadBlob(InputError):
-    """A blob is missing from the store, or its bytes are not those that were put there."""
+    """A blob is missing from the store, or its bytes are not those that were stored."""
 
 
 class DiskFull(InputError):
-    """The disk under the run has no room left. What was recorded is intact; the run can be resumed.
-
-    Attributes:
-        free_bytes: what is left on the disk.
-        needed_bytes: an estimate of what the rest of the run needs.
-    """
-
-    def __init__(self, message: str, free_bytes: int, needed_bytes: int) -> None:
-        super().__init__(message)
-        self.free_bytes = free_bytes
-        self.needed_bytes = needed_bytes
+    """The disk under the run is full. What was recorded is intact; the run can be resumed."""

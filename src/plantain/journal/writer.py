@@ -14,22 +14,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from plantain.journal import money, payload, sending, statements, verdicts
 from plantain.journal.batches import BatchLedger
 from plantain.journal.commit import Committer
 from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
-from plantain.journal.disk.filesystem import check_filesystem
-from plantain.journal.disk.lock import RunLock
+from plantain.journal.disk.lock import RunLock, check_filesystem
 from plantain.journal.disk.space import check_room, raise_if_full
 from plantain.journal.errors import RunExists
-from plantain.journal.forward import backup, bring_forward
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BlobRef,
@@ -45,7 +42,9 @@ from plantain.journal.schema import create_tables
 from plantain.journal.sending import SentPicture
 from plantain.records import EditTask, SourceImage, Step, TaskState
 
+P = ParamSpec("P")
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 BATCH = 2000
 """Rows of a bulk insertion in one transaction: memory stays flat and others get their turn."""
@@ -61,7 +60,7 @@ class Journal:
     """The one writer of a run.
 
     Methods are called from one or more event loops; each returns when its change would survive a power cut.
-    What waits at the same time is committed together. `put_blob` may be called from any thread.
+    Operations that wait at the same time are committed together. `put_blob` may be called from any thread.
 
     Attributes:
         run: the run's folder.
@@ -83,17 +82,17 @@ class Journal:
         self._events = 0
         self._counting = threading.Lock()
         self._open_edits: set[int] = set()
-        self._session = statements.begin_session(connection, os.getpid(), socket.gethostname(), _now())
-        self._begun = time.monotonic()
+        self._session = statements.start_session(connection, os.getpid(), socket.gethostname(), _now())
+        self._started = time.monotonic()
         self._committer = Committer(connection, self._count, self._keep_time)
         self.batches = BatchLedger(self._submit, self.reader)
 
     @classmethod
     def create(cls, run: Path, header: RunHeader) -> Journal:
-        """Makes a new run in a folder that is not one yet, and opens it.
+        """Make a new run in a folder that is not one yet, and open it.
 
         Raises:
-            RunExists: the folder already holds a journal, or files that are not a run's.
+            RunExists: the folder already has a journal, or files that are not a run's.
             RunLocked: another process is making or writing it.
         """
         _make_folder(run)
@@ -107,10 +106,10 @@ class Journal:
 
     @classmethod
     def open(cls, run: Path) -> Journal:
-        """Opens a run for writing; brings an older journal forward.
+        """Open a run for writing.
 
         Raises:
-            NotARun, NewerJournal: as their names say.
+            NotARun, OtherVersion: as their names say.
             RunLocked: another process writes to it; pid and host are in the message.
         """
         refuse_foreign(run)
@@ -120,11 +119,9 @@ class Journal:
 
     @classmethod
     def _opened(cls, run: Path, lock: RunLock) -> Journal:
-        path = run / JOURNAL_NAME
         with contextlib.ExitStack() as undo:
-            connection = open_for_writing(path)
+            connection = open_for_writing(run / JOURNAL_NAME)
             undo.callback(connection.close)
-            bring_forward(connection, path)
             if statements.was_killed(connection):
                 BlobStore(run / "blobs").sweep()
             journal = cls(run, lock, connection)
@@ -134,7 +131,7 @@ class Journal:
     # --- blobs --------------------------------------------------------------------------------------
 
     def put_blob(self, data: bytes, media_type: str) -> BlobRef:
-        """Stores bytes under their SHA-256, durable on return. Any thread; nothing is written twice.
+        """Store bytes under their SHA-256, durable on return. Any thread; nothing is written twice.
 
         The reference becomes part of the journal with the settlement or image that names it.
 
@@ -153,163 +150,128 @@ class Journal:
     # --- the plan -----------------------------------------------------------------------------------
 
     async def add_images(self, images: Iterable[tuple[SourceImage, BlobRef]]) -> int:
-        """Adds images that the run does not have; returns how many were new.
+        """Add images that the run does not have; return how many were new.
 
-        The record of an image that it has is replaced (consent can be given later), its picture never.
+        The record of a known image is replaced (consent can be given later), its pixels never.
 
         Raises:
-            InputError: an id stands for another picture in this run.
+            InputError: an id stands for another image in this run.
         """
-        added = 0
-        source = iter(images)
-        while batch := list(islice(source, BATCH)):
-            added += await self._submit(partial(statements.add_images, images=batch))
-        return added
+        return await self._in_batches(statements.add_images, images, BATCH)
 
     async def add_tasks(self, tasks: Iterable[EditTask]) -> int:
-        """Adds tasks as pending, streaming; ids that the run has are skipped. Returns how many were new."""
-        added = 0
-        source = iter(tasks)
+        """Add tasks as pending, streaming; known ids are skipped. Return how many were new."""
+        added, source = 0, iter(tasks)
         while batch := sorted(islice(source, TASK_BATCH), key=lambda task: task.id):
-            added += await self._submit(partial(statements.add_tasks, tasks=batch))
+            added += await self._submit(statements.add_tasks, batch)
         return added
 
     async def set_meta(self, key: str, value: str) -> None:
-        """Stores a value of the run's own, e.g. the digest of its plan. The header's keys are refused."""
+        """Store a value of the run's own, e.g. the digest of its plan. The header's keys are refused."""
         if key in statements.HEADER_KEYS:
             raise ValueError(f"meta {key!r} belongs to the run's header, which does not change")
-        await self._submit(partial(statements.set_meta, key=key, value=value))
+        await self._submit(statements.set_meta, key, value)
 
     # --- calls --------------------------------------------------------------------------------------
 
     async def start_call(self, call: StartedCall) -> int:
-        """Records that a try is about to be sent; returns its id.
+        """Record that a try is about to be sent; return its id.
 
         Raises:
             DiskFull: there is no room for what this and the other open calls may bring back.
             ValueError: this try was already started.
         """
         check_room(self.run, call.key.step, len(self._open_edits))
-        call_id = await self._submit(partial(statements.start_call, call=call, now=_now()))
+        call_id = await self._submit(statements.start_call, call, _now())
         if call.key.step is Step.EDIT:
             self._open_edits.add(call_id)
         return call_id
 
     async def settle_call(self, settlement: CallResult) -> None:
-        """Records everything that a call brought, at once.
+        """Record everything that a call brought, at once.
 
         Raises:
             ValueError: the call is unknown or already settled.
         """
         try:
-            await self._submit(partial(statements.settle_call, settlement=settlement))
+            await self._submit(statements.settle_call, settlement)
         finally:
             self._open_edits.discard(settlement.call_id)
 
     async def add_sent(self, pictures: Iterable[SentPicture]) -> None:
-        """Records pictures about to be sent beyond this machine; durable before they go."""
+        """Record images about to be sent beyond this machine; durable before they go."""
         at = _now()
-        rows = [replace(picture, at=at) for picture in pictures]
-        await self._submit(partial(sending.add_sent, rows=rows))
+        await self._submit(sending.add_sent, [replace(picture, at=at) for picture in pictures])
 
     async def settle_lost(self, usd: float) -> int:
         """Record what the calls of unknown cost came to, evenly among them; return their number."""
-        return await self._submit(partial(money.settle_lost, usd=usd))
+        return await self._submit(money.settle_lost, usd)
 
     # --- tasks --------------------------------------------------------------------------------------
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
-        """Closes a task: `round` is the round of success or the last one. Raises ValueError if unknown."""
+        """Close a task: `round` is the round of success or the last one. Raises ValueError if unknown."""
         if state is TaskState.PENDING:
             raise ValueError("a task is closed with a state other than pending")
-        await self._submit(
-            partial(statements.close_task, task_id=task_id, state=state, round=round, reason=reason)
-        )
+        await self._submit(statements.close_task, task_id, state, round, reason)
 
     async def reopen_tasks(self, ids: Iterable[str]) -> int:
-        """Opens a new generation of closed tasks and marks their attempts superseded; pending ones are left.
+        """Open a new generation of closed tasks and mark their attempts superseded; pending ones are skipped.
 
         Returns how many were reopened.
         """
-        reopened = 0
-        source = iter(ids)
-        while batch := list(islice(source, BATCH)):
-            reopened += await self._submit(partial(statements.reopen_tasks, ids=batch))
-        return reopened
+        return await self._in_batches(statements.reopen_tasks, ids, BATCH)
 
     async def continue_tasks(self, ids: Iterable[str], start: Step | None = None) -> list[str]:
-        """Makes stopped tasks pending again in their generation, so that nothing that was paid for is asked again.
+        """Make stopped tasks pending again in their generation, so that finished calls are reused.
 
-        The call that stopped each has more tries; with `start`, its round is made again from an earlier step. Other
-        tasks are left. Returns the ids that were stopped.
+        The call that stopped each has more tries; with `start`, its round is repeated from an earlier step. Other
+        tasks are skipped. Returns the ids that were stopped.
         """
         continued: list[str] = []
         source = iter(ids)
         while batch := list(islice(source, BATCH)):
-            continued += await self._submit(partial(statements.continue_tasks, ids=batch, start=start))
+            continued += await self._submit(statements.continue_tasks, batch, start)
         return continued
 
     async def extend_tasks(self, ids: Iterable[str]) -> int:
-        """Makes closed tasks pending again in the same generation, for plans that have grown: what they have counts.
-
-        Returns how many were closed.
-        """
-        extended = 0
-        source = iter(ids)
-        while batch := list(islice(source, BATCH)):
-            extended += await self._submit(partial(statements.extend_tasks, ids=batch))
-        return extended
+        """Make closed tasks pending again in the same generation, for plans that have grown; return how many."""
+        return await self._in_batches(statements.extend_tasks, ids, BATCH)
 
     async def repeat_verdict(self, task_id: str, generation: int, *, round: int, earlier: int) -> None:
-        """Gives an attempt the verdicts and scores of an earlier one, whose picture and instruction it shares."""
-        again = partial(verdicts.repeat_verdict, task_id=task_id, generation=generation)
-        await self._submit(partial(again, round=round, earlier=earlier))
+        """Give an attempt the verdicts and scores of an earlier one with the same image and instruction."""
+        await self._submit(verdicts.repeat_verdict, task_id, generation, round, earlier)
 
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:
-        """Stores scores; a metric computed again replaces its old value. Returns how many were stored."""
-        stored, source = 0, iter(scores)
-        while batch := list(islice(source, BATCH)):
-            stored += await self._submit(partial(statements.add_scores, scores=batch))
-        return stored
+        """Store scores; a metric computed again replaces its old value. Return how many were stored."""
+        return await self._in_batches(statements.add_scores, scores, BATCH)
 
     async def correct(self, correction: StoredVerdict) -> None:
-        """Keeps a person's verdict beside those that are there: nothing that was decided changes."""
-        await self._submit(partial(verdicts.put_correction, correction=correction))
+        """Store a person's verdict beside the others; no decision changes."""
+        await self._submit(verdicts.put_correction, correction)
 
     async def make_decisive(self, judge: str, draw: int) -> int:
-        """Lets one judge's verdicts decide wherever it gave one; returns of how many tasks. The older ones stay."""
-        return await self._submit(partial(statements.make_decisive, judge=judge, draw=draw))
+        """Let one judge's verdicts decide wherever it gave one; return the number of tasks. Older ones stay."""
+        return await self._submit(statements.make_decisive, judge, draw)
 
     async def add_recorded(self, tasks: Iterable[RecordedTask]) -> int:
-        """Stores closed tasks that another run made, each whole, without calls; ids that the run has are skipped.
+        """Store closed tasks that another run made, each whole, without calls; known ids are skipped.
 
         Returns how many were new.
         """
-        added, source = 0, iter(tasks)
-        while batch := list(islice(source, RECORDED_BATCH)):
-            added += await self._submit(partial(statements.add_recorded, tasks=batch))
-        return added
+        return await self._in_batches(statements.add_recorded, tasks, RECORDED_BATCH)
 
     # --- the end ------------------------------------------------------------------------------------
 
     async def end_session(self, replayed: int, detail: Mapping[str, JsonValue]) -> None:
-        """Records this process's telemetry: answers taken from the memo, peak memory, and `detail`."""
-        text = payload.to_json(dict(detail))
+        """Record this process's telemetry: answers taken from the memo, peak memory, and `detail`."""
         unit = 1e6 if sys.platform == "darwin" else 1024
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-        ended = partial(statements.end_session, session=self._session, now=_now(), replayed=replayed)
-        await self._submit(partial(ended, peak=peak, detail=text))
-
-    async def backup(self, to: Path) -> None:
-        """Copies the journal, live and consistent, to the file `to` by SQLite's own backup. No blobs."""
-        try:
-            await asyncio.to_thread(backup, self.run / JOURNAL_NAME, to)
-        except (OSError, sqlite3.OperationalError) as error:
-            raise_if_full(to.parent, error, (self.run / JOURNAL_NAME).stat().st_size)
-            raise
+        text = payload.to_json(dict(detail))
+        await self._submit(statements.end_session, self._session, _now(), replayed, peak, text)
 
     async def close(self) -> None:
-        """Commits what was handed in, closes the database and gives the run free. Later calls do nothing."""
+        """Commit what was submitted, close the database and release the run. Later calls do nothing."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -322,8 +284,8 @@ class Journal:
         statements.mark_ended(connection, self._session, _now())
 
     def _keep_time(self, connection: sqlite3.Connection) -> None:
-        """Notes how long this process has worked, by a clock that nobody sets."""
-        statements.keep_time(connection, self._session, time.monotonic() - self._begun)
+        """Record how long this process has worked, by the monotonic clock."""
+        statements.keep_time(connection, self._session, time.monotonic() - self._started)
 
     async def __aenter__(self) -> Self:
         return self
@@ -335,12 +297,25 @@ class Journal:
 
     # --- within -------------------------------------------------------------------------------------
 
-    async def _submit(self, operation: Callable[[sqlite3.Connection], T]) -> T:
+    async def _submit(
+        self,
+        operation: Callable[Concatenate[sqlite3.Connection, P], T],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
         try:
-            return await self._committer.submit(operation)
+            return await self._committer.submit(lambda connection: operation(connection, *arguments, **named))
         except sqlite3.OperationalError as error:
             raise_if_full(self.run, error)
             raise
+
+    async def _in_batches(
+        self, operation: Callable[[sqlite3.Connection, list[Item]], int], items: Iterable[Item], size: int
+    ) -> int:
+        total, source = 0, iter(items)
+        while batch := list(islice(source, size)):
+            total += await self._submit(operation, batch)
+        return total
 
     def _count(self, events: int) -> None:
         with self._counting:
@@ -351,7 +326,7 @@ class Journal:
 
 
 def _refuse_other_files(run: Path) -> None:
-    """A folder that holds anything but the beginning of a run is somebody's own."""
+    """A folder with any file that a new run does not have is somebody's own."""
     ours = ("lock", "blobs", JOURNAL_NAME)
     foreign = sorted(path.name for path in run.iterdir() if not path.name.startswith(ours))
     if foreign:
@@ -364,7 +339,7 @@ def _now() -> str:
 
 @contextlib.contextmanager
 def _locked(run: Path) -> Iterator[RunLock]:
-    """Takes the run's lock, and gives it back only if what follows fails; a full disk is told as such."""
+    """Take the run's lock; release it only if the body fails. A full disk is reported as such."""
     try:
         lock = RunLock(run)
         with contextlib.ExitStack() as undo:
@@ -377,7 +352,7 @@ def _locked(run: Path) -> Iterator[RunLock]:
 
 
 def _make_folder(folder: Path) -> None:
-    """Makes a folder and what is missing above it, durably."""
+    """Make a folder and its missing parents, durably."""
     missing = [level for level in (folder, *folder.parents) if not level.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for level in missing:
@@ -385,14 +360,14 @@ def _make_folder(folder: Path) -> None:
 
 
 def _create_database(run: Path, header: RunHeader) -> None:
-    """Builds the journal under another name and renames it: a file of this name is always whole."""
+    """Build the journal under another name and rename it: a file of this name is always complete."""
     path = run / JOURNAL_NAME
     temporary = path.with_name(path.name + ".new")
     for leftover in run.glob(temporary.name + "*"):
         leftover.unlink()
     with contextlib.closing(open_for_writing(temporary)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
         create_tables(connection)
+        connection.execute("BEGIN IMMEDIATE")
         statements.write_header(connection, header)
         connection.execute("COMMIT")
     (run / "blobs").mkdir(exist_ok=True)

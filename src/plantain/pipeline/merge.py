@@ -23,14 +23,13 @@ from plantain.calls import model_drift
 from plantain.journal import JournalReader
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.disk.blobs import BlobStore, sync_folder
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.disk.connect import JOURNAL_NAME, held
 from plantain.journal.merging import (
     JOINED,
     answered_by,
     begin_joined,
     blobs_of,
     count_blobs,
-    held_part,
     images_of,
     join,
     meta_of,
@@ -131,8 +130,8 @@ def merge(
     for path in runs:
         if folders.count(path.resolve()) > 1:
             raise InputError(f"{path}: is named twice; name each shard's run once")
-    with ExitStack() as held:
-        parts = [_held(held, path) for path in runs]
+    with ExitStack() as kept:
+        parts = [_held(kept, path) for path in runs]
         parts.sort(key=lambda part: part.share.shard.number)
         _check_complete(parts)
         _check_alike(parts)
@@ -152,8 +151,8 @@ def merge(
     return _put_in_place(making, run, len(parts), linked, watch)
 
 
-def _held(held: ExitStack, run: Path) -> Part:
-    database = held.enter_context(held_part(run))
+def _held(kept: ExitStack, run: Path) -> Part:
+    database = kept.enter_context(held(run))
     meta = meta_of(database)
     if META not in meta:
         raise InputError(f"{run}: not a shard of a plan; shards are made by `plantain build --shard K/N`")

@@ -12,7 +12,7 @@ import orjson
 from plantain.calls import CallSpec, TaskCalls
 from plantain.calls.looking import look_first, seen_in
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
-from plantain.journal.payload import clean_text, dumps, observations_from_json, to_json
+from plantain.journal.payload import clean_text, dumps, from_json, to_json
 from plantain.pipeline.restore import NONE, PutBack, restore_identity, restored, restores
 from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
 from plantain.pixels.decode import BadImage
@@ -245,7 +245,7 @@ class Rounds:
             answer = await self.calls.answer(self._judge_call(attempt, request, draw, panel, objections))
             if not answer.outcome.ok:
                 return replace(attempt, judge_outcome=answer.outcome)
-            panel.append((self.method.judges[draw].name, observations_from_json(answer.text)))
+            panel.append((self.method.judges[draw].name, from_json(Observations, answer.text)))
         return replace(attempt, judge_outcome=OK, verdict=self._decide(panel, objections))
 
     async def _looked(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Annotated, cast
+from typing import cast
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from plantain.journal import JsonValue, StoredScore, StoredVerdict, TaskRow
-from plantain.journal.payload import dumps, verdict_of
+from plantain.journal.payload import dumps
 from plantain.records import (
     Attempt,
     Direction,
@@ -38,7 +38,7 @@ class RecordedPicture:
 class VerdictRecord:
     """One judge's verdict; of a panel, only the joint one is decisive."""
 
-    verdict: Annotated[Verdict, BeforeValidator(verdict_of)]
+    verdict: Verdict
     draw: int
     decisive: bool
 

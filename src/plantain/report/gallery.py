@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
-from plantain.journal.questions.tasks import begun_by_state, begun_in_state
+from plantain.journal.questions.tasks import started_by_state, started_in_state
 from plantain.journal.verdicts import PERSON, corrections_in
 from plantain.pages.thumbnails import data_uri, difference
 from plantain.pixels.arrays import Mask, Pixels
@@ -88,11 +88,11 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
     Within an outcome the tasks with the smallest hash of (seed, task id) are taken, so that neither order nor looks
     decide. Tasks that nothing has happened to yet are left out.
     """
-    totals = begun_by_state(reader)
+    totals = started_by_state(reader)
     quotas = _quotas(totals, size)
     chosen: list[str] = []
     for state, quota in quotas.items():
-        ids = begun_in_state(reader, state)
+        ids = started_in_state(reader, state)
         chosen.extend(heapq.nsmallest(quota, ids, key=lambda task: _rank(seed, task)))
     return Selection(tuple(sorted(chosen)), tuple((s, quotas[s], totals[s]) for s in ORDER if s in totals))
 

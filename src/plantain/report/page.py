@@ -21,15 +21,13 @@ from plantain.journal.questions.tables import (
     RoundRow,
     by_finding,
     call_outcomes,
-    costs,
     rounds_to_success,
-    snapshot,
-    status_summary,
     table1,
     table2,
 )
 from plantain.journal.questions.tasks import ImagesUsed, images_used
-from plantain.journal.questions.telemetry import StepCost
+from plantain.journal.questions.telemetry import StepCost, costs, status_summary
+from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import PERSON
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import SATURATION

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import Journal, RunHeader
-from plantain.journal.disk.elsewhere import keep_blobs_in
+from plantain.journal.disk.blobs import keep_blobs_in
 from plantain.records import InputError
 
 HEADER = RunHeader("r", "run", 1, {}, "0")
@@ -29,17 +29,17 @@ def test_a_run_finds_its_blobs_again_and_no_others(tmp_path: Path) -> None:
     keep_blobs_in(tmp_path / "other", storage)
     assert len(list(storage.iterdir())) == 2
     (tmp_path / "elsewhere").mkdir()
-    with pytest.raises(InputError, match="fixed when a run begins"):
+    with pytest.raises(InputError, match="fixed when a run starts"):
         keep_blobs_in(run, tmp_path / "elsewhere")
 
     shutil.move(storage, tmp_path / "unmounted")
-    with pytest.raises(InputError, match=f"pictures are in {re.escape(str(storage))}.*mount it first"):
+    with pytest.raises(InputError, match=f"images are in {re.escape(str(storage))}.*mount it first"):
         Journal.open(run)
 
 
 def test_a_run_that_has_its_own_keeps_them(tmp_path: Path) -> None:
     asyncio.run(Journal.create(tmp_path / "run", HEADER).close())
-    with pytest.raises(InputError, match="fixed when a run begins"):
+    with pytest.raises(InputError, match="fixed when a run starts"):
         keep_blobs_in(tmp_path / "run", tmp_path)
     with pytest.raises(InputError, match="no such folder"):
         keep_blobs_in(tmp_path / "new", tmp_path / "nowhere")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plantain.journal.disk.filesystem import NetworkFolder, check_filesystem, filesystem_type
+from plantain.journal import NetworkFolder
+from plantain.journal.disk.lock import check_filesystem, filesystem_type
 
 MOUNTS = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

@@ -30,10 +30,8 @@ def test_second_process_is_refused_with_pid_and_host_until_the_first_is_killed(t
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(RunLocked, match=f"process {holder.pid} on {socket.gethostname()}") as caught:
+        with pytest.raises(RunLocked, match=f"process {holder.pid} on {socket.gethostname()}"):
             RunLock(tmp_path)
-        assert caught.value.pid == holder.pid
-        assert caught.value.host == socket.gethostname()
         holder.send_signal(signal.SIGKILL)
     RunLock(tmp_path).release()  # what the killed process left does not block
 
@@ -80,7 +78,6 @@ def test_forked_worker_does_not_keep_the_lock_of_its_killed_parent(tmp_path: Pat
 def test_lock_file_without_content(tmp_path: Path) -> None:
     lock = RunLock(tmp_path)
     (tmp_path / "lock").write_bytes(b"")  # as it is for an instant after the first opening
-    with pytest.raises(RunLocked, match="just opening") as caught:
+    with pytest.raises(RunLocked, match="just opening"):
         RunLock(tmp_path)
-    assert caught.value.pid is None
     lock.release()

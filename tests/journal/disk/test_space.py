@@ -73,7 +73,6 @@ def test_full_disk_while_blobs_are_stored(small_disk: Path, monkeypatch: pytest.
 
     done, error = asyncio.run(fill())
     assert 3 < done < 15
-    assert error.needed_bytes > 0
     assert "disk is full" in str(error) and "MB" in str(error)
     assert not list((small_disk / "run").rglob("*.tmp"))
     asyncio.run(go_on(done))
@@ -113,7 +112,8 @@ def test_no_call_is_started_that_could_not_be_kept(small_disk: Path) -> None:
         async with await a_run(small_disk / "run", tasks=5) as journal:
             with pytest.raises(DiskFull) as caught:
                 await journal.start_call(a_call(a_task(0).id))
-            assert caught.value.needed_bytes == 5 * room.EDIT_ROOM  # nothing is closed yet to reckon from
+            needed = 5 * room.EDIT_ROOM / 1e6  # nothing is closed yet to estimate from
+            assert f"need about {needed:.0f} MB" in str(caught.value)
             assert not journal.reader.open_calls()
 
     asyncio.run(work())

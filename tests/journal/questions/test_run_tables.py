@@ -14,13 +14,12 @@ from plantain.journal.questions.release import closed_only
 from plantain.journal.questions.tables import (
     by_finding,
     call_outcomes,
-    costs,
     rounds_to_success,
-    snapshot,
-    status_summary,
     table1,
     table2,
 )
+from plantain.journal.questions.telemetry import costs, status_summary
+from plantain.journal.questions.units import snapshot
 from plantain.metrics.statistics.intervals import wilson_share
 from plantain.metrics.statistics.means import METHOD
 from plantain.records import Direction, TaskState
@@ -194,7 +193,8 @@ def test_snapshot_sees_one_state_while_a_build_writes(tmp_path: Path) -> None:
         assert table1(reader).total.pending == before.total.pending + 5
 
 
-def test_forty_thousand_attempts_do_not_fill_the_memory(tmp_path: Path) -> None:
+def test_forty_thousand_attempts_do_not_fill_the_memory(reader: JournalReader, tmp_path: Path) -> None:
+    table2(reader, WEIGHTS)  # imports what the statistics need
     run = tmp_path / "run"
     fill_quickly(run, tasks=16_000)
     with JournalReader.open(run) as reader:

@@ -24,7 +24,7 @@ from fakes.remote_models import HERE, RemoteEditor
 from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 from plantain.cli.runs.consent import consent
 from plantain.journal import JournalReader
-from plantain.journal.disk.elsewhere import keep_blobs_in
+from plantain.journal.disk.blobs import keep_blobs_in
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import Step, TaskState

@@ -81,6 +81,8 @@ def status(
         table.add_row("success in" if section == "rounds" else section, ", ".join(parts) or "none")
         if section == "tasks" and causes:
             table.add_row("", "\n".join(cause.strip() for cause in causes))
+    if document["not_closed"]:
+        table.add_row("journal", str(document["not_closed"]))
     again = (
         f", {document['came_back_unchanged']} came back unchanged" if document["came_back_unchanged"] else ""
     )

@@ -1,4 +1,4 @@
-"""Which attempts people corrected by hand, and what the journal's own verdict on them is."""
+"""Attempts that people corrected by hand, beside the journal's own verdict on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SET = {True: "qualified", False: "failed"}
 
 @dataclass(frozen=True, slots=True)
 class CorrectedEdit:
-    """The latest that one person said of one attempt, beside what was decided.
+    """The latest correction of one attempt by one person, beside what was decided.
 
     Attributes:
         by: the person's code.
@@ -41,8 +41,8 @@ class CorrectedEdit:
 
 
 def corrected_edits(reader: JournalReader) -> tuple[CorrectedEdit, ...]:
-    """Every correction that counts, by task, attempt and person."""
-    # Joined, since a release looks at closed tasks only.
+    """Return every correction that counts, by task, attempt and person."""
+    # Joined, since a release hides open tasks.
     query = f"SELECT DISTINCT t.id FROM verdict v JOIN task t ON t.id = v.task WHERE judge LIKE '{PERSON}%' ORDER BY 1"
     found = []
     for (task_id,) in reader.connection.execute(query).fetchall():
@@ -63,7 +63,7 @@ def corrected_edits(reader: JournalReader) -> tuple[CorrectedEdit, ...]:
 
 
 def corrections_line(edits: Sequence[CorrectedEdit]) -> str:
-    """All corrections in one sentence; "" where there are none."""
+    """Return all corrections in one sentence; "" if there are none."""
     if not edits:
         return ""
     people = len({one.by for one in edits})
@@ -76,5 +76,5 @@ def corrections_line(edits: Sequence[CorrectedEdit]) -> str:
     agreed = len(edits) - down - up - settled
     return (
         f"corrected by hand by {who}: {', '.join(parts)}{f', {agreed:,} confirmed' if agreed else ''}; "
-        "the judge's verdicts stand beside them and decide"
+        "the judge's verdicts are kept and decide"
     )

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.cards import standings_of
-from plantain.journal.questions.pilot import parts_of_plan, spent_on, worked_s
+from plantain.journal.questions.tasks import parts_of_plan
+from plantain.journal.questions.telemetry import spent_on, worked_s
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 from plantain.metrics.statistics.gap import shares
 from plantain.pipeline.estimate import CallEstimate

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from plantain.journal import JournalReader, TaskRow
-from plantain.journal.questions.pilot import first_tasks, parts_of_plan
+from plantain.journal.questions.tasks import first_tasks, parts_of_plan
 from plantain.records import TaskState
 
 K = TypeVar("K")
