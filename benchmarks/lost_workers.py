@@ -65,8 +65,8 @@ def priced(scratch: Path, tasks: int, *, scarce: bool = False) -> Recipe:
 
 def build(scratch: Path, name: str, address: str, tasks: int, *, scarce: bool = False) -> int:
     """The build, on the cluster at an address; on this machine's processes for "" ."""
+    from plantain.pipeline.method import Method
     from plantain.pipeline.recipe import Recipe
-    from plantain.pipeline.rounds import Method
     from plantain.pipeline.run import run_build
     from plantain.rubrics import MED_BANANA
 

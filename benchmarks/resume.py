@@ -30,7 +30,7 @@ from plantain.pipeline.walk import Walk
 from plantain.calls import Bounded, ModelClient
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal
-from plantain.pipeline.rounds import Method
+from plantain.pipeline.method import Method
 from plantain.rubrics import MED_BANANA
 from plantain.runs.worker_pool import WorkerPool
 from plantain.catalogue.store import Catalogue

@@ -31,8 +31,8 @@ from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.verify import verify
 from plantain.pipeline import rounds
+from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.rounds import Method
 from plantain.pipeline.run import run_build
 from plantain.records import Criterion, CriterionResult, Observations, Outcome, OutcomeKind, TaskState
 from plantain.report.page import write_report

@@ -19,8 +19,8 @@ from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.questions.tables import table1
 from plantain.offline.editor import render_instruction
-from plantain.pipeline.control import INSTRUCTION
 from plantain.pipeline.forecast import make_plan
+from plantain.pipeline.loop import NO_CHANGE
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
@@ -50,7 +50,7 @@ class Faithful:
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
         self.asked.append(request)
-        if self.refuse and request.instruction == INSTRUCTION:
+        if self.refuse and request.instruction == NO_CHANGE:
             return failed(Outcome(OutcomeKind.REFUSED, "no"))
         return Reply(EditedImage(request.original))
 
@@ -111,14 +111,14 @@ def test_control_is_one_edit_with_nothing_written_or_judged(run: Path) -> None:
             assert (row.state, row.round) == (TaskState.SUCCESS, 1)
             assert [call.key.step for call in reader.calls(name)] == [Step.EDIT]
             (attempt,) = reader.attempts(name)
-            assert attempt.instruction == INSTRUCTION and attempt.edited is not None
+            assert attempt.instruction == NO_CHANGE and attempt.edited is not None
             assert attempt.verdict is None and attempt.judge_outcome is None
 
 
 def test_editor_is_told_nothing_of_a_finding(catalogue: Path, tmp_path: Path) -> None:
     editor = Faithful()
     build(catalogue, tmp_path / "run", 1, editor)
-    (asked,) = [request for request in editor.asked if request.instruction == INSTRUCTION]
+    (asked,) = [request for request in editor.asked if request.instruction == NO_CHANGE]
     assert (asked.concept, asked.direction) == ("", None)
 
 
@@ -191,5 +191,5 @@ def test_procedural_editor_gives_back_what_it_is_asked_to_keep(modality: str) ->
     sample = sample_of(modality)
     image: SourceImage = sample.image
     pixels = np.ascontiguousarray(sample.pixels)
-    made = render_instruction(pixels, INSTRUCTION, image, seed=1)
+    made = render_instruction(pixels, NO_CHANGE, image, seed=1)
     assert np.array_equal(made.pixels, pixels) and not made.mask.any()

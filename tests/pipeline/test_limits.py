@@ -20,8 +20,8 @@ from pipeline.quick import (
 )
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.rounds import Method
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Observations, Outcome, OutcomeKind, TaskState, Usage
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed

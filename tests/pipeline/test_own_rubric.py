@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
+from pipeline.quick import CallLog, quick_catalogue, quick_method
 from plantain.journal import JournalReader
 from plantain.pipeline.method import method_of
 from plantain.pipeline.recipe import Recipe, load_recipe
@@ -99,10 +99,6 @@ def test_a_build_by_it_from_recipe_to_release(tmp_path: Path) -> None:
     what = "the rubric.criteria.done.question is now Was it well done?, but this run was begun with Was it done?;"
     with pytest.raises(InputError, match=re.escape(what)):
         asyncio.run(run_build(load_recipe(tmp_path / "recipe.toml"), run, method=method))
-
-
-def test_without_one_nothing_new_is_frozen(tmp_path: Path) -> None:
-    assert "rubric" not in quick_recipe(tmp_path).frozen_part()
 
 
 def test_a_judge_that_cannot_judge_by_it_is_refused_before_any_call(tmp_path: Path) -> None:

@@ -12,9 +12,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.cli.terminal.progress import duration
 from plantain.findings import load_taxonomy
-from plantain.pipeline.estimate import CallEstimate
-from plantain.pipeline.forecast import BuildPlan, make_plan
-from plantain.pipeline.piloting.rates import Pilot, read_pilot
+from plantain.pipeline.forecast import BuildPlan, CallEstimate, Pilot, make_plan, read_pilot
 from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build

@@ -24,8 +24,8 @@ from pipeline.quick import (
 )
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
+from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.rounds import Method
 from plantain.pipeline.run import run_build
 from plantain.records import (
     Criterion,

@@ -157,7 +157,7 @@ def test_a_shard_is_a_part_of_a_whole(text: str) -> None:
 
 
 def test_a_run_stays_the_shard_that_it_is(recipe: Recipe, whole: Path, shards: list[Path]) -> None:
-    with pytest.raises(InputError, match="begun as shard 1/3, not as shard 2/3"):
+    with pytest.raises(InputError, match="is shard 1/3, not shard 2/3"):
         build(recipe, shards[0], "2/3")
     with pytest.raises(InputError, match="a run of the whole plan"):
         build(recipe, whole, "2/3")
@@ -199,7 +199,7 @@ def test_damage_is_found_and_a_cut_merge_is_begun_again(shards: list[Path], tmp_
     spoilt = copies[1] / "blobs" / only_in(copies[1], copies[0])
     kept = spoilt.read_bytes()
     spoilt.write_bytes(kept[:-1] + b"?")
-    with pytest.raises(InputError, match="not whole"):
+    with pytest.raises(InputError, match="not complete"):
         merge(copies, tmp_path / "all")
     assert not (tmp_path / "all").exists() and (tmp_path / "all.merging").is_dir()
     spoilt.write_bytes(kept)  # the link in the unfinished folder is the same file
@@ -208,7 +208,7 @@ def test_damage_is_found_and_a_cut_merge_is_begun_again(shards: list[Path], tmp_
     assert merge(copies, tmp_path / "all").tasks["pending"] == 0
     missing = copies[2] / "blobs" / only_in(copies[2], copies[0])
     missing.unlink()
-    with pytest.raises(InputError, match="the picture is missing"):
+    with pytest.raises(InputError, match="the image is missing"):
         merge(copies, tmp_path / "later")
 
 
@@ -227,7 +227,7 @@ def written_to(run: Path) -> Iterator[None]:
         asyncio.run(journal.close())
 
 
-@pytest.mark.parametrize("stage", ["shards", "pictures", "verifying"])
+@pytest.mark.parametrize("stage", ["shards", "images", "verifying"])
 def test_killed_at_any_stage_a_merge_leaves_nothing_and_is_begun_again(
     stage: str, shards: list[Path], tmp_path: Path
 ) -> None:

@@ -197,15 +197,10 @@ def test_a_run_does_not_go_on_without_the_check_that_it_began_with(run: Path, tm
     assert np.sum(list(summary.closed.values())) == 0
 
 
-def test_a_run_that_began_without_the_check_goes_on_without_it(
-    run: Path, tmp_path: Path, reader: TextReader
-) -> None:
+def test_nor_with_one_that_it_did_not_begin_with(run: Path, tmp_path: Path, reader: TextReader) -> None:
     log = CallLog(None)
     method = replace(quick_method(log), editor=MarkerEditor(log), judges=(ContentJudge(log),))
     recipe = quick_recipe(run.parent / "catalogue", findings=("Lung Lesion", "Pneumothorax"))
     asyncio.run(run_build(recipe, tmp_path / "run", method=method, limit=1))
     summary = asyncio.run(run_build(recipe, tmp_path / "run", method=method, text_reader=reader))
-    assert summary.stopped is None
-    with JournalReader.open(tmp_path / "run") as journal:
-        assert [row.round for row in journal.tasks()] == [1, 1]
-        assert not any(score.metric == METRIC for row in journal.tasks() for score in journal.scores(row.id))
+    assert summary.failed and "this run was begun with none" in str(summary.stopped)

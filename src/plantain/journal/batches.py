@@ -92,7 +92,10 @@ class BatchLedger:
 
     def settled_jobs(self) -> list[str]:
         """Return ended jobs whose answers are all settled."""
-        query = f"SELECT key FROM batch_job WHERE state = 'ended' AND NOT EXISTS (SELECT 1 {_SERVED} AND r.job = key)"
+        query = (
+            "SELECT key FROM batch_job WHERE state = 'ended' AND NOT EXISTS "
+            f"(SELECT 1 {_SERVED} AND r.job = batch_job.key)"
+        )
         return [key for (key,) in self._reader.connection.execute(query)]
 
     def never_sent(self) -> list[int]:

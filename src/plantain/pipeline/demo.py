@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import resource
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,11 @@ def demo_recipe(folder: Path) -> Recipe:
             "limits": {"concurrency": 4},
         }
     )
+
+
+def peak_rss_mb(who: int = resource.RUSAGE_SELF) -> float:
+    """Return the peak resident memory in MiB of this process; of RUSAGE_CHILDREN, of its largest ended worker."""
+    return resource.getrusage(who).ru_maxrss / 1024
 
 
 def fill_demo_catalogue(path: Path) -> int:

@@ -78,13 +78,6 @@ class Loop(Section):
     writer_sees_failed_edit: bool = False
     restore: Literal["none", "outside"] = "none"
 
-    def frozen_part(self) -> dict[str, JsonValue]:
-        """What a run freezes of it; what came later counts only where it is on, so that older runs go on."""
-        settings: dict[str, JsonValue] = self.model_dump(mode="json")
-        if self.restore == "none":
-            del settings["restore"]
-        return settings
-
 
 class Recipe(Section):
     """A build, as its TOML file states it.
@@ -143,18 +136,17 @@ class Recipe(Section):
             for role, section in sorted(self.settings.items())
             if (settings := section.stated())
         }
-        own: JsonValue = {**frozen(self.judged_by)}
         return {
-            **({"rubric": own} if self.judged_by != MED_BANANA else {}),
-            **({"sampling": sampling} if sampling else {}),
-            **({"settings": roles} if roles else {}),
+            "rubric": {**frozen(self.judged_by)},
+            "sampling": sampling,
+            "settings": roles,
             "seed": self.seed,
             "models": {
                 "writer": self.models.writer,
                 "editor": self.models.editor,
                 "judge": list(self.models.judges),
             },
-            "loop": self.loop.frozen_part(),
+            "loop": self.loop.model_dump(mode="json"),
         }
 
 

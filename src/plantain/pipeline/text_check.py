@@ -1,7 +1,7 @@
 """The text check of a build: an edit that moves, swaps or loses a marker, or draws text, never qualifies.
 
-What was seen is a score of the attempt (`text_kept`, 1 or 0) that is durable before a judge is asked, so that a resumed
-run decides as it did before, whatever it can read by then.
+The result is a score of the attempt (`text_kept`, 1 or 0) that is durable before a judge is called, so that a resumed
+run decides as it did before.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-
-import orjson
 
 from plantain.catalogue.gate import texts_from_json
 from plantain.catalogue.store import Catalogue
@@ -36,27 +34,15 @@ from plantain.records import (
 METRIC = "text_kept"
 
 NAME = "text check"
-"""Behind the judge's name in a verdict that the check took part in."""
-
-
-_PART = "text check"
-_NONE = "none"
+"""Its part of a run's method, and a suffix of the judge's name in verdicts that it changed."""
 
 _READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
-"""Who reads: every thread of them holds an engine of some two hundred megabytes, so that there are few."""
-
-
-def text_check_of(reader: TextReader | None, catalogue: Catalogue, journal: Journal) -> TextCheck | None:
-    """The check of a run; none without a reader, nor where the run began without one: its rounds would be redecided."""
-    recorded = journal.reader.meta("method")
-    if recorded is not None and orjson.loads(recorded).get(_PART, _NONE) == _NONE:
-        return None
-    return None if reader is None else TextCheck(reader, catalogue, journal)
+"""Few, since each thread holds an engine of some two hundred megabytes."""
 
 
 def fingerprint(check: TextCheck | None) -> dict[str, str]:
-    """The check as a part of a run's method, to which it is held when it is resumed."""
-    return {_PART: _NONE if check is None else check.reads_with}
+    """Return the check as a part of a run's method, which a resumed run must repeat."""
+    return {NAME: "none" if check is None else check.reads_with}
 
 
 class TextCheck:
@@ -80,7 +66,7 @@ class TextCheck:
     async def objections(
         self, attempt: Attempt, image: SourceImage, original: bytes, edited: bytes
     ) -> tuple[str, ...]:
-        """What the edit did to text, in words; empty where it left all of it alone and drew none."""
+        """Return what the edit did to text, in words; empty if it neither changed nor drew any."""
         for stored in self._journal.reader.scores(attempt.task_id, attempt.generation):
             if stored.metric == METRIC and stored.round == attempt.round:
                 stored_changes = stored.detail["changes"]
@@ -95,7 +81,7 @@ class TextCheck:
         return tuple(str(change) for change in words)
 
     async def _compare(self, image: SourceImage, original: bytes, edited: bytes) -> tuple[TextChange, ...]:
-        """On a worker of the run's engine that has the same reader; here where there is none, or it is lost."""
+        """Run on a worker of the run's engine that has the same reader; here if there is none, or it is lost."""
         known = await asyncio.to_thread(self._known, image)
         engine = remote_engine()
         if engine is not None and self._travels:
@@ -114,20 +100,20 @@ class TextCheck:
 def compared(
     reader: TextReader, known: Sequence[Text] | None, original: bytes, edited: bytes
 ) -> tuple[TextChange, ...]:
-    """What an edit did to text, of encoded images; see `text_changes`."""
+    """Return what an edit did to text, of encoded images; see `text_changes`."""
     return text_changes(decode(original), decode(edited), known, reader)
 
 
 def compared_there(
     reader: str, known: Sequence[Text] | None, original: bytes, edited: bytes
 ) -> tuple[TextChange, ...] | None:
-    """The same by this process's own reader; None where it has not the one of that name."""
+    """Return the same by this process's own reader; None if it does not have the one of that name."""
     own = reader_named(reader)
     return None if own is None else compared(own, known, original, edited)
 
 
 def object_to(observations: Observations, objections: tuple[str, ...]) -> Observations:
-    """A judge's report in which fidelity fails for what happened to text."""
+    """Return a judge's report in which fidelity fails because of what happened to text."""
     seen = observations.criteria.get(Criterion.FIDELITY_PRESERVATION)
     if seen is None:  # a rubric that does not ask for it: the veto is all
         return observations
@@ -138,5 +124,5 @@ def object_to(observations: Observations, objections: tuple[str, ...]) -> Observ
 
 
 def veto(verdict: Verdict) -> Verdict:
-    """A verdict under which no policy lets the edit through: a wrong side is no matter of weights."""
+    """Return a verdict that rejects the edit under any policy: a wrong side marker cannot be outweighed."""
     return replace(verdict, qualified=False)

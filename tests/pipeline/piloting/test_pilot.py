@@ -15,12 +15,16 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.metrics.statistics.clusters import clustered_rate
-from plantain.pipeline.estimate import CallEstimate
-from plantain.pipeline.forecast import make_plan
-from plantain.pipeline.piloting.decision import PilotNumbers, decide_pilot, pilot_numbers
-from plantain.pipeline.piloting.draw import drawn_pending, drawn_tasks, shared_out
+from plantain.pipeline.forecast import CallEstimate, make_plan, read_pilot
+from plantain.pipeline.piloting.decision import (
+    PilotNumbers,
+    decide_pilot,
+    drawn_pending,
+    drawn_tasks,
+    pilot_numbers,
+    shared_out,
+)
 from plantain.pipeline.piloting.page import pilot_document, write_pilot
-from plantain.pipeline.piloting.rates import read_pilot
 from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 
@@ -95,7 +99,7 @@ def rated(yes: int, n: int) -> object:
     ("changed", "why"),
     [
         ({}, ""),
-        ({"qualified": rated(2, 50)}, "all of the interval lies below 25%"),
+        ({"qualified": rated(2, 50)}, "all of the interval is below 25%"),
         ({"stopped": rated(12, 50)}, "of the tasks stopped"),
         ({"not_applicable": rated(30, 50)}, "cannot be shown"),
         ({"accepted": rated(3, 30)}, "people accept 3 of 30"),
