@@ -9,10 +9,9 @@ import threading
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 BEAT_S = 0.9
 """Seconds between two beats: the working time of a killed process is known to a second."""
@@ -28,28 +27,24 @@ class WriterClosed(RuntimeError):
     """An operation was submitted to a journal that is closed, or whose writer thread has died."""
 
 
-class _Waiting(Generic[T_co]):
+class _Waiting:
     """An operation, and the future of the coroutine that waits for it to be durable."""
 
-    __slots__ = ("_future", "_operation", "_result", "error", "loop")
+    __slots__ = ("error", "future", "operation", "result")
 
-    def __init__(self, operation: Callable[[sqlite3.Connection], T_co], future: asyncio.Future[T_co]) -> None:
-        self._operation = operation
-        self._future = future
-        self._result: T_co
-        self.loop = future.get_loop()
+    def __init__(self, operation: Callable[[sqlite3.Connection], Any], future: asyncio.Future[Any]) -> None:
+        self.operation = operation
+        self.future = future
+        self.result: Any = None
         self.error: Exception | None = None
 
-    def apply(self, connection: sqlite3.Connection) -> None:
-        self._result = self._operation(connection)
-
     def resolve(self) -> None:
-        if self._future.done():  # its coroutine was cancelled; what it asked for is durable all the same
+        if self.future.done():  # its coroutine was cancelled; the operation is durable all the same
             return
         if self.error is not None:
-            self._future.set_exception(self.error)
+            self.future.set_exception(self.error)
         else:
-            self._future.set_result(self._result)
+            self.future.set_result(self.result)
 
 
 class Committer:
@@ -76,7 +71,7 @@ class Committer:
         self._beat = beat
         self._beaten_at = time.monotonic()
         self._committed = committed
-        self._queue: SimpleQueue[_Waiting[object] | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._closed = False
         self._farewell: Callable[[sqlite3.Connection], None] | None = None
         self._closing = threading.Lock()
@@ -103,7 +98,7 @@ class Committer:
         self._thread.join()
 
     def _run(self) -> None:
-        group: list[_Waiting[object]] = []
+        group: list[_Waiting] = []
         open_ended = True
         try:
             while open_ended:
@@ -122,9 +117,9 @@ class Committer:
             self._abandon(group)
             self._connection.close()
 
-    def _next_group(self) -> tuple[list[_Waiting[object]], bool]:
+    def _next_group(self) -> tuple[list[_Waiting], bool]:
         """All that wait, or none after a beat; False when the end was among them (it is always the last)."""
-        group: list[_Waiting[object]] = []
+        group: list[_Waiting] = []
         try:
             waiting = self._queue.get(timeout=BEAT_S)
         except Empty:
@@ -148,14 +143,14 @@ class Committer:
         with contextlib.suppress(sqlite3.Error):
             self._beat(self._connection)
 
-    def _commit(self, group: list[_Waiting[object]]) -> None:
+    def _commit(self, group: list[_Waiting]) -> None:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
             for waiting in group:
                 connection.execute("SAVEPOINT operation")
                 try:
-                    waiting.apply(connection)
+                    waiting.result = waiting.operation(connection)
                 except _FAULTS as error:
                     if not connection.in_transaction:
                         raise  # SQLite has already undone the whole group (full disk, I/O error)
@@ -171,7 +166,7 @@ class Committer:
             return
         self._committed(sum(waiting.error is None for waiting in group))
 
-    def _abandon(self, group: list[_Waiting[object]]) -> None:
+    def _abandon(self, group: list[_Waiting]) -> None:
         with self._closing:
             self._closed = True
             while not self._queue.empty():
@@ -183,16 +178,16 @@ class Committer:
         _resolve(group)
 
 
-def _resolve(group: list[_Waiting[object]]) -> None:
+def _resolve(group: list[_Waiting]) -> None:
     """Wake the waiting coroutines, one hop into each event loop instead of one for each of them."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Waiting[object]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
     for waiting in group:
-        by_loop.setdefault(waiting.loop, []).append(waiting)
+        by_loop.setdefault(waiting.future.get_loop(), []).append(waiting)
     for loop, members in by_loop.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(_resolve_here, members)
 
 
-def _resolve_here(group: list[_Waiting[object]]) -> None:
+def _resolve_here(group: list[_Waiting]) -> None:
     for waiting in group:
         waiting.resolve()

@@ -87,13 +87,8 @@ class JournalReader:
 
     def _header(self) -> RunHeader:
         values = dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
-        return RunHeader(
-            run_id=values["run_id"],
-            name=values["name"],
-            seed=int(values["seed"]),
-            frozen=dict_from_json(values["frozen"]),
-            code_version=values["code_version"],
-        )
+        frozen, seed = dict_from_json(values["frozen"]), int(values["seed"])
+        return RunHeader(values["run_id"], values["name"], seed, frozen, values["code_version"])
 
     def sessions(self) -> list[SessionRow]:
         """Return every process that wrote to the run, oldest first."""
@@ -204,11 +199,6 @@ class JournalReader:
         rows = self.connection.execute(f"SELECT {_CALL} FROM call WHERE state = 'started' ORDER BY id")
         return [_call_row(row) for row in rows]
 
-    def reserved_open_usd(self) -> float:
-        """Return the most that open calls may have cost; it counts against the budget."""
-        query = "SELECT TOTAL(reserved_usd) FROM call WHERE state = 'started'"
-        return float(self.connection.execute(query).fetchone()[0])
-
     # --- attempts, verdicts, scores -----------------------------------------------------------------
 
     def attempts(self, task_id: str, generation: int | None = None) -> list[Attempt]:
@@ -217,11 +207,8 @@ class JournalReader:
         rows = self.connection.execute(
             f"SELECT {_ATTEMPT} FROM attempt WHERE {where} ORDER BY generation, round", values
         ).fetchall()
-        decisive = {
-            (stored.generation, stored.round): stored.verdict
-            for stored in self.verdicts(task_id, generation)
-            if stored.decisive
-        }
+        found = [stored for stored in self.verdicts(task_id, generation) if stored.decisive]
+        decisive = {(stored.generation, stored.round): stored.verdict for stored in found}
         return [_attempt(row, decisive.get((row[1], row[2]))) for row in rows]
 
     def all_attempts(self, superseded: bool = False) -> Iterator[Attempt]:
@@ -294,36 +281,11 @@ def _outcome(kind: str | None, reason: str, retry_after: float | None, fatal: in
 
 
 def _call_row(row: sqlite3.Row) -> CallRow:
-    return CallRow(
-        id=row[0],
-        key=CallKey(row[1], row[2], row[3], Step(row[4]), row[5]),
-        tries=row[6],
-        model=row[7],
-        request_hash=row[8],
-        outcome=_outcome(*row[9:13]),
-        final=bool(row[13]),
-        usage=from_json(Usage, row[14]) if row[14] != "{}" else Usage(),
-        reserved_usd=row[15],
-        cost_usd=row[16],
-        latency_s=row[17],
-        started_at=row[18],
-        answer=row[19],
-        raw=row[20],
-    )
+    key = CallKey(row[1], row[2], row[3], Step(row[4]), row[5])
+    usage = from_json(Usage, row[14]) if row[14] != "{}" else Usage()
+    return CallRow(*(row[0], key, *row[6:9], _outcome(*row[9:13]), bool(row[13]), usage, *row[15:]))
 
 
 def _attempt(row: sqlite3.Row, verdict: Verdict | None) -> Attempt:
-    return Attempt(
-        task_id=row[0],
-        generation=row[1],
-        round=row[2],
-        instruction=row[3],
-        edit_outcome=_outcome(*row[4:8]),
-        edited=row[8],
-        raw=row[9],
-        mask=row[10],
-        support=row[11],
-        judge_outcome=_outcome(*row[12:16]),
-        verdict=verdict,
-        superseded=bool(row[16]),
-    )
+    edit, judge = _outcome(*row[4:8]), _outcome(*row[12:16])
+    return Attempt(*(*row[:4], edit, *row[8:12], judge, verdict, bool(row[16])))

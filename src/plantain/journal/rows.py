@@ -13,13 +13,9 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What a run is and what may never change in it.
+    """What a run is: a unique id, name and seed of its recipe, and the plantain that created it.
 
-    Attributes:
-        run_id: unique name of the run.
-        name, seed: of the recipe.
-        frozen: the part of the recipe that a resumed run must repeat, as JSON.
-        code_version: version of plantain that created the run.
+    `frozen` is the part of the recipe that a resumed run must repeat, as JSON.
     """
 
     run_id: str
@@ -41,14 +37,10 @@ class BlobRef:
 
 @dataclass(frozen=True, slots=True)
 class StartedCall:
-    """One try of a call that is about to be sent.
+    """One try (from 1) of a call that is about to be sent.
 
-    Attributes:
-        key: which call of which task.
-        tries: 1 for the first try.
-        model: "provider/model" as requested.
-        request_hash: SHA-256 of the request, images by their hashes.
-        reserved_usd: the most that it may cost; counted as spent until settled.
+    `request_hash` is the SHA-256 of the request, images by their hashes; `reserved_usd` the most that it may cost,
+    which counts as spent until settled.
     """
 
     key: CallKey
@@ -86,11 +78,8 @@ class StoredScore:
 class RecordedTask:
     """A closed task with its whole history, as another run made it, without calls.
 
-    Attributes:
-        row: the task and how it ended.
-        attempts: of every generation; their verdicts are ignored.
-        verdicts, scores: on those attempts.
-        blobs: for every hash that an attempt names; the bytes may be missing from the store.
+    `attempts` are of every generation (their verdicts are ignored); `blobs` for every hash that an attempt names, whose
+    bytes may be missing from the store.
     """
 
     row: TaskRow

@@ -10,7 +10,7 @@ from plantain.journal.payload import clean_text
 from plantain.journal.rows import BlobRef, CallResult, RecordedTask, RunHeader, StartedCall, StoredScore
 from plantain.journal.verdicts import JUDGED_AGAIN, check_finite, put_verdict, read_verdicts
 from plantain.journal.withdrawal import account_of
-from plantain.records import Attempt, EditTask, InputError, SourceImage, Step, TaskState, state_after
+from plantain.records import Attempt, EditTask, InputError, Outcome, SourceImage, Step, TaskState, state_after
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
 
@@ -68,14 +68,10 @@ _DECIDED = (
 
 
 def write_header(connection: sqlite3.Connection, header: RunHeader) -> None:
-    values = {
-        "run_id": header.run_id,
-        "name": header.name,
-        "seed": str(header.seed),
-        "frozen": payload.to_json(header.frozen),
-        "code_version": header.code_version,
-    }
-    connection.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
+    frozen = payload.to_json(header.frozen)
+    values = (header.run_id, header.name, str(header.seed), frozen, header.code_version)
+    names = ("run_id", "name", "seed", "frozen", "code_version")
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", list(zip(names, values, strict=True)))
 
 
 def set_meta(connection: sqlite3.Connection, key: str, value: str) -> None:
@@ -312,26 +308,12 @@ def _add_blobs(connection: sqlite3.Connection, blobs: Sequence[BlobRef]) -> None
 
 
 def _put_attempt(connection: sqlite3.Connection, attempt: Attempt) -> None:
-    edit, judge = attempt.edit_outcome, attempt.judge_outcome
-    connection.execute(
-        _ATTEMPT,
-        (
-            attempt.task_id,
-            attempt.generation,
-            attempt.round,
-            clean_text(attempt.instruction),
-            edit and edit.kind.value,
-            clean_text(edit.reason) if edit else "",
-            edit and edit.retry_after,
-            bool(edit and edit.fatal),
-            attempt.edited,
-            attempt.raw,
-            attempt.mask,
-            attempt.support,
-            judge and judge.kind.value,
-            clean_text(judge.reason) if judge else "",
-            judge and judge.retry_after,
-            bool(judge and judge.fatal),
-            attempt.superseded,
-        ),
-    )
+    def columns(outcome: Outcome | None) -> tuple[str | float | None, ...]:
+        if outcome is None:
+            return None, "", None, False
+        return outcome.kind.value, clean_text(outcome.reason), outcome.retry_after, outcome.fatal
+
+    key = (attempt.task_id, attempt.generation, attempt.round, clean_text(attempt.instruction))
+    images = (attempt.edited, attempt.raw, attempt.mask, attempt.support)
+    judged = columns(attempt.judge_outcome)
+    connection.execute(_ATTEMPT, (*key, *columns(attempt.edit_outcome), *images, *judged, attempt.superseded))

@@ -57,11 +57,9 @@ class Account:
     """What a run remembers of everything withdrawn from it; no id can be read from it.
 
     Attributes:
-        salt: key of the marks.
-        marks: keyed hashes of groups, images and tasks.
+        salt, marks: keyed hashes of groups, images and tasks, and their key; `others` those of merged runs, by key.
         releases: paths of releases that contain something of a group or image, by its mark.
         calls, cost_usd: number and cost of the removed calls, at the most they can have cost where that is unknown.
-        others: marks of runs that were merged into this one, by their key.
     """
 
     salt: str = ""
@@ -72,7 +70,6 @@ class Account:
     others: dict[str, list[str]] = field(default_factory=dict)
 
     def mark(self, text: str) -> str:
-        """Return the keyed hash that stands for a text."""
         return _mark(self.salt, text)
 
     def marks_of(self, text: str) -> list[str]:
@@ -156,9 +153,7 @@ def take_out(
     """Remove the rows of these images in one transaction, and note which blobs must go.
 
     Args:
-        connection: of the run's only writer.
-        asked: what a person named.
-        image_ids: the images that this means here.
+        asked: what a person named; `image_ids` are the images that this means here.
         releases: folders that contain something of them.
         groups: further groups of which no image is left.
 
@@ -186,10 +181,7 @@ def take_out(
 def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], None]) -> bool:
     """Remove what the note names and what deleted rows left behind; return False if nothing was left to do.
 
-    Args:
-        connection: of the run's only writer.
-        run: its folder.
-        clear: clears what else in the folder names the images; may be called again with the same.
+    `clear` removes what else in the run's folder names the images; it may be called again with the same note.
 
     Raises:
         InputError: another process reads the run, so that its log cannot be emptied yet.
@@ -198,13 +190,10 @@ def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], No
     if note is None:
         return False
     store = BlobStore(run / "blobs")
-    folders = set()
     for sha256 in note.blobs:
-        path = store.path(sha256)
-        path.unlink(missing_ok=True)
+        store.path(sha256).unlink(missing_ok=True)
         store.thumbnail(sha256).unlink(missing_ok=True)
-        folders.add(path.parent)
-    for folder in sorted(folders):
+    for folder in {store.path(sha256).parent for sha256 in note.blobs}:
         if folder.is_dir():
             sync_folder(folder)
     clear(note)
@@ -312,12 +301,9 @@ def _leave_note(connection: sqlite3.Connection, groups: Collection[str]) -> None
     def gone(table: str, known: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(sorted({*known, *(name for (name,) in connection.execute(f"SELECT id FROM {table}"))}))
 
-    note = Note(
-        gone("gone_blob", before.blobs),
-        gone("gone_image", before.images),
-        gone("gone_task", before.tasks),
-        tuple(sorted({*before.groups, *groups})),
-    )
+    blobs, images = gone("gone_blob", before.blobs), gone("gone_image", before.images)
+    tasks, all_groups = gone("gone_task", before.tasks), tuple(sorted({*before.groups, *groups}))
+    note = Note(blobs, images, tasks, all_groups)
     replace_meta(connection, NOTE, orjson.dumps(note).decode())
 
 

@@ -63,13 +63,10 @@ class Journal:
     Operations that wait at the same time are committed together. `put_blob` may be called from any thread.
 
     Attributes:
-        run: the run's folder.
-        header: what the run is.
         reader, blobs: read what has been committed, and store files.
         batches: jobs at providers and the requests in them.
-        on_commit: called with the number of durable events so far (operations and new blobs, counted from
-            this opening) after each commit or new blob, in the thread that made it. For observers such as a
-            test that kills the process after its k-th durable event.
+        on_commit: called with the number of durable events so far (operations and new blobs since this opening) after
+            each, in the thread that made it. For observers such as a test that kills the process after its k-th event.
     """
 
     def __init__(self, run: Path, lock: RunLock, connection: sqlite3.Connection) -> None:
@@ -133,10 +130,7 @@ class Journal:
     def put_blob(self, data: bytes, media_type: str) -> BlobRef:
         """Store bytes under their SHA-256, durable on return. Any thread; nothing is written twice.
 
-        The reference becomes part of the journal with the settlement or image that names it.
-
-        Raises:
-            DiskFull: with the size that the run still needs.
+        The reference becomes part of the journal with the settlement or image that names it. Raises DiskFull.
         """
         try:
             reference, is_new = self.blobs.put(data, media_type)
@@ -150,9 +144,7 @@ class Journal:
     # --- the plan -----------------------------------------------------------------------------------
 
     async def add_images(self, images: Iterable[tuple[SourceImage, BlobRef]]) -> int:
-        """Add images that the run does not have; return how many were new.
-
-        The record of a known image is replaced (consent can be given later), its pixels never.
+        """Add images, or replace the records of known ones, never their pixels; return how many were new.
 
         Raises:
             InputError: an id stands for another image in this run.
@@ -188,11 +180,7 @@ class Journal:
         return call_id
 
     async def settle_call(self, settlement: CallResult) -> None:
-        """Record everything that a call brought, at once.
-
-        Raises:
-            ValueError: the call is unknown or already settled.
-        """
+        """Record everything that a call brought, at once. Raises ValueError if it is not open."""
         try:
             await self._submit(statements.settle_call, settlement)
         finally:
@@ -216,10 +204,7 @@ class Journal:
         await self._submit(statements.close_task, task_id, state, round, reason)
 
     async def reopen_tasks(self, ids: Iterable[str]) -> int:
-        """Open a new generation of closed tasks and mark their attempts superseded; pending ones are skipped.
-
-        Returns how many were reopened.
-        """
+        """Open a new generation of closed tasks and mark their attempts superseded; return how many were closed."""
         return await self._in_batches(statements.reopen_tasks, ids, BATCH)
 
     async def continue_tasks(self, ids: Iterable[str], start: Step | None = None) -> list[str]:
@@ -255,10 +240,7 @@ class Journal:
         return await self._submit(statements.make_decisive, judge, draw)
 
     async def add_recorded(self, tasks: Iterable[RecordedTask]) -> int:
-        """Store closed tasks that another run made, each whole, without calls; known ids are skipped.
-
-        Returns how many were new.
-        """
+        """Store closed tasks of another run, whole, without calls; skip known ids. Return how many were new."""
         return await self._in_batches(statements.add_recorded, tasks, RECORDED_BATCH)
 
     # --- the end ------------------------------------------------------------------------------------

@@ -63,13 +63,9 @@ class BlobStore:
         return self.root.parent / THUMBNAILS / self.path(sha256).relative_to(self.root).with_suffix(".jpg")
 
     def put(self, data: bytes, media_type: str) -> tuple[BlobRef, bool]:
-        """Store `data`; on return the blob survives a power cut.
+        """Store `data`; on return the blob survives a power cut. Raises OSError if the disk refuses.
 
-        Returns:
-            The reference, and whether the file had to be written.
-
-        Raises:
-            OSError: the disk refused; at most a temporary file was left behind.
+        Returns the reference, and whether the file had to be written.
         """
         sha256 = hashlib.sha256(data).hexdigest()
         reference = BlobRef(sha256, len(data), media_type)
@@ -147,8 +143,7 @@ class BlobStore:
 def keep_blobs_in(run: Path, folder: Path) -> None:
     """Make a new run keep its blobs in a folder of its own under `folder`; do nothing if it does already.
 
-    Raises:
-        InputError: the run keeps them elsewhere, or `folder` does not exist.
+    Raises InputError if the run keeps them elsewhere, or `folder` does not exist.
     """
     link = run / BLOBS
     if link.is_symlink() and link.readlink().parent.parent == folder.absolute():
@@ -187,10 +182,7 @@ def shared_blobs(run: Path) -> Path | None:
 
 
 def open_arrivals(blobs: Path) -> Path:
-    """Make a new folder for files of this head's workers, and remove those of earlier heads.
-
-    Only for the holder of the run's lock.
-    """
+    """Make a new folder for files of this head's workers, and remove those of earlier heads; under the run's lock."""
     arriving = blobs.parent / ARRIVING
     for earlier in arriving.iterdir() if arriving.is_dir() else ():
         close_arrivals(earlier)

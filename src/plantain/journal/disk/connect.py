@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from plantain.files.opening import check_received, sqlite_uri
 from plantain.files.redaction import redacted
@@ -19,8 +20,6 @@ from plantain.records import InputError
 JOURNAL_NAME = "journal.sqlite"
 _BUSY_SECONDS = 30.0
 
-Value = str | bytes | int | float | None
-
 
 class _Redacting(sqlite3.Connection):
     """The writer's connection: no text passes it that contains a key. This is the one place before the disk."""
@@ -32,13 +31,12 @@ class _Redacting(sqlite3.Connection):
         return super().executemany(sql, map(_without_keys, parameters))
 
 
-def _without_keys(parameters: object) -> dict[str, Value] | list[Value]:
-    if isinstance(parameters, dict):
-        return {
-            name: redacted(value) if isinstance(value, str) else value for name, value in parameters.items()
-        }
-    assert isinstance(parameters, Sequence)
-    return [redacted(value) if isinstance(value, str) else value for value in parameters]
+def _without_keys(value: Any) -> Any:
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, dict):
+        return {name: _without_keys(inner) for name, inner in value.items()}
+    return [_without_keys(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
@@ -88,12 +86,9 @@ def open_for_reading(run: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise NotARun(_no_run(run))
     check_received(run, levels=2, known=own_links(run))
+    uri = sqlite_uri(path, _mode(path))
     connection = sqlite3.connect(
-        sqlite_uri(path, _mode(path)),
-        uri=True,
-        timeout=_BUSY_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
+        uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
         check_version(connection, path)

@@ -25,15 +25,12 @@ class TaskOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """Which tasks are shown; an empty field sets no condition.
+    """Which tasks are shown; an empty field sets no condition. The finding of a benchmark's task is its arm.
 
     Attributes:
-        state, modality, finding, direction, kind: of the task; the finding of a benchmark's task is its arm.
-        round: in which it succeeded, or the last one made; 0: any.
         judge: only tasks on which this judge gave a verdict; the next three then apply to its verdicts only.
         verdict: "qualified" or "not": some attempt was judged so.
-        criterion: some attempt failed this one.
-        code: some attempt failed for this reason.
+        criterion, code: some attempt failed this one, or for this reason.
         differ: "any", or two judges by "A|B": judges disagree on some attempt.
         text: words of an instruction or a reason, the id of an image, or the first digits of a task's id.
     """
@@ -151,15 +148,10 @@ def page_of(
     before: str = "",
     order: TaskOrder = TaskOrder.ID,
 ) -> BrowsedPage:
-    """Return one page of the tasks that pass.
+    """Return one page of at most `size` tasks that pass.
 
-    Args:
-        size: tasks on it, at most.
-        after, before: `place` of a task: the page starts behind it, or ends before it; at most one of them.
-        order: tasks without calls are not in the recent ones.
-
-    Raises:
-        InputError: an unknown place.
+    `after` and `before` are the `place` of a task: the page starts behind it, or ends before it. Raises InputError for
+    an unknown place.
     """
     where, bound = _where(query)
     recent = order is TaskOrder.RECENT

@@ -65,10 +65,8 @@ class Composition:
 
     Attributes:
         total: over all rows; `total.findings` counts distinct (modality, finding), its `mean_rounds` is weighted.
-        mean_rounds_weighted: mean over all successful tasks.
-        mean_rounds_unweighted: mean of the rows' means, which is what the paper prints as its total.
-        controls: tasks of another kind than an edit, left out of every table.
-        superseded_attempts: attempts of earlier generations, left out of every table.
+        mean_rounds_weighted: over all successful tasks; the unweighted mean of the rows is the paper's total.
+        controls, superseded_attempts: left out of every table.
     """
 
     rows: tuple[CompositionRow, ...]
@@ -96,15 +94,11 @@ class Judged:
 
     Attributes:
         criteria: one row each, by weight.
-        qualified: what the run's own policy let through.
-        all_pass, weighted: what each policy would let through.
-        opinion: the judge's own overall yes, over the verdicts in which it gave one.
-        opinion_agrees: how often that opinion equals the run's policy.
-        attempts: all attempts of current generations; `judged` of them have a verdict.
-        unjudged: why the others have none, with counts.
-        came_back: how many have an image, byte for byte, that an earlier round of their task had brought.
-        put_back: edits that were restored, the mean share of their pixels, and edits that were not restored.
-        code_totals: failed criterion and code, with counts, for the heat map.
+        qualified: by the run's own policy; `all_pass` and `weighted` by each policy.
+        opinion: the judge's own overall yes, where it gave one; `opinion_agrees` how often it equals the run's policy.
+        attempts: of current generations; `judged` of them have a verdict, `unjudged` says why the others have none.
+        came_back, put_back: as of `telemetry`.
+        code_totals: failed criterion and code, with counts.
     """
 
     criteria: tuple[CriterionRow, ...]
@@ -125,11 +119,8 @@ class Judged:
 class RoundRow:
     """One round; counts closed tasks.
 
-    Attributes:
-        at_risk: tasks that came to a decision in this round.
-        success: of these, how many succeeded in it; `hazard` is their share.
-        share, cumulative: of all successes.
-        cumulative_tasks: successes up to here over tasks that succeeded or failed.
+    `at_risk` tasks came to a decision in this round, `success` of them succeeded (`hazard`: their share). `share` and
+    `cumulative` are of all successes, `cumulative_tasks` of the tasks that succeeded or failed.
     """
 
     round: int
@@ -254,16 +245,9 @@ def rounds_to_success(reader: JournalReader) -> tuple[RoundRow, ...]:
     for number in range(1, max([r for r in decided if decided[r]], default=0) + 1):
         at_risk = sum(n for last, n in decided.items() if last >= number)
         upto = sum(n for last, n in success.items() if last <= number)
+        shares = (_mean(success[number], at_risk), _mean(success[number], total))
         rows.append(
-            RoundRow(
-                round=number,
-                at_risk=at_risk,
-                success=success[number],
-                hazard=_mean(success[number], at_risk),
-                share=_mean(success[number], total),
-                cumulative=_mean(upto, total),
-                cumulative_tasks=_mean(upto, closed),
-            )
+            RoundRow(number, at_risk, success[number], *shares, _mean(upto, total), _mean(upto, closed))
         )
     return tuple(rows)
 

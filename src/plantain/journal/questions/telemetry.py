@@ -18,12 +18,9 @@ BY_STEP = "CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 WHEN 'look' THEN 3 E
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """One step with one model; counts tries.
+    """One step with one model: settled tries, of which `final` gave the answer that the loop saw.
 
-    Attributes:
-        tries: settled; `final` of them gave the answer that the loop saw.
-        cost_usd: sum over the tries whose cost is known (`priced` of them); None when none is.
-        mean_latency_s: over the tries that were timed; None when none was.
+    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` over those that were timed.
     """
 
     step: str
@@ -109,10 +106,8 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
     """Return the state of a run, in the shape that scripts rely on (design, section 4).
 
     `tasks` and `rounds` count tasks of every kind (`rounds`: successes by the round that succeeded); `attempts` those
-    of current generations, `came_back_unchanged` those of them whose image an earlier round had brought; `calls.made`
-    and `outcomes` every settled try of every generation; `calls.replayed` the answers that sessions took from the
-    journal; `cost_usd` sums what is known. `report` is the path of the HTML report, or None while there is none.
-    `not_closed` says what is known of a run that its last process did not close.
+    of current generations; `calls.made` and `outcomes` every settled try of every generation; `calls.replayed` the
+    answers that sessions took from the journal; `cost_usd` sums what is known.
     """
     connection = reader.connection
     counts = reader.counts()
