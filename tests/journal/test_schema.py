@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from journal.examples import HEADER, a_run
-from plantain.journal import Journal, JournalReader, NotARun, OtherVersion
+from plantain.journal import Journal, JournalReader
 from plantain.journal.schema import VERSION
+from plantain.records import InputError
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_journal_of_another_version_is_refused_and_left_alone(run: Path, version
     connection.close()
     before = bytes_of(run)
     for opening in (Journal.open, JournalReader.open):
-        with pytest.raises(OtherVersion, match=f"schema version {version}, .* reads version {VERSION}"):
+        with pytest.raises(InputError, match=f"schema version {version}, .* reads version {VERSION}"):
             opening(run)
     after = bytes_of(run)
     assert {name: after[name] for name in before} == before
@@ -67,7 +68,7 @@ def test_journal_of_another_version_is_refused_and_left_alone(run: Path, version
 def test_file_of_another_kind_is_not_a_run(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal.sqlite").write_bytes(content)
     for opening in (Journal.open, JournalReader.open):
-        with pytest.raises(NotARun, match="not a journal"):
+        with pytest.raises(InputError, match="not a journal"):
             opening(tmp_path)
     assert (tmp_path / "journal.sqlite").read_bytes() == content
 
@@ -77,14 +78,14 @@ def test_database_of_another_program_is_not_a_run(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE meta(key TEXT, value TEXT)")
         connection.execute("INSERT INTO meta VALUES ('schema_version', '1')")
     connection.close()
-    with pytest.raises(NotARun, match="not a journal of plantain"):
+    with pytest.raises(InputError, match="not a journal of plantain"):
         Journal.open(tmp_path)
 
 
 def test_folder_without_journal_is_not_a_run(tmp_path: Path) -> None:
-    with pytest.raises(NotARun, match="holds no journal"):
+    with pytest.raises(InputError, match="holds no journal"):
         Journal.open(tmp_path)
-    with pytest.raises(NotARun, match="holds no journal"):
+    with pytest.raises(InputError, match="holds no journal"):
         JournalReader.open(tmp_path / "nowhere")
     assert not list(tmp_path.iterdir())
 

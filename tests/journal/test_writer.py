@@ -19,12 +19,12 @@ from plantain.journal import (
     Journal,
     JournalReader,
     RecordedTask,
-    RunExists,
     RunLocked,
     StoredScore,
     StoredVerdict,
-    WriterClosed,
 )
+from plantain.journal.commit import WriterClosed
+from plantain.journal.questions.telemetry import status_summary
 from plantain.records import (
     OK,
     Attempt,
@@ -52,7 +52,7 @@ def test_create_refuses_what_is_a_run(tmp_path: Path) -> None:
                 Journal.create(tmp_path, HEADER)
             with pytest.raises(RunLocked):
                 Journal.open(tmp_path)
-        with pytest.raises(RunExists, match="already holds a run"):
+        with pytest.raises(InputError, match="already holds a run"):
             Journal.create(tmp_path, HEADER)
         await Journal.open(tmp_path).close()
 
@@ -192,7 +192,7 @@ def test_counts_follow_every_change(tmp_path: Path) -> None:
                 TaskState.NOT_APPLICABLE: 1,
                 TaskState.STOPPED: 0,
             }
-            assert journal.reader.success_rounds() == {2: 1, 3: 1}
+            assert status_summary(journal.reader)["rounds"] == {"2": 1, "3": 1}
 
     go(work())
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from plantain.journal.payload import clean_text
 from plantain.journal.reader import JournalReader
+from plantain.journal.statements import execute
 
 current_call: ContextVar[int] = ContextVar("current_call")
 """Id of the journalled call that is being sent in this task, for a transport that keeps its request in a job."""
@@ -24,14 +25,10 @@ class LeftWithJob(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One job.
+    """One job; see `batch_job` in the schema for its states.
 
-    Attributes:
-        key: our own name for it, which is sent to the provider.
-        model, path: which model it calls, in which of the provider's formats.
-        state: formed, running, ended or closed.
-        provider_id: the provider's name for it, "" while it has none.
-        reason: why it ended without all of its answers, or what it waits for.
+    `key` is our own name for it, which is sent to the provider; `provider_id` the provider's, "" while it has none;
+    `path` the provider's format; `reason` why it ended without all of its answers, or what it waits for.
     """
 
     key: str
@@ -57,7 +54,8 @@ class BatchLedger:
 
     async def add_request(self, key: str, call: int) -> None:
         """Record a request that waits to be put into a job; nothing has been sent."""
-        await self._submit(_add_request, key, call)
+        sql = "INSERT INTO batch_request(key, call) VALUES (?, ?) ON CONFLICT(key) DO NOTHING"
+        await self._submit(execute, sql, key, call)
 
     async def form(self, job: JobRow, requests: Sequence[str]) -> None:
         """Record a new job with these waiting requests, before it is made at the provider."""
@@ -69,7 +67,7 @@ class BatchLedger:
 
     async def note(self, key: str, trouble: str) -> None:
         """Record what a job waits for, apart from its end; "" when that is over."""
-        await self._submit(_note, key, trouble)
+        await self._submit(execute, "UPDATE batch_job SET reason = ? WHERE key = ?", clean_text(trouble), key)
 
     async def forget(self, key: str) -> None:
         """Remove a job that the provider never heard of; its requests wait for another."""
@@ -133,12 +131,6 @@ def jobs_waiting(reader: JournalReader) -> list[dict[str, str | int]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _add_request(connection: sqlite3.Connection, key: str, call: int) -> None:
-    connection.execute(
-        "INSERT INTO batch_request(key, call) VALUES (?, ?) ON CONFLICT(key) DO NOTHING", (key, call)
-    )
-
-
 def _form(connection: sqlite3.Connection, job: JobRow, requests: Sequence[str]) -> None:
     connection.execute(
         "INSERT INTO batch_job(key, model, path, state, formed_at) VALUES (?, ?, ?, 'formed', ?)",
@@ -161,10 +153,6 @@ def _move(connection: sqlite3.Connection, key: str, state: str, provider_id: str
     )
     if cursor.rowcount != 1:
         raise ValueError(f"no batch job {key}")
-
-
-def _note(connection: sqlite3.Connection, key: str, trouble: str) -> None:
-    connection.execute("UPDATE batch_job SET reason = ? WHERE key = ?", (clean_text(trouble), key))
 
 
 def _forget(connection: sqlite3.Connection, key: str) -> None:

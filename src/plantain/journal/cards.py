@@ -10,14 +10,14 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from plantain.files.opening import read_regular
 from plantain.files.writing import replace_file
+from plantain.journal import payload
 from plantain.journal.reader import JournalReader
 from plantain.records import Figure, InputError, JudgeCard
 from plantain.records.card import SELF_CONSISTENCY, no_card
@@ -55,7 +55,7 @@ def from_json(data: bytes, where: str) -> JudgeCard:
         for name in _OF_RATES:
             fields[name] = _figures(record.get(name, {}))
         fields["gaps"] = {m: _figures(own) for m, own in dict(record.get("gaps", {})).items()}
-        return _cards().validate_python(fields)
+        return payload.from_json(JudgeCard, payload.to_json(fields))
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
@@ -73,11 +73,6 @@ def _figures(records: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str,
         found[name] = {**figure, "kind": kind, "value": figure[kind]}
         del found[name][kind]
     return found
-
-
-@cache
-def _cards() -> TypeAdapter[JudgeCard]:
-    return TypeAdapter(JudgeCard)
 
 
 def write_card(path: Path, card: JudgeCard) -> None:
@@ -129,13 +124,7 @@ def card_for(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: s
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is said beside the numbers of one judge.
-
-    Attributes:
-        judge: its name.
-        card: None if it has not been audited.
-        line: the card's, or that there is none.
-    """
+    """What is said beside the numbers of one judge: its card's line, or that it has none."""
 
     judge: str
     card: JudgeCard | None

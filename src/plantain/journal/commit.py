@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -27,16 +28,14 @@ class WriterClosed(RuntimeError):
     """An operation was submitted to a journal that is closed, or whose writer thread has died."""
 
 
+@dataclass(slots=True, eq=False)
 class _Waiting:
     """An operation, and the future of the coroutine that waits for it to be durable."""
 
-    __slots__ = ("error", "future", "operation", "result")
-
-    def __init__(self, operation: Callable[[sqlite3.Connection], Any], future: asyncio.Future[Any]) -> None:
-        self.operation = operation
-        self.future = future
-        self.result: Any = None
-        self.error: Exception | None = None
+    operation: Callable[[sqlite3.Connection], Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: Exception | None = None
 
     def resolve(self) -> None:
         if self.future.done():  # its coroutine was cancelled; the operation is durable all the same

@@ -101,11 +101,6 @@ def answered_by(part: sqlite3.Connection) -> list[tuple[str, str]]:
     return [(str(model), str(served)) for model, served in rows]
 
 
-def count_blobs(part: sqlite3.Connection) -> int:
-    """Return the number of blobs."""
-    return int(part.execute("SELECT count(*) FROM blob").fetchone()[0])
-
-
 def blobs_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
     """Return SHA-256 and media type of every blob, by SHA-256."""
     yield from part.execute("SELECT sha256, media_type FROM blob ORDER BY sha256")

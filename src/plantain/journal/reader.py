@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from plantain.journal.disk.blobs import BlobStore
@@ -60,11 +59,7 @@ class JournalReader:
 
     @classmethod
     def open(cls, run: Path) -> JournalReader:
-        """Open a run, also a copy in a folder that cannot be written to.
-
-        Raises:
-            NotARun, OtherVersion: as their names say; one line each.
-        """
+        """Open a run, also a copy in a folder that cannot be written to. Raises InputError if it is none of ours."""
         return cls(run, open_for_reading(run))
 
     def close(self) -> None:
@@ -73,12 +68,8 @@ class JournalReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    # --- the run -----------------------------------------------------------------------------------
 
     def meta(self, key: str) -> str | None:
         """Return a value that `Journal.set_meta` stored, or None."""
@@ -97,18 +88,11 @@ class JournalReader:
         )
         return [SessionRow(*(*row[:7], dict_from_json(row[7]))) for row in rows]
 
-    # --- counts ------------------------------------------------------------------------------------
-
     def counts(self, kind: TaskKind | None = None) -> dict[TaskState, int]:
         """Return tasks by state, every state present, of one kind or of all."""
         query = "SELECT state, count(*) FROM task WHERE ?1 IS NULL OR kind = ?1 GROUP BY state"
         rows = self.connection.execute(query, (kind and kind.value,))
         return dict.fromkeys(TaskState, 0) | {TaskState(state): n for state, n in rows}
-
-    def success_rounds(self) -> dict[int, int]:
-        """Return successful tasks by the round in which they succeeded."""
-        query = "SELECT round, count(*) FROM task WHERE state = 'success' GROUP BY round ORDER BY round"
-        return dict(self.connection.execute(query).fetchall())
 
     def outcomes(self) -> dict[OutcomeKind, int]:
         """Return settled tries of calls by outcome."""
@@ -133,8 +117,6 @@ class JournalReader:
     def blob_bytes(self) -> int:
         """Return the bytes of all blobs that the journal refers to."""
         return int(self.connection.execute("SELECT TOTAL(bytes) FROM blob").fetchone()[0])
-
-    # --- tasks and images ---------------------------------------------------------------------------
 
     def tasks(
         self, state: TaskState | None = None, after_id: str = "", limit: int | None = None
@@ -186,8 +168,6 @@ class JournalReader:
                 yield from_json(SourceImage, row[1])
             after = rows[-1][0]
 
-    # --- calls --------------------------------------------------------------------------------------
-
     def calls(self, task_id: str, generation: int | None = None) -> list[CallRow]:
         """Return every try of every call of a task, in the order they were started."""
         where, values = _of_task(task_id, generation)
@@ -198,8 +178,6 @@ class JournalReader:
         """Return tries that were started and never settled: in flight now, or when a process was killed."""
         rows = self.connection.execute(f"SELECT {_CALL} FROM call WHERE state = 'started' ORDER BY id")
         return [_call_row(row) for row in rows]
-
-    # --- attempts, verdicts, scores -----------------------------------------------------------------
 
     def attempts(self, task_id: str, generation: int | None = None) -> list[Attempt]:
         """Return a task's attempts by generation and round, each with its decisive verdict."""
@@ -241,8 +219,6 @@ class JournalReader:
         )
         return [StoredScore(*(*row[:4], Score(row[4], row[5]), dict_from_json(row[6]))) for row in rows]
 
-    # --- blobs --------------------------------------------------------------------------------------
-
     def blob_path(self, sha256: str) -> Path:
         """Return the path of a blob, whether or not it exists."""
         return self.blobs.path(sha256)
@@ -259,9 +235,8 @@ class JournalReader:
             if self.meta(BLOBS_ABSENT) is None or self.has_blob(sha256):
                 raise
             raise BadBlob(
-                f"{self.run}: image {sha256}: was not in the release that this run was imported from; an original "
-                "comes from its owner, an edited image from a folder of the release that contains its images, or from "
-                "the run that made it (`plantain show RUN TASK` says which it is)"
+                f"{self.run}: image {sha256} was not in the release that this run was imported from: import the "
+                "owner's originals, or a folder of the release that contains its edited images"
             ) from error
 
 

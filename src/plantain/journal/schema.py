@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from plantain.journal.errors import NotARun, OtherVersion
+from plantain.records import InputError
 
 VERSION = 1
 APPLICATION_ID = 0x706C6E74
@@ -137,17 +137,17 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise NotARun for a file of another kind, OtherVersion for a journal with other tables."""
+    """Raise InputError for a file of another kind, or a journal of another version."""
     try:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         row = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError) and "no such table" not in str(error):
             raise  # a full disk or a busy file says nothing about what the file is
-        raise NotARun(f"{path} is not a journal of plantain: {error}") from error
+        raise InputError(f"{path} is not a journal of plantain: {error}") from error
     if application != APPLICATION_ID or row is None:
-        raise NotARun(f"{path} is a database, but not a journal of plantain")
+        raise InputError(f"{path} is a database, but not a journal of plantain")
     if row[0] != str(VERSION):
-        raise OtherVersion(
+        raise InputError(
             f"{path} has schema version {row[0]}, this plantain reads version {VERSION}: use the plantain that made it"
         )

@@ -64,9 +64,6 @@ _DECIDED = (
 )
 
 
-# --- the run --------------------------------------------------------------------------------------------
-
-
 def write_header(connection: sqlite3.Connection, header: RunHeader) -> None:
     frozen = payload.to_json(header.frozen)
     values = (header.run_id, header.name, str(header.seed), frozen, header.code_version)
@@ -74,10 +71,8 @@ def write_header(connection: sqlite3.Connection, header: RunHeader) -> None:
     connection.executemany("INSERT INTO meta VALUES (?, ?)", list(zip(names, values, strict=True)))
 
 
-def set_meta(connection: sqlite3.Connection, key: str, value: str) -> None:
-    connection.execute(
-        "INSERT INTO meta VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", (key, value)
-    )
+def execute(connection: sqlite3.Connection, sql: str, *values: object) -> None:
+    connection.execute(sql, values)
 
 
 def was_killed(connection: sqlite3.Connection) -> bool:
@@ -91,26 +86,6 @@ def start_session(connection: sqlite3.Connection, pid: int, host: str, now: str)
         "INSERT INTO session(pid, host, started_at) VALUES (?, ?, ?)", (pid, host, now)
     )
     return int(cursor.lastrowid or 0)
-
-
-def keep_time(connection: sqlite3.Connection, session: int, seconds: float) -> None:
-    connection.execute("UPDATE session SET seconds = max(seconds, ?) WHERE id = ?", (seconds, session))
-
-
-def end_session(
-    connection: sqlite3.Connection, session: int, now: str, replayed: int, peak: float, detail: str
-) -> None:
-    connection.execute(
-        "UPDATE session SET ended_at = ?, replayed = ?, peak_rss_mb = ?, detail = ? WHERE id = ?",
-        (now, replayed, peak, detail, session),
-    )
-
-
-def mark_ended(connection: sqlite3.Connection, session: int, now: str) -> None:
-    connection.execute("UPDATE session SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (now, session))
-
-
-# --- the plan -------------------------------------------------------------------------------------------
 
 
 def add_images(connection: sqlite3.Connection, images: Sequence[tuple[SourceImage, BlobRef]]) -> int:
@@ -136,7 +111,8 @@ def add_tasks(connection: sqlite3.Connection, tasks: Sequence[EditTask]) -> int:
     gone = account_of(connection)
     if gone.marks or gone.others:
         tasks = [task for task in tasks if not gone.holds(f"task {task.id}")]
-    rows = [(*_columns_of(task), 0, TaskState.PENDING.value, 0, "") for task in tasks]
+    ordered = sorted(tasks, key=lambda task: task.id)
+    rows = [(*_columns_of(task), 0, TaskState.PENDING.value, 0, "") for task in ordered]
     return connection.executemany(_TASK, rows).rowcount
 
 
@@ -159,9 +135,6 @@ def add_recorded(connection: sqlite3.Connection, tasks: Sequence[RecordedTask]) 
 
 def _columns_of(task: EditTask) -> tuple[str, ...]:
     return (task.id, task.kind.value, task.image_id, task.modality, task.finding, task.direction.value)
-
-
-# --- calls ----------------------------------------------------------------------------------------------
 
 
 def start_call(connection: sqlite3.Connection, call: StartedCall, now: str) -> int:
@@ -205,9 +178,6 @@ def settle_call(connection: sqlite3.Connection, settlement: CallResult) -> None:
     for verdict in settlement.verdicts:
         put_verdict(connection, verdict)
     add_scores(connection, settlement.scores)
-
-
-# --- tasks ----------------------------------------------------------------------------------------------
 
 
 def close_task(
@@ -288,9 +258,6 @@ def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
             last = next((one for one in rounds if one.verdict.qualified is not False), rounds[-1])
             close_task(connection, task, state_after(last.verdict), last.round, last.verdict.why_not)
     return len(tasks)
-
-
-# --- attempts -------------------------------------------------------------------------------------------
 
 
 def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) -> int:

@@ -14,13 +14,12 @@ import hmac
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import orjson
 
 from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import held, temporary_changes
+from plantain.journal.payload import from_json, to_json
 from plantain.records import InputError, Withdrawal
 
 META = "withdrawn"
@@ -101,18 +100,10 @@ def joined_accounts(accounts: Iterable[Account]) -> Account:
     return joined
 
 
-def write_account(account: Account) -> str:
-    """Return the account as stored in a run's meta under `META`."""
-    return orjson.dumps(asdict(account)).decode()
-
-
 def account_of(connection: sqlite3.Connection) -> Account:
     """Return the run's account of withdrawals; an empty one if there was none."""
     text = meta_value(connection, META)
-    if text is None:
-        return Account()
-    record = orjson.loads(text)
-    return Account(**{**record, "marks": tuple(record["marks"])})
+    return Account() if text is None else from_json(Account, text)
 
 
 def meta_value(connection: sqlite3.Connection, key: str) -> str | None:
@@ -137,7 +128,7 @@ def extent_of(connection: sqlite3.Connection, image_ids: Collection[str]) -> Ext
 
 @contextlib.contextmanager
 def held_for_withdrawal(run: Path) -> Iterator[sqlite3.Connection]:
-    """The run's database for its only writer; deleted rows are overwritten. Raises NotARun, RunLocked."""
+    """The run's database for its only writer; deleted rows are overwritten. Raises InputError, RunLocked."""
     with held(run) as connection:
         connection.execute("PRAGMA secure_delete = ON")
         yield connection
@@ -170,7 +161,7 @@ def take_out(
             account = _added(connection, account, asked, releases)
             _leave_note(connection, {*asked.groups, *groups})
             _delete(connection)
-            replace_meta(connection, META, write_account(account))
+            replace_meta(connection, META, to_json(account))
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:
@@ -209,9 +200,7 @@ def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], No
 
 def _note(connection: sqlite3.Connection) -> Note | None:
     text = meta_value(connection, NOTE)
-    if text is None:
-        return None
-    return Note(**{name: tuple(values) for name, values in orjson.loads(text).items()})
+    return None if text is None else from_json(Note, text)
 
 
 _OF_TASKS = "task IN (SELECT id FROM gone_task)"
@@ -304,7 +293,7 @@ def _leave_note(connection: sqlite3.Connection, groups: Collection[str]) -> None
     blobs, images = gone("gone_blob", before.blobs), gone("gone_image", before.images)
     tasks, all_groups = gone("gone_task", before.tasks), tuple(sorted({*before.groups, *groups}))
     note = Note(blobs, images, tasks, all_groups)
-    replace_meta(connection, NOTE, orjson.dumps(note).decode())
+    replace_meta(connection, NOTE, to_json(note))
 
 
 def _delete(connection: sqlite3.Connection) -> None:

@@ -16,7 +16,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from plantain.journal import money, payload, sending, statements, verdicts
@@ -26,7 +25,6 @@ from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
 from plantain.journal.disk.lock import RunLock, check_filesystem
 from plantain.journal.disk.space import check_room, raise_if_full
-from plantain.journal.errors import RunExists
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BlobRef,
@@ -40,20 +38,15 @@ from plantain.journal.rows import (
 )
 from plantain.journal.schema import create_tables
 from plantain.journal.sending import SentPicture
-from plantain.records import EditTask, SourceImage, Step, TaskState
+from plantain.records import EditTask, InputError, SourceImage, Step, TaskState
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Item = TypeVar("Item")
 
-BATCH = 2000
-"""Rows of a bulk insertion in one transaction: memory stays flat and others get their turn."""
-
-RECORDED_BATCH = 200
-"""Recorded tasks in one transaction: each brings a dozen rows with it."""
-
-TASK_BATCH = 50_000
-"""Ids are hashes, so a batch touches pages all over the table: few large sorted ones write far less."""
+BATCH, RECORDED_BATCH, TASK_BATCH = 2000, 200, 50_000
+"""Rows, recorded tasks (a dozen rows each) and tasks of a bulk insertion in one transaction, so that memory stays flat
+and others get their turn. Ids of tasks are hashes all over the table: few large sorted batches write far less."""
 
 
 class Journal:
@@ -89,7 +82,7 @@ class Journal:
         """Make a new run in a folder that is not one yet, and open it.
 
         Raises:
-            RunExists: the folder already has a journal, or files that are not a run's.
+            InputError: the folder already has a journal, or files that are not a run's.
             RunLocked: another process is making or writing it.
         """
         _make_folder(run)
@@ -97,7 +90,7 @@ class Journal:
         check_filesystem(run)
         with _locked(run) as lock:
             if (run / JOURNAL_NAME).exists():
-                raise RunExists(f"{run} already holds a run; open it, or choose another folder")
+                raise InputError(f"{run} already holds a run; open it, or choose another folder")
             _create_database(run, header)
             return cls._opened(run, lock)
 
@@ -106,7 +99,7 @@ class Journal:
         """Open a run for writing.
 
         Raises:
-            NotARun, OtherVersion: as their names say.
+            InputError: no run, or one of another version.
             RunLocked: another process writes to it; pid and host are in the message.
         """
         refuse_foreign(run)
@@ -125,8 +118,6 @@ class Journal:
             undo.pop_all()
             return journal
 
-    # --- blobs --------------------------------------------------------------------------------------
-
     def put_blob(self, data: bytes, media_type: str) -> BlobRef:
         """Store bytes under their SHA-256, durable on return. Any thread; nothing is written twice.
 
@@ -141,8 +132,6 @@ class Journal:
             self._count(1)
         return reference
 
-    # --- the plan -----------------------------------------------------------------------------------
-
     async def add_images(self, images: Iterable[tuple[SourceImage, BlobRef]]) -> int:
         """Add images, or replace the records of known ones, never their pixels; return how many were new.
 
@@ -153,18 +142,13 @@ class Journal:
 
     async def add_tasks(self, tasks: Iterable[EditTask]) -> int:
         """Add tasks as pending, streaming; known ids are skipped. Return how many were new."""
-        added, source = 0, iter(tasks)
-        while batch := sorted(islice(source, TASK_BATCH), key=lambda task: task.id):
-            added += await self._submit(statements.add_tasks, batch)
-        return added
+        return await self._in_batches(statements.add_tasks, tasks, TASK_BATCH)
 
     async def set_meta(self, key: str, value: str) -> None:
         """Store a value of the run's own, e.g. the digest of its plan. The header's keys are refused."""
         if key in statements.HEADER_KEYS:
             raise ValueError(f"meta {key!r} belongs to the run's header, which does not change")
-        await self._submit(statements.set_meta, key, value)
-
-    # --- calls --------------------------------------------------------------------------------------
+        await self._submit(statements.execute, "INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 
     async def start_call(self, call: StartedCall) -> int:
         """Record that a try is about to be sent; return its id.
@@ -194,8 +178,6 @@ class Journal:
     async def settle_lost(self, usd: float) -> int:
         """Record what the calls of unknown cost came to, evenly among them; return their number."""
         return await self._submit(money.settle_lost, usd)
-
-    # --- tasks --------------------------------------------------------------------------------------
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
         """Close a task: `round` is the round of success or the last one. Raises ValueError if unknown."""
@@ -243,14 +225,13 @@ class Journal:
         """Store closed tasks of another run, whole, without calls; skip known ids. Return how many were new."""
         return await self._in_batches(statements.add_recorded, tasks, RECORDED_BATCH)
 
-    # --- the end ------------------------------------------------------------------------------------
-
     async def end_session(self, replayed: int, detail: Mapping[str, JsonValue]) -> None:
         """Record this process's telemetry: answers taken from the memo, peak memory, and `detail`."""
         unit = 1e6 if sys.platform == "darwin" else 1024
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+        sql = "UPDATE session SET ended_at = ?, replayed = ?, peak_rss_mb = ?, detail = ? WHERE id = ?"
         text = payload.to_json(dict(detail))
-        await self._submit(statements.end_session, self._session, _now(), replayed, peak, text)
+        await self._submit(statements.execute, sql, _now(), replayed, peak, text, self._session)
 
     async def close(self) -> None:
         """Commit what was submitted, close the database and release the run. Later calls do nothing."""
@@ -263,21 +244,19 @@ class Journal:
 
     def _farewell(self, connection: sqlite3.Connection) -> None:
         self._keep_time(connection)
-        statements.mark_ended(connection, self._session, _now())
+        ended = "UPDATE session SET ended_at = ? WHERE id = ? AND ended_at IS NULL"
+        connection.execute(ended, (_now(), self._session))
 
     def _keep_time(self, connection: sqlite3.Connection) -> None:
         """Record how long this process has worked, by the monotonic clock."""
-        statements.keep_time(connection, self._session, time.monotonic() - self._started)
+        worked = time.monotonic() - self._started
+        connection.execute("UPDATE session SET seconds = ? WHERE id = ?", (worked, self._session))
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    # --- within -------------------------------------------------------------------------------------
 
     async def _submit(
         self,
@@ -312,7 +291,7 @@ def _refuse_other_files(run: Path) -> None:
     ours = ("lock", "blobs", JOURNAL_NAME)
     foreign = sorted(path.name for path in run.iterdir() if not path.name.startswith(ours))
     if foreign:
-        raise RunExists(f"{run} holds other files ({foreign[0]}); a run needs a folder of its own")
+        raise InputError(f"{run} holds other files ({foreign[0]}); a run needs a folder of its own")
 
 
 def _now() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import statistics
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -76,24 +77,20 @@ NOTHING = CallEstimate(0.0, 0.0, 0.0)
 
 @dataclass(slots=True)
 class Tally:
-    """Closed tasks of a pilot, the sum and the sum of squares of their rounds, and how many succeeded."""
+    """Closed tasks of a pilot: the rounds that each took, and how many succeeded."""
 
-    tasks: int = 0
-    rounds: float = 0.0
-    squares: float = 0.0
+    rounds: list[int] = field(default_factory=list)
     succeeded: int = 0
 
-    def add(self, rounds: int, succeeded: bool) -> None:
-        self.tasks += 1
-        self.rounds += rounds
-        self.squares += rounds * rounds
-        self.succeeded += succeeded
+    @property
+    def tasks(self) -> int:
+        return len(self.rounds)
 
     def rounds_per_task(self) -> CallEstimate:
         """Return the mean, and its 95 % interval by the normal approximation."""
-        mean = self.rounds / self.tasks
-        variance = max(0.0, self.squares / self.tasks - mean * mean) * self.tasks / max(1, self.tasks - 1)
-        half = 1.96 * math.sqrt(variance / self.tasks)
+        mean = statistics.fmean(self.rounds)
+        spread = statistics.stdev(self.rounds) if self.tasks > 1 else 0.0
+        half = 1.96 * spread / math.sqrt(self.tasks)
         return CallEstimate(max(0.0, mean - half), mean, mean + half)
 
 
@@ -130,9 +127,9 @@ def read_pilot(run: Path) -> Pilot:
     with JournalReader.open(run) as reader:
         whole, parts = Tally(), dict[tuple[str, str], Tally]()
         for finding, direction, state, rounds in rounds_of_closed(reader):
-            succeeded = state is TaskState.SUCCESS
-            whole.add(rounds, succeeded)
-            parts.setdefault((finding, direction), Tally()).add(rounds, succeeded)
+            for tally in (whole, parts.setdefault((finding, direction), Tally())):
+                tally.rounds.append(rounds)
+                tally.succeeded += state is TaskState.SUCCESS
         if not whole.tasks:
             raise InputError(f"--pilot {run}: none of its tasks is closed yet, so there are no rates yet")
         attempts = max(1, reader.attempt_count() + reader.attempt_count(superseded=True))

@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,23 +29,20 @@ from plantain.journal.merging import (
     answered_by,
     begin_joined,
     blobs_of,
-    count_blobs,
     images_of,
     join,
     meta_of,
     open_jobs,
     put_meta,
 )
+from plantain.journal.payload import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
 from plantain.journal.withdrawal import META as WITHDRAWN
-from plantain.journal.withdrawal import NOTE, account_of, joined_accounts, write_account
+from plantain.journal.withdrawal import NOTE, account_of, joined_accounts
 from plantain.pipeline.shards import META, Share
 from plantain.records import InputError, TaskState
 from plantain.runs import engine
-
-Watch = Callable[[str, int, int], None]
-"""Called with what is under way, how much of it is done, and how much there is."""
 
 _OWN = frozenset(
     {
@@ -63,7 +60,6 @@ _OWN = frozenset(
 )
 """Meta entries that may differ between shards."""
 
-_EVERY = 100
 _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES})
 
 
@@ -95,20 +91,13 @@ class Merged:
     spent_usd: float = 0.0
 
 
-def merge(
-    runs: Sequence[Path],
-    run: Path,
-    *,
-    accept_model_change: bool = False,
-    watch: Watch = lambda what, done, total: None,
-) -> Merged:
+def merge(runs: Sequence[Path], run: Path, *, accept_model_change: bool = False) -> Merged:
     """Join the runs of all shards of a plan into a new run, and verify it.
 
     Args:
         runs: folders of the shards' runs, in any order; they are not changed.
         run: folder of the merged run; it must not exist yet, or be empty.
         accept_model_change: continue, and record it, if a provider served other models to some shards.
-        watch: receives the progress.
 
     Returns:
         The contents of the merged run. `plantain build` on it, without a shard, continues its pending tasks.
@@ -134,15 +123,14 @@ def merge(
         making = run.with_name(f"{run.name}.merging")
         making.mkdir(parents=True, exist_ok=True)
         with closing(begin_joined(making / JOURNAL_NAME)) as joined:
-            for done, part in enumerate(parts):
-                watch("shards", done, len(parts))
+            for part in parts:
                 join(joined, part.run)
             put_meta(joined, meta)
-        linked = _take_blobs(parts, BlobStore(making / "blobs"), watch)
+        linked = _take_blobs(parts, BlobStore(making / "blobs"))
         for part in parts:
             if (part.run / CARDS).is_dir():
                 shutil.copytree(part.run / CARDS, making / CARDS, symlinks=True, dirs_exist_ok=True)
-    return _put_in_place(making, run, len(parts), linked, watch)
+    return _put_in_place(making, run, len(parts), linked)
 
 
 def _held(kept: ExitStack, run: Path) -> Part:
@@ -243,7 +231,7 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
         meta[CONNECTIONS] = orjson.dumps(reached).decode()
     account = joined_accounts(account_of(part.database) for part in parts)
     if account.others:
-        meta[WITHDRAWN] = write_account(account)
+        meta[WITHDRAWN] = to_json(account)
     return meta
 
 
@@ -278,15 +266,12 @@ def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[s
     return served, changes
 
 
-def _take_blobs(parts: Iterable[Part], store: BlobStore, watch: Watch) -> int:
+def _take_blobs(parts: Iterable[Part], store: BlobStore) -> int:
     """Take every blob of the parts, by a hard link where the disk has them; return how many are links."""
     linked = 0
     for part in parts:
         theirs = BlobStore(part.run / "blobs")
-        total = count_blobs(part.database)
-        for done, (sha256, media_type) in enumerate(blobs_of(part.database)):
-            if done % _EVERY == 0:
-                watch(f"images of {part.run.name}", done, total)
+        for sha256, media_type in blobs_of(part.database):
             linked += _take(theirs, store, sha256, media_type)
     for folder in sorted(store.root.iterdir()) if store.root.is_dir() else ():
         sync_folder(folder)
@@ -310,8 +295,7 @@ def _take(theirs: BlobStore, store: BlobStore, sha256: str, media_type: str) -> 
     return True
 
 
-def _put_in_place(making: Path, run: Path, shards: int, linked: int, watch: Watch) -> Merged:
-    watch("verifying", 0, 1)
+def _put_in_place(making: Path, run: Path, shards: int, linked: int) -> Merged:
     with JournalReader.open(making) as reader:
         found = verify(reader)
         if not found.ok:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plantain.journal import NetworkFolder
 from plantain.journal.disk.lock import check_filesystem, filesystem_type
+from plantain.records import InputError
 
 MOUNTS = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -38,7 +38,7 @@ def test_type_by_longest_mount_point(mounts: Path, folder: str, kind: str) -> No
 
 def test_network_folder_is_refused(mounts: Path) -> None:
     check_filesystem(Path("/data/run"), mounts)
-    with pytest.raises(NetworkFolder, match="nfs4"):
+    with pytest.raises(InputError, match="nfs4"):
         check_filesystem(Path("/home/ann/run"), mounts)
 
 

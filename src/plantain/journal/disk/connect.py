@@ -13,7 +13,6 @@ from plantain.files.opening import check_received, sqlite_uri
 from plantain.files.redaction import redacted
 from plantain.journal.disk.blobs import own_links, sync_folder
 from plantain.journal.disk.lock import RunLock
-from plantain.journal.errors import NotARun
 from plantain.journal.schema import check_version
 from plantain.records import InputError
 
@@ -59,7 +58,8 @@ def held(run: Path) -> Iterator[sqlite3.Connection]:
     """The run's database for its only writer, outside a build.
 
     Raises:
-        NotARun, OtherVersion, RunLocked: as their names say.
+        InputError: no run, or one of another version.
+        RunLocked: another process writes to it.
     """
     refuse_foreign(run)
     lock = RunLock(run)
@@ -71,7 +71,7 @@ def held(run: Path) -> Iterator[sqlite3.Connection]:
 
 
 def refuse_foreign(run: Path) -> None:
-    """Raise NotARun or OtherVersion before anything in the folder is changed."""
+    """Raise InputError, for no run or one of another version, before anything in the folder is changed."""
     open_for_reading(run).close()
 
 
@@ -79,12 +79,11 @@ def open_for_reading(run: Path) -> sqlite3.Connection:
     """Return a read-only connection to a run's journal, live or copied.
 
     Raises:
-        NotARun, OtherVersion: as their names say.
-        InputError: a copy in a read-only folder whose log still contains commits.
+        InputError: no run, one of another version, or a copy in a read-only folder whose log still contains commits.
     """
     path = run / JOURNAL_NAME
     if not path.is_file():
-        raise NotARun(_no_run(run))
+        raise InputError(_no_run(run))
     check_received(run, levels=2, known=own_links(run))
     uri = sqlite_uri(path, _mode(path))
     connection = sqlite3.connect(

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import orjson
 
-from plantain.journal.errors import NetworkFolder, RunLocked
+from plantain.journal.errors import RunLocked
+from plantain.records import InputError
 
 LOCK_NAME = "lock"
 
@@ -86,10 +87,10 @@ def _who_holds(run: Path, content: bytes) -> str:
 
 
 def check_filesystem(run: Path, mounts: Path = _MOUNTS) -> None:
-    """Raise NetworkFolder if `run` is on a network file system; pass where the type is unknown."""
+    """Raise InputError if `run` is on a network file system; pass where the type is unknown."""
     kind = filesystem_type(run, mounts)
     if kind in REFUSED:
-        raise NetworkFolder(
+        raise InputError(
             f"{run} is on a network file system ({kind}), where a killed run can be lost; write it to a local disk, "
             "with --blobs DIR to keep its images on shared storage, or copy it when it is done"
         )

@@ -7,11 +7,8 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.errors import DiskFull
-from plantain.journal.reader import JournalReader
-from plantain.records import InputError, Step, TaskState
-from plantain.records.counts import counted
+from plantain.records import Step
 
 EDIT_ROOM = 8 << 20
 """Bytes kept free for each edit in flight: the provider's file, the normalised image, a mask."""
@@ -44,24 +41,9 @@ def check_room(run: Path, step: Step, open_edits: int) -> None:
 
 
 def _disk_full(run: Path, wanted: int) -> DiskFull:
-    """The error to raise, with what the rest of the run needs, estimated from its closed tasks."""
     free = shutil.disk_usage(run).free
-    pending, needed = _rest_of(run)
+    needed = f", at least {wanted / 1e6:.0f} MB needed" if wanted else ""
     return DiskFull(
-        f"{run}: the disk is full, or a quota used up ({free / 1e6:.1f} MB free); the {counted(pending, 'task')} left "
-        f"need about {max(wanted, needed) / 1e6:.0f} MB. Nothing recorded is lost: make room and run the same command "
-        "again"
+        f"{run}: the disk is full, or a quota used up: {free / 1e6:.1f} MB free{needed}. Nothing recorded is lost: "
+        "free some space and run the same command again"
     )
-
-
-def _rest_of(run: Path) -> tuple[int, int]:
-    """Pending tasks and the bytes that they will take; (0, 0) when the journal cannot even be opened."""
-    try:
-        with JournalReader.open(run) as reader:
-            counts = reader.counts()
-            stored = reader.blob_bytes() + (run / JOURNAL_NAME).stat().st_size
-    except (InputError, sqlite3.OperationalError):
-        return 0, 0
-    pending = counts[TaskState.PENDING]
-    closed = sum(counts.values()) - pending
-    return pending, pending * stored // closed if closed else pending * EDIT_ROOM

@@ -270,15 +270,13 @@ def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
         query = f"SELECT {keys}, count(*), avg(score) FROM judged GROUP BY {keys}"
         scores = {tuple(row[:3]): (row[3], row[4]) for row in run(query)}
     rows = []
-    for *name, success, failed, other in run(
+    for *key, success, failed, other in run(
         f"SELECT {keys}, sum(state = 'success'), sum(state = 'failed'), sum(state NOT IN ('success', 'failed'))"
         f" FROM task WHERE kind = 'edit' GROUP BY {keys} ORDER BY {keys}"
     ):
-        key = tuple(name)
-        judged, score = scores.get(key, (0, None))
-        policies = (weighted.get(key, NOTHING), all_pass.get(key, NOTHING))
-        of_tasks = (success, failed, other, tasks.get(key, NOTHING))
-        rows.append(FindingRow(*(*key, *of_tasks, judged, *policies, score)))
+        judged, score = scores.get(tuple(key), (0, None))
+        rate, heavy, strict = (found.get(tuple(key), NOTHING) for found in (tasks, weighted, all_pass))
+        rows.append(FindingRow(*(*key, success, failed, other, rate, judged, heavy, strict, score)))
     return tuple(rows)
 
 
@@ -296,18 +294,9 @@ def call_outcomes(reader: JournalReader) -> tuple[OutcomeRow, ...]:
 def _composition_row(
     key: tuple[str, str], findings: int, counts: Counter[str], rate: Rate, mean_rounds: float | None
 ) -> CompositionRow:
-    states = {
-        name: counts[name]
-        for name in ("success", "failed", "undecided", "not_applicable", "stopped", "pending")
-    }
-    return CompositionRow(
-        modality=key[0],
-        direction=key[1],
-        findings=findings,
-        rate=rate,
-        mean_rounds=mean_rounds,
-        **states,
-    )
+    states = {state.value: counts[state.value] for state in TaskState}
+    modality, direction = key
+    return CompositionRow(modality, direction, findings, rate=rate, mean_rounds=mean_rounds, **states)
 
 
 def _pass_rates(reader: JournalReader, where: str) -> defaultdict[str, Rate]:

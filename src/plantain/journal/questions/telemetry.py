@@ -113,11 +113,12 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
     counts = reader.counts()
     outcomes = {outcome.value: n for outcome, n in reader.outcomes().items()}
     unpriced = "SELECT count(*) FROM call WHERE outcome IS NOT NULL AND cost_usd IS NULL"
+    won = "SELECT round, count(*) FROM task WHERE state = 'success' GROUP BY round ORDER BY round"
     replayed, peak = connection.execute("SELECT sum(replayed), max(peak_rss_mb) FROM session").fetchone()
     report = reader.run / "report.html"
     return {
         "tasks": {"total": sum(counts.values()), **{state.value: counts[state] for state in TaskState}},
-        "rounds": {str(number): n for number, n in reader.success_rounds().items()},
+        "rounds": {str(number): n for number, n in connection.execute(won)},
         "attempts": reader.attempt_count(),
         "attempts_superseded": reader.attempt_count(superseded=True),
         "came_back_unchanged": came_back(reader),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -118,7 +118,6 @@ class PilotNumbers:
         accepted: of the qualified edits that a study's readers saw, those that they accepted.
         cost_usd: of the pilot's calls, None where no cost is known; `unpriced` calls have none.
         worked_s: of the processes that worked on the run.
-        labels, groups, directions: of the qualified edits: by source label, by group of images, by direction.
         forecast: of the whole plan, by the pilot's rates.
         free: bytes on the disk.
         judges: a line for each judge's card; `believed` is True if all of them passed their gate.
@@ -135,10 +134,6 @@ class PilotNumbers:
     cost_usd: float | None
     unpriced: int
     worked_s: float
-    labels: dict[str, int]
-    groups: dict[str, int]
-    directions: dict[str, int]
-    planned_directions: dict[str, int]
     forecast: BuildPlan
     free: int
     judges: tuple[str, ...]
@@ -196,17 +191,12 @@ def pilot_numbers(
     closed = [row for row in rows if row.state is not TaskState.PENDING]
     judged = [row for row in rows if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
     won = [row for row in rows if row.state is TaskState.SUCCESS]
-    images = {image.id: image for image in _images(reader, {row.task.image_id for row in closed})}
-    groups = Groups(images.values())
+    images = list(_images(reader, {row.task.image_id for row in closed}))
+    groups = Groups(images)
     cluster = {row.task.image_id: row.task.image_id for row in rows}
-    cluster |= {name: groups.group(image) for name, image in images.items()}
-    planned = parts_of_plan(reader)
+    cluster |= {image.id: groups.group(image) for image in images}
     standings = standings_of(reader)
     cost, unpriced = spent_on(reader, tasks)
-    numbered = {name: f"group {n + 1}" for n, name in enumerate(dict.fromkeys(cluster.values()))}
-    directions: Counter[str] = Counter()
-    for (_, _, direction), n in planned.items():
-        directions[direction] += n
 
     def share(state: TaskState, of: Sequence[TaskRow]) -> Rate:
         return _rate(of, cluster, state)
@@ -214,7 +204,7 @@ def pilot_numbers(
     return PilotNumbers(
         asked=len(rows),
         states=dict(Counter(row.state.value for row in rows)),
-        parts=tuple(_part(key, n, rows, cluster) for key, n in planned.items()),
+        parts=tuple(_part(key, n, rows, cluster) for key, n in parts_of_plan(reader).items()),
         qualified=share(TaskState.SUCCESS, judged),
         stopped=share(TaskState.STOPPED, closed),
         undecided=share(TaskState.UNDECIDED, closed),
@@ -223,10 +213,6 @@ def pilot_numbers(
         cost_usd=cost,
         unpriced=unpriced,
         worked_s=worked_s(reader),
-        labels=_counted(label for row in won for label in _labels(images.get(row.task.image_id))),
-        groups=_counted(numbered[cluster[row.task.image_id]] for row in won),
-        directions=_counted(row.task.direction.value for row in won),
-        planned_directions=dict(sorted(directions.items())),
         forecast=forecast,
         free=free,
         judges=tuple(one.line for one in standings),
@@ -264,14 +250,6 @@ def _images(reader: JournalReader, names: Collection[str]) -> Iterator[SourceIma
     for name in sorted(names):
         with contextlib.suppress(InputError):
             yield reader.image(name)
-
-
-def _labels(image: SourceImage | None) -> tuple[str, ...]:
-    return () if image is None else tuple(image.labels) or ("without a label",)
-
-
-def _counted(names: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 # --- go, or stop ----------------------------------------------------------------------------------------

@@ -72,9 +72,6 @@ def pilot_document(numbers: PilotNumbers, decision: PilotDecision) -> dict[str, 
             }
             for part in numbers.parts
         ],
-        "balance": {
-            name: getattr(numbers, name) for name in ("labels", "groups", "directions", "planned_directions")
-        },
         "judges": list(numbers.judges),
     }
 
