@@ -226,7 +226,7 @@ def test_plan_uses_the_rates_of_a_pilot(catalogue: Path, tmp_path: Path) -> None
     asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(CallLog(None))))
     pilot = read_pilot(tmp_path / "run")
     made = planned(priced(catalogue), pilot)
-    mean = pilot.whole.rounds / pilot.whole.tasks
+    mean = sum(pilot.whole.rounds) / pilot.whole.tasks
     assert made.rounds.expected == pytest.approx(12 * mean)
     assert made.rounds.low <= made.rounds.expected <= made.rounds.high <= 36.0
     # every attempt was written and edited once; a refused one was not judged

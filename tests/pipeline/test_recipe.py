@@ -50,11 +50,11 @@ def test_judge_that_stands_twice_is_two_draws_and_the_plan_says_so(tmp_path: Pat
         ),
         (
             GOOD + '[models]\njudge = ["offline/instruments", "offline/instruments"]\n',
-            r"recipe.toml: models.judge: offline/instruments stands 2 times and answers the same each time",
+            r"recipe.toml: models.judge: offline/instruments is named 2 times but answers the same each time",
         ),
         (
             GOOD + '[models]\njudge = ["gemini/m", "gemini/m"]\n[providers.gemini]\ntemperature = 0\n',
-            r"models.judge: gemini/m stands 2 times and is asked at temperature 0",
+            r"models.judge: gemini/m is named 2 times but answers the same each time",
         ),
         (GOOD + "[lop]\nx = 3\n", r"unknown key 'lop'; did you mean 'loop'\?"),
         (GOOD + "[loop]\nmax_rounds = 0\n", r"loop.max_rounds: input should be greater than or equal to 1"),

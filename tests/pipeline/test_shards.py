@@ -175,8 +175,8 @@ def test_what_is_no_whole_is_named(
     build(recipe.model_copy(update={"seed": 8}), seeded := tmp_path / "seeded", "2/3")
     cases = {
         "with another recipe (seed) than": [one, seeded, three],
-        "shard 2/3 missing": [one, three],
-        "shards 1/3, 2/3 missing": [three],
+        "missing shards: 2/3; ": [one, three],
+        "missing shards: 1/3, 2/3; ": [three],
         "is shard 2/3 once more": [one, two, again, three],
         "is named twice": [one, two, one / ".." / one.name, three],
         "is shard 4/4": [one, two, fourth],
@@ -317,7 +317,7 @@ def test_what_was_withdrawn_from_a_shard_stays_away(
     gone = str(rows(copies[0], "task")[0][2])
     main(["withdraw", str(copies[0]), "--image", gone])
     with pytest.raises(
-        InputError, match=f"holds image {gone}, .*`plantain withdraw .* --image {gone}` first"
+        InputError, match=f"contains image {gone}, .*`plantain withdraw .* --image {gone}` first"
     ):
         merge(copies, tmp_path / "all")
     for run in copies[1:]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +15,6 @@ import pytest
 from fakes.samples import sample_of
 from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
-from plantain.engines.contract import engine_in_place
-from plantain.engines.local import LocalEngine
 from plantain.journal import Journal, JournalReader, verify
 from plantain.pipeline.run import run_build
 from plantain.pipeline.text_check import METRIC, NAME, TextCheck
@@ -147,43 +143,6 @@ def test_what_was_seen_is_not_read_again(run: Path) -> None:
                 return await check.objections(attempt, image, b"", b"")
 
     assert any("marker R" in objection for objection in asyncio.run(again()))
-
-
-class Elsewhere(LocalEngine):
-    """Processes of this machine that stand for workers on others."""
-
-    remote = True
-
-
-def test_a_worker_sees_what_is_seen_here(run: Path, tmp_path: Path, reader: TextReader) -> None:
-    copy = shutil.copytree(run, tmp_path / "run")
-    with closing(sqlite3.connect(copy / "journal.sqlite")) as database, database:
-        database.execute("DELETE FROM score WHERE metric = ?", (METRIC,))
-
-    async def seen(engine: Elsewhere, by: TextReader) -> tuple[str, ...]:
-        async with await asyncio.to_thread(Journal.open, copy) as journal:
-            (row,) = journal.reader.tasks()
-            attempt = journal.reader.attempts(row.id)[0]
-            image = journal.reader.image("marked")
-            assert attempt.edited is not None
-            pictures = [journal.reader.read_blob(sha) for sha in (image.prepared_sha256, attempt.edited)]
-            engine_in_place.set(engine)
-            with Catalogue.open(run.parent / "catalogue") as catalogue:
-                check = TextCheck(by, catalogue, journal)
-                return await check.objections(attempt, image, *pictures)
-
-    named = BlindReader()
-    named.name = reader.name  # whoever is asked here fails
-    engine = Elsewhere()
-    try:
-        there = asyncio.run(seen(engine, named))
-        assert engine.state.done == 1
-    finally:
-        engine.close()
-    with JournalReader.open(run) as journal:
-        (row,) = journal.tasks()
-        first = next(score for score in journal.scores(row.id) if score.metric == METRIC and score.round == 1)
-    assert list(there) == first.detail["changes"]
 
 
 def test_a_run_does_not_go_on_without_the_check_that_it_began_with(run: Path, tmp_path: Path) -> None:

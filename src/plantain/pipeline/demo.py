@@ -54,7 +54,7 @@ RENDERED = (
 
 
 RENDERED_NOTE = (
-    "carries a finding that plantain rendered: removing it takes away our own work, not a patient's finding"
+    "shows a finding that plantain rendered: removing it removes our rendering, not a patient's finding"
 )
 
 
@@ -76,9 +76,9 @@ def peak_rss_mb(who: int = resource.RUSAGE_SELF) -> float:
 
 
 def fill_demo_catalogue(path: Path) -> int:
-    """Prepares the sample images, and renders some findings on them for the removals; returns the number of images.
+    """Add the sample images, and renderings of findings on them to be removed again; return the number of images.
 
-    What we rendered is marked `synthetic` and says so in its note: taking it away again is easier than the real thing.
+    A rendering is marked `synthetic` and noted: removing it is easier than removing a real finding.
     """
     with Catalogue.create(path) as catalogue:
         real = {image.id: (image, data) for image, data in (one.prepared() for one in sample_images())}

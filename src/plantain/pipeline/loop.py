@@ -29,7 +29,8 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
     judge cannot decide on ends the task: refining the instruction would not change that.
     """
     history: list[Attempt] = []
-    for number in range(1, rounds.most + 1):
+    most = rounds.method.max_rounds
+    for number in range(1, most + 1):
         attempt = await rounds.write(history)
         if isinstance(attempt, Outcome):
             return _stopped(attempt, number, "writer")
@@ -40,7 +41,7 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
             if attempt.edit_outcome.kind in _GAVE_UP:
                 return _stopped(attempt.edit_outcome, number, "editor")
             history.append(attempt)
-            if _cannot_be_shown(history, rounds.most):
+            if _cannot_be_shown(history, most):
                 return Closing(TaskState.NOT_APPLICABLE, number, attempt.edit_outcome.reason)
             continue
 
@@ -56,8 +57,8 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
     last = history[-1]
     if last.verdict is None:
         assert last.edit_outcome is not None
-        return _stopped(last.edit_outcome, rounds.most, "editor")
-    return Closing(TaskState.FAILED, rounds.most, last.verdict.why_not)
+        return _stopped(last.edit_outcome, most, "editor")
+    return Closing(TaskState.FAILED, most, last.verdict.why_not)
 
 
 async def pass_through(rounds: Rounds) -> Closing:

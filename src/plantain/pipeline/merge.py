@@ -75,14 +75,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of a merge.
-
-    Attributes:
-        shards: how many runs it joined.
-        tasks: by state.
-        blobs, linked: images, and how many of them share their bytes on disk with a shard.
-        spent_usd: by all shards.
-    """
+    """The result of a merge: tasks by state; stored images, of which `linked` share their bytes with a shard."""
 
     shards: int
     tasks: Mapping[str, int] = field(default_factory=dict)
@@ -167,8 +160,7 @@ def _check_complete(parts: Sequence[Part]) -> None:
     count = first.share.shard.count
     if missing := [f"{number}/{count}" for number in range(1, count + 1) if number not in there]:
         more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
-        shards = "shard" if len(missing) == 1 else "shards"
-        raise InputError(f"{shards} {', '.join(missing[:8])}{more} missing: name all runs")
+        raise InputError(f"missing shards: {', '.join(missing[:8])}{more}; name all runs")
 
 
 def _check_alike(parts: Sequence[Part]) -> None:
@@ -200,13 +192,11 @@ def _check_withdrawn(parts: Sequence[Part]) -> None:
         account = account_of(one.database)
         for part in parts if account.marks else ():
             for image, group in images_of(part.database) if part is not one else ():
-                whole = image.partition("+")[
-                    0
-                ]  # an image that was drawn on another is withdrawn with that one
+                whole = image.partition("+")[0]  # a rendering is withdrawn with the image it was drawn on
                 for option, name in (("image", image), ("image", whole), ("group", group)):
                     if account.holds(f"{option} {name}"):
                         raise InputError(
-                            f"{part.run}: holds image {image}, which was withdrawn from {one.run}; run "
+                            f"{part.run}: contains image {image}, which was withdrawn from {one.run}; run "
                             f"`plantain withdraw {part.run} --{option} {name}` first"
                         )
 

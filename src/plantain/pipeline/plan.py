@@ -43,11 +43,8 @@ def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
 
 
 def _controls(recipe: Recipe, catalogue: Catalogue, normal: Finding) -> Iterator[EditTask]:
-    """Images of a modality that pass through the same editor with nothing to change; never a rendered one.
-
-    Whatever the editor leaves in every image (a watermark, its compression, its grain) is in a control too: controls
-    distinguish its traces from its edits.
-    """
+    """Images of a modality that pass through the editor unchanged, to tell its traces (watermark, compression, grain)
+    from its edits; never a rendered one."""
     images = (image for image in catalogue.images(modality=normal.modality) if not image.synthetic)
     for image in _drawn(recipe.data.controls, images, recipe.seed, "control"):
         task = control_id(image, normal.name)

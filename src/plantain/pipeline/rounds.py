@@ -67,10 +67,6 @@ class Rounds:
     def original(self) -> EncodedImage:
         return self.pictures.image(self.image.prepared_sha256)
 
-    @property
-    def most(self) -> int:
-        return self.method.max_rounds
-
     def instructed(self, instruction: str, number: int = 1) -> Attempt:
         """Return a round's attempt as it starts."""
         return Attempt(self.task.id, self.generation, number, instruction)

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from plantain.catalogue.gate import texts_from_json
 from plantain.catalogue.store import Catalogue
-from plantain.engines.contract import remote_engine
 from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.pixels.decode import decode
-from plantain.privacy.text import Text, TextReader
+from plantain.privacy.text import TextReader
 from plantain.privacy.text_changes import TextChange, text_changes
-from plantain.privacy.text_reader import reader_named
 from plantain.records import (
     Attempt,
     Criterion,
@@ -37,79 +34,44 @@ NAME = "text check"
 """Its part of a run's method, and a suffix of the judge's name in verdicts that it changed."""
 
 _READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
-"""Few, since each thread holds an engine of some two hundred megabytes."""
+"""Few, since each thread needs an engine of about 200 MB."""
 
 
 def fingerprint(check: TextCheck | None) -> dict[str, str]:
     """Return the check as a part of a run's method, which a resumed run must repeat."""
-    return {NAME: "none" if check is None else check.reads_with}
+    return {NAME: "none" if check is None else check.reader.name}
 
 
+@dataclass(frozen=True, slots=True)
 class TextCheck:
-    """Compares edited images with their originals; for the tasks of one run.
+    """Compares edited images with their originals, whose text the catalogue may know; for the tasks of one run."""
 
-    Args:
-        reader: of text.
-        catalogue: remembers what was read in the originals.
-        journal: the run's.
-    """
-
-    def __init__(self, reader: TextReader, catalogue: Catalogue, journal: Journal) -> None:
-        self._reader, self._catalogue, self._journal = reader, catalogue, journal
-        self._travels = True
-
-    @property
-    def reads_with(self) -> str:
-        """Name of the reader."""
-        return self._reader.name
+    reader: TextReader
+    catalogue: Catalogue
+    journal: Journal
 
     async def objections(
         self, attempt: Attempt, image: SourceImage, original: bytes, edited: bytes
     ) -> tuple[str, ...]:
         """Return what the edit did to text, in words; empty if it neither changed nor drew any."""
-        for stored in self._journal.reader.scores(attempt.task_id, attempt.generation):
+        for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
             if stored.metric == METRIC and stored.round == attempt.round:
                 stored_changes = stored.detail["changes"]
                 assert isinstance(stored_changes, list)
                 return tuple(str(change) for change in stored_changes)
-        changes = await self._compare(image, original, edited)
+        loop = asyncio.get_running_loop()
+        changes = await loop.run_in_executor(_READERS, self._compare, image, original, edited)
         words: list[JsonValue] = [str(change) for change in changes]
         score = Score(0.0 if changes else 1.0)
-        detail: dict[str, JsonValue] = {"changes": words, "reader": self._reader.name}
+        detail: dict[str, JsonValue] = {"changes": words, "reader": self.reader.name}
         stored = StoredScore(attempt.task_id, attempt.generation, attempt.round, METRIC, score, detail)
-        await self._journal.add_scores([stored])
+        await self.journal.add_scores([stored])
         return tuple(str(change) for change in words)
 
-    async def _compare(self, image: SourceImage, original: bytes, edited: bytes) -> tuple[TextChange, ...]:
-        """Run on a worker of the run's engine that has the same reader; here if there is none, or it is lost."""
-        known = await asyncio.to_thread(self._known, image)
-        engine = remote_engine()
-        if engine is not None and self._travels:
-            ran = await engine.run("judge", compared_there, (self._reader.name, known, original, edited))
-            if ran.value is not None:
-                return ran.value
-            self._travels = bool(ran.lost)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(_READERS, compared, self._reader, known, original, edited)
-
-    def _known(self, image: SourceImage) -> tuple[Text, ...] | None:
-        kept = self._catalogue.reading(image.prepared_sha256)
-        return None if kept is None else tuple(texts_from_json(kept[1]))
-
-
-def compared(
-    reader: TextReader, known: Sequence[Text] | None, original: bytes, edited: bytes
-) -> tuple[TextChange, ...]:
-    """Return what an edit did to text, of encoded images; see `text_changes`."""
-    return text_changes(decode(original), decode(edited), known, reader)
-
-
-def compared_there(
-    reader: str, known: Sequence[Text] | None, original: bytes, edited: bytes
-) -> tuple[TextChange, ...] | None:
-    """Return the same by this process's own reader; None if it does not have the one of that name."""
-    own = reader_named(reader)
-    return None if own is None else compared(own, known, original, edited)
+    def _compare(self, image: SourceImage, original: bytes, edited: bytes) -> tuple[TextChange, ...]:
+        kept = self.catalogue.reading(image.prepared_sha256)
+        known = None if kept is None else tuple(texts_from_json(kept[1]))
+        return text_changes(decode(original), decode(edited), known, self.reader)
 
 
 def object_to(observations: Observations, objections: tuple[str, ...]) -> Observations:

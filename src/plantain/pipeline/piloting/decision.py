@@ -52,9 +52,6 @@ MOST_FAILING = 0.50
 """Share of the plan's tasks that are of findings that do not work."""
 
 
-# --- which tasks ----------------------------------------------------------------------------------------
-
-
 def shared_out(sizes: Mapping[K, int], most: int) -> dict[K, int]:
     """Share `most` places over parts: one each in turn, until places or tasks run out.
 
@@ -81,9 +78,6 @@ def drawn_pending(reader: JournalReader, most: int) -> Iterator[TaskRow]:
     """Return those of the pilot's tasks that are pending."""
     rows = (reader.task(task) for task in drawn_tasks(reader, most))
     return (row for row in rows if row.state is TaskState.PENDING)
-
-
-# --- what they show -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +244,6 @@ def _images(reader: JournalReader, names: Collection[str]) -> Iterator[SourceIma
     for name in sorted(names):
         with contextlib.suppress(InputError):
             yield reader.image(name)
-
-
-# --- go, or stop ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
