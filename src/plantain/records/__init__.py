@@ -1,4 +1,4 @@
-"""The nouns of plantain: frozen records that every room shares. No I/O, standard library only."""
+"""The frozen records that every package shares. No I/O, standard library only."""
 
 from plantain.records.calls import CallKey, Usage
 from plantain.records.card import Figure, Gate, JudgeCard
@@ -12,7 +12,6 @@ from plantain.records.judging import (
     CriterionResult,
     FailureCode,
     Observations,
-    Rating,
     Rubric,
     RubricCriterion,
     Score,
@@ -63,7 +62,6 @@ __all__ = [
     "OutcomeKind",
     "Outgoing",
     "Price",
-    "Rating",
     "Reach",
     "Rubric",
     "RubricCriterion",

@@ -1,4 +1,4 @@
-"""Model calls: what names one and what it consumed."""
+"""Model calls: their keys and what they consumed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ class Usage:
 
     The one token convention, which adapters translate into and everything else relies on:
 
-    - `input_tokens` is all that was read: words, pictures, what came from a cache and what was written to one.
-    - `output_tokens` is all that was written and is billed as output: words, pictures and thinking.
+    - `input_tokens` is all that was read: words, images, what came from a cache and what was written to one.
+    - `output_tokens` is all that was written and is billed as output: words, images and thinking.
     - Every other count is a part of one of these two, never an addition to it: `cached_tokens`, `cache_write_tokens`
-      and `input_image_tokens` of the input (`cached_image_tokens` of both the cached and the pictures),
+      and `input_image_tokens` of the input (`cached_image_tokens` of both the cached and the images),
       `thinking_tokens` and `output_image_tokens` of the output.
 
     Attributes:
-        tier: the service tier that served the call, in the provider's word and small letters; "" where it is the usual
-            one or none was named.
-        ran_on: the kind of worker that computed the answer, where one of ours did: processor or GPU, library versions.
-        asks: what each request consumed, where the call took more than one: each is billed for itself, by its own tier
-            and length. One without counts was sent, and nobody knows what it came to. The counts above are their sums.
+        tier: the service tier that served the call, as the provider names it, in lower case; "" for the usual one.
+        ran_on: the kind of worker that computed the answer, if one of ours did: CPU or GPU, library versions.
+        asks: the usage of each request, if the call took more than one: each is billed by its own tier and length. One
+            without counts was sent at an unknown cost. The counts above are their sums.
     """
 
     served_model: str = ""
@@ -50,11 +49,11 @@ class Usage:
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def with_pictures_of(self, tokens: int | None) -> Usage:
-        """The usage with its pictures counted, where the provider did not say how many tokens they are.
+        """Return the usage with its images counted, if the provider did not say how many tokens they are.
 
         Args:
-            tokens: what one picture of the size asked for comes to; None where nobody has stated it. A total that is
-                lower than the pictures alone has left them out, and they are added.
+            tokens: of one image of the requested size; None if unknown. A total below the tokens of the images alone
+                has left them out, and they are added.
         """
         if not self.images or not tokens or self.output_image_tokens is not None:
             return self

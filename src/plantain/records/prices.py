@@ -1,4 +1,4 @@
-"""What a model costs: list prices as data, and what a call's usage comes to."""
+"""Price lists of models, and the cost of a call's usage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from plantain.records.calls import Usage
 
 USUAL_TIERS = frozenset({"", "default", "standard", "on_demand", "auto", "unspecified", "batch"})
-"""Names by which providers call the tier that list prices are for. A batch has a price list of its own (`times`)."""
+"""Providers' names of the tier that list prices are for. A batch has a price list of its own (`times`)."""
 
 PREPAID = "provisioned_throughput"
 """Vertex AI's traffic type of calls under throughput that was bought by the hour: no token of them is billed."""
@@ -56,11 +56,11 @@ class Price:
     source: str = field(default="", compare=False)
 
     def cost(self, usage: Usage) -> float | None:
-        """Dollars for what a call consumed, by the token convention of `Usage`; None where it cannot be known.
+        """Return the dollars of a call, by the token convention of `Usage`; None if unknown.
 
-        That is where the usage leaves open what was read or written, or names a service tier whose factor nobody has
-        stated. Beside pictures that are counted, what was read is little and may be missing. An image with a price of
-        its own is not billed by its tokens as well. Of several requests, each has its own bill.
+        It is unknown if the usage lacks what was read or written, or names a service tier without a known factor. With
+        images that are counted, what was read is little and may be missing. An image with a price of its own is not
+        billed by its tokens too. Of several requests, each is billed by itself.
         """
         if usage.asks:
             bills = [bill for ask in usage.asks if (bill := self.cost(ask)) is not None]
@@ -77,7 +77,7 @@ class Price:
         return factor * (read + written)
 
     def tier_factor(self, tier: str) -> float | None:
-        """How much dearer than listed a tier is; None where nobody has said so."""
+        """Return the factor of a tier on list prices; None if unknown."""
         if tier == PREPAID:
             return 0.0
         if tier in USUAL_TIERS or not self.tiers:
@@ -108,7 +108,7 @@ class Price:
         return dollars + images * _rate(self.image_output_per_m, self.output_per_m) / 1e6
 
     def times(self, factor: float) -> Price:
-        """The same price list at another level, e.g. half of it for a batch."""
+        """Return the price list multiplied by a factor, e.g. one half for a batch."""
 
         def scaled(rate: float | None) -> float | None:
             return None if rate is None else rate * factor
@@ -127,7 +127,7 @@ class Price:
         )
 
     def holds_on(self, day: str) -> bool:
-        """Whether this is the price on a day, ISO."""
+        """Return True if this is the price on a day, ISO."""
         return self.since <= day and (not self.until or day < self.until)
 
 

@@ -1,4 +1,4 @@
-"""What a person asks to be taken out for good."""
+"""What a user asks to remove for good."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Withdrawal:
         return self.groups | self.images
 
     def marks(self) -> dict[str, str]:
-        """By name, the text whose keyed hash stands for it once it is gone."""
+        """Return for each name the text whose keyed hash is kept after its removal."""
         return {
             **{group: f"group {group}" for group in sorted(self.groups)},
             **{image: f"image {image}" for image in sorted(self.images)},
         }
 
     def naming(self, image: SourceImage, *groups: str | None) -> frozenset[str]:
-        """The names under which an image is asked for; empty where it stays.
+        """Return the names by which an image is to be removed; empty if it is not.
 
-        An image that was drawn on another ("0_left+drusen") goes with that one.
+        A rendering ("0_left+drusen") is removed with the image that it was drawn on.
 
         Args:
             image: its record.

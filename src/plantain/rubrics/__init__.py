@@ -1,4 +1,4 @@
-"""What an edit is judged by, as data, and the policies that turn observations into a decision."""
+"""Rubrics as data, and the policies that turn observations into a decision."""
 
 from __future__ import annotations
 

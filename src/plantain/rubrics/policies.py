@@ -1,4 +1,4 @@
-"""Policies: from a judge's observations to a decision. The judge never decides; this does."""
+"""Policies: from a judge's observations to a decision."""
 
 from __future__ import annotations
 
@@ -46,20 +46,18 @@ def decide(
 
 
 def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric, direction: Direction) -> Observations:
-    """One report from a panel: a criterion passes when more than half of the panel passes it; of numbers, the median.
+    """Return one report of a panel: a criterion passes if more than half of the panel passes it; numbers by median.
 
-    A tie fails: an edit is not let through by half of its judges. A judge that left a criterion unscored, because it
-    cannot see it, has no vote on it; what nobody scored stays unscored. Evidence and codes of the judges who failed a
-    criterion are kept side by side.
+    A tie fails. A judge that left a criterion unscored has no vote on it; a criterion that nobody scored is unscored.
+    Evidence and codes of the judges who agree with the result are joined.
 
-    A tie over a fact counts against the edit as well: the finding stays seen where it was to be removed, unseen where
-    it was to be added, and another one has appeared. A fact of a user's own rubric, of which nobody knows which
-    answer speaks for the edit, is left out.
+    A tie over a fact counts against the edit: a finding to be removed is seen, one to be added unseen, and another
+    one has appeared. A tie over a fact of another rubric is left out.
 
     Args:
         panel: each judge's name and report.
-        rubric: by which all of them judged.
-        direction: what was asked for.
+        rubric: of all of them.
+        direction: of the edit.
     """
     if not panel:
         raise ValueError("a panel needs at least one judge")

@@ -22,7 +22,6 @@ from plantain.pipeline.piloting.decision import (
     drawn_pending,
     drawn_tasks,
     pilot_numbers,
-    shared_out,
 )
 from plantain.pipeline.piloting.page import pilot_document, write_pilot
 from plantain.pipeline.run import run_build
@@ -46,11 +45,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[PilotNumbers, Path, 
         numbers = pilot_numbers(reader, drawn_tasks(reader, 7), forecast, free=10**12)
         assert reader.counts()[TaskState.PENDING] == 5
     return numbers, run, log.path or folder
-
-
-def test_places_are_shared_out_until_tasks_run_out() -> None:
-    assert shared_out({"a": 9, "b": 1, "c": 9}, 8) == {"a": 4, "b": 1, "c": 3}
-    assert shared_out({"a": 2}, 50) == {"a": 2}
 
 
 def test_every_finding_is_tried_and_counted(done: tuple[PilotNumbers, Path, Path]) -> None:

@@ -6,7 +6,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
@@ -18,9 +17,7 @@ from plantain.metrics.statistics.gap import shares
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.records.card import SELF_CONSISTENCY
-from plantain.records.counts import counted
-
-K = TypeVar("K")
+from plantain.records.counts import counted, shared_out
 
 PEOPLE = "people/"
 """Prefix of a study's name where its readers judged a run's edits (`rejudge --judge people/STUDY`)."""
@@ -50,22 +47,6 @@ their rate below `LEAST_QUALIFIED`."""
 
 MOST_FAILING = 0.50
 """Share of the plan's tasks that are of findings that do not work."""
-
-
-def shared_out(sizes: Mapping[K, int], most: int) -> dict[K, int]:
-    """Share `most` places over parts: one each in turn, until places or tasks run out.
-
-    Example:
-        >>> shared_out({"add": 100, "remove": 2}, 10)
-        {'add': 8, 'remove': 2}
-    """
-    places = dict.fromkeys(sizes, 0)
-    left = min(most, sum(sizes.values()))
-    while left:
-        for part in [part for part in sizes if places[part] < sizes[part]][:left]:
-            places[part] += 1
-            left -= 1
-    return places
 
 
 def drawn_tasks(reader: JournalReader, most: int) -> list[str]:
