@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.examples import HEADER, a_run
+from journal.examples import a_run
 from plantain.journal import Journal, JournalReader
 from plantain.journal.schema import VERSION
 from plantain.records import InputError
@@ -88,9 +88,3 @@ def test_folder_without_journal_is_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no journal"):
         JournalReader.open(tmp_path / "nowhere")
     assert not list(tmp_path.iterdir())
-
-
-def test_header_is_as_created(run: Path) -> None:
-    with JournalReader.open(run) as reader:
-        assert reader.header == HEADER
-        assert list(reader.header.frozen) == list(HEADER.frozen)

@@ -16,7 +16,7 @@ from journal.examples import a_call, a_run, a_task
 from plantain.journal import CallResult, Journal, verify
 from plantain.records import OK, Attempt, Outcome, OutcomeKind, Step, TaskState
 
-CLOSED = [TaskState.SUCCESS, TaskState.FAILED, TaskState.NOT_APPLICABLE, TaskState.STOPPED]
+CLOSED = [state for state in TaskState if state is not TaskState.PENDING]
 OUTCOMES = [OK, Outcome(OutcomeKind.REFUSED, "policy"), Outcome(OutcomeKind.RATE_LIMITED, "wait", 2.0)]
 
 

@@ -43,16 +43,13 @@ def test_whole_run(run: Path) -> None:
     assert problems(run) == ()
 
 
-def test_missing_blob(run: Path) -> None:
-    edited(run).unlink()
-    (problem,) = problems(run)
-    assert "missing" in problem
-
-
-def test_changed_blob(run: Path) -> None:
+def test_changed_and_missing_blob(run: Path) -> None:
     edited(run).write_bytes(b"x")
     (problem,) = problems(run)
     assert "does not hold the bytes" in problem
+    edited(run).unlink()
+    (problem,) = problems(run)
+    assert "missing" in problem
 
 
 def test_reference_to_a_blob_that_no_row_knows(run: Path) -> None:

@@ -175,11 +175,6 @@ class TaskCalls:
             elif row.outcome is None and row.id in client.in_jobs:
                 self._in_jobs[row.key] = row
 
-    def answers(self, step: Step, round: int) -> bool:
-        """Whether an earlier process has an answer of this step and round, or a job that will bring one."""
-        key = CallKey(self._task_id, self._generation, round, step, 0)
-        return key in self._final or key in self._in_jobs
-
     async def check_recorded(self, step: Step, round: int, draws: range) -> None:
         """Takes note of who gave recorded answers whose result is used as it is stored, without asking for them again.
 

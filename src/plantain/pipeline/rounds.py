@@ -202,7 +202,7 @@ class Rounds:
         """
         assert attempt.edited is not None
         known = next((earlier for earlier in history if _same_edit(earlier, attempt)), None)
-        if known is not None and not self.calls.answers(Step.JUDGE, attempt.round):
+        if known is not None:
             key = (self.task.id, self.generation)
             await self.journal.repeat_verdict(*key, round=attempt.round, earlier=known.round)
             return replace(attempt, judge_outcome=OK, verdict=known.verdict)

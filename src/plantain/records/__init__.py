@@ -1,11 +1,10 @@
 """The frozen records that every package shares. No I/O, standard library only."""
 
-from plantain.records.calls import CallKey, Usage
 from plantain.records.card import Figure, Gate, JudgeCard
 from plantain.records.destinations import Destination, NotAllowed, Outgoing, Reach
 from plantain.records.errors import InputError
 from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Visibility
-from plantain.records.images import Consent, Geometry, Licence, SourceImage
+from plantain.records.images import Consent, Geometry, Licence, SourceImage, Withdrawal
 from plantain.records.judging import (
     Asked,
     Criterion,
@@ -18,8 +17,8 @@ from plantain.records.judging import (
     Verdict,
     unscored,
 )
-from plantain.records.outcomes import OK, Outcome, OutcomeKind, Step
-from plantain.records.prices import FREE, Price
+from plantain.records.outcomes import OK, CallKey, Outcome, OutcomeKind, Step
+from plantain.records.prices import FREE, Price, Usage
 from plantain.records.tasks import (
     BUILD_DIRECTIONS,
     Attempt,
@@ -31,7 +30,6 @@ from plantain.records.tasks import (
     state_after,
     task_id,
 )
-from plantain.records.withdrawal import Withdrawal
 
 __all__ = [
     "BUILD_DIRECTIONS",

@@ -1,4 +1,4 @@
-"""How a model call ends, and the steps of a round."""
+"""The steps of a round, and how their model calls end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,17 @@ class Step(StrEnum):
     EDIT = "edit"
     LOOK = "look"
     JUDGE = "judge"
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """Identity of a memoised call; a replay finds its answer by this key."""
+
+    task_id: str
+    generation: int
+    round: int
+    step: Step
+    draw: int = 0
 
 
 class OutcomeKind(StrEnum):
