@@ -184,6 +184,12 @@ def test_limit_closes_at_most_n_and_the_next_run_goes_on(catalogue: Path, tmp_pa
     assert sum(second.closed.values()) == 5 and second.stopped is None
 
 
+def test_findings_may_be_added_on_resume(catalogue: Path, tmp_path: Path) -> None:
+    build(quick_recipe(catalogue, findings=("AMD",)), tmp_path / "run", quick_method(CallLog(None)))
+    more = build(quick_recipe(catalogue), tmp_path / "run", quick_method(CallLog(None)))
+    assert more.planned == 9 and sum(more.closed.values()) == 6
+
+
 def test_a_patient_told_or_corrected_after_the_tasks_were_made_is_learned(
     catalogue: Path, tmp_path: Path
 ) -> None:
