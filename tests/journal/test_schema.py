@@ -83,8 +83,8 @@ def test_database_of_another_program_is_not_a_run(tmp_path: Path) -> None:
 
 
 def test_folder_without_journal_is_not_a_run(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no journal"):
+    with pytest.raises(InputError, match="contains no journal"):
         Journal.open(tmp_path)
-    with pytest.raises(InputError, match="holds no journal"):
+    with pytest.raises(InputError, match="contains no journal"):
         JournalReader.open(tmp_path / "nowhere")
     assert not list(tmp_path.iterdir())

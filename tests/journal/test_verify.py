@@ -46,7 +46,7 @@ def test_whole_run(run: Path) -> None:
 def test_changed_and_missing_blob(run: Path) -> None:
     edited(run).write_bytes(b"x")
     (problem,) = problems(run)
-    assert "does not hold the bytes" in problem
+    assert "does not contain the bytes" in problem
     edited(run).unlink()
     (problem,) = problems(run)
     assert "missing" in problem

@@ -52,7 +52,7 @@ def test_create_refuses_what_is_a_run(tmp_path: Path) -> None:
                 Journal.create(tmp_path, HEADER)
             with pytest.raises(RunLocked):
                 Journal.open(tmp_path)
-        with pytest.raises(InputError, match="already holds a run"):
+        with pytest.raises(InputError, match="already contains a run"):
             Journal.create(tmp_path, HEADER)
         await Journal.open(tmp_path).close()
 

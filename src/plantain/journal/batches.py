@@ -39,7 +39,7 @@ class JobRow:
     reason: str = ""
 
 
-FILES_LEFT = "its files may still lie at the provider"
+FILES_LEFT = "its files may still be at the provider"
 """Reason of a closed job whose files, which contain images, could not be deleted."""
 
 _SERVED = "FROM batch_request r JOIN call c ON c.id = r.call WHERE c.state = 'started'"

@@ -101,7 +101,7 @@ def add_images(connection: sqlite3.Connection, images: Sequence[tuple[SourceImag
             )
             added += 1
         elif known[0] != reference.sha256:
-            raise InputError(f"image {image.id!r}: this run already holds another image under this id")
+            raise InputError(f"image {image.id!r}: this run already has another image under this id")
         else:
             connection.execute("UPDATE image SET record = ? WHERE id = ?", (payload.to_json(image), image.id))
     return added

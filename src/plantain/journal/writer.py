@@ -90,7 +90,7 @@ class Journal:
         check_filesystem(run)
         with _locked(run) as lock:
             if (run / JOURNAL_NAME).exists():
-                raise InputError(f"{run} already holds a run; open it, or choose another folder")
+                raise InputError(f"{run} already contains a run; open it, or choose another folder")
             _create_database(run, header)
             return cls._opened(run, lock)
 
@@ -136,7 +136,7 @@ class Journal:
         """Add images, or replace the records of known ones, never their pixels; return how many were new.
 
         Raises:
-            InputError: an id stands for another image in this run.
+            InputError: an id belongs to another image of this run.
         """
         return await self._in_batches(statements.add_images, images, BATCH)
 
@@ -291,7 +291,7 @@ def _refuse_other_files(run: Path) -> None:
     ours = ("lock", "blobs", JOURNAL_NAME)
     foreign = sorted(path.name for path in run.iterdir() if not path.name.startswith(ours))
     if foreign:
-        raise InputError(f"{run} holds other files ({foreign[0]}); a run needs a folder of its own")
+        raise InputError(f"{run} contains other files ({foreign[0]}); a run needs a folder of its own")
 
 
 def _now() -> str:

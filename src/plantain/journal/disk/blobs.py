@@ -87,7 +87,7 @@ class BlobStore:
         except FileNotFoundError as error:
             raise BadBlob(f"{path} is missing") from error
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise BadBlob(f"{path} does not hold the bytes that were stored under this name")
+            raise BadBlob(f"{path} does not contain the bytes that were stored under this name")
         return data
 
     def names(self) -> set[str]:

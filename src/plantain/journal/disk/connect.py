@@ -114,7 +114,7 @@ def _no_run(run: Path) -> str:
     """Why a folder is no run, and which one was probably meant: the demo keeps its own one folder deeper."""
     inner = next(iter(sorted(run.glob(f"*/{JOURNAL_NAME}"))), None) if run.is_dir() else None
     hint = f"; did you mean {inner.parent}?" if inner is not None else ""
-    return f"{run} is not a run: it holds no {JOURNAL_NAME}{hint}"
+    return f"{run} is not a run: it contains no {JOURNAL_NAME}{hint}"
 
 
 def backup(source: Path, to: Path) -> None:
