@@ -237,8 +237,8 @@ def test_addresses_of_regions_have_their_own_price(name: str, section: dict[str,
 def test_own_price_of_a_recipe_can_say_what_an_invoice_has() -> None:
     """As OpenAI's page has gpt-6.1-terra, which a cloud may bill at other rates: reads at 5 %, writes at 125 %."""
     rates = {"input_per_m": 1.0, "output_per_m": 5.0, "cached_per_m": 0.05, "cache_write_per_m": 1.25}
-    section = ProviderSection.model_validate({"prices": {"openai.m": rates}})
-    price = price_under(Terms(("bedrock/openai.m",), Limits(), {"bedrock": section}), "bedrock/openai.m")
+    section = ProviderSection.model_validate({"prices": {"m": rates}})
+    price = price_under(Terms(("vertex/m",), Limits(), {"vertex": section}), "vertex/m")
     assert price is not None
     usage = Usage(input_tokens=9_000, output_tokens=1_250, cached_tokens=4_096, cache_write_tokens=2_048)
     assert price.cost(usage) == pytest.approx((2_856 + 4_096 * 0.05 + 2_048 * 1.25 + 1_250 * 5) / 1e6)

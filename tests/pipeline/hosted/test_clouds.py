@@ -19,7 +19,6 @@ from openai.types import batch_create_params
 from fakes import gemini_format, openai_format
 from fakes.away import look_hosted
 from fakes.clouds.google_and_azure import LOCATION, PROJECT, Bucket, Tokens, cloud, sign_in
-from fakes.requests import write_request
 from fakes.server import KEY, Answer, FakeProvider
 from pipeline.quick import NoText, quick_catalogue
 from pipeline.test_consent import licensed_catalogue
@@ -31,14 +30,12 @@ from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.known import endings, price_of
 from plantain.models.hosted.vertex.credentials import default_credentials
-from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_editor, resolve_writer
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.method import check_known, method_of
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
-from plantain.roles import Reply
 from plantain.roles.options import ProviderOptions
 from plantain.runs.consent import family
 from plantain.runs.money.pricing import check_prices, price_under
@@ -276,28 +273,6 @@ def test_vertex_jobs_go_through_the_projects_bucket(
     assert {job["displayName"] for job in bucket.jobs.values()} == {
         name.split("/")[1] for name in bucket.deleted
     }
-
-
-def test_bedrock_answers_in_openais_format(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the SDK's own client: its bearer token, and nothing of OpenAI's account."""
-    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", KEY)
-    with FakeProvider([openai_format.openai_route]) as server:
-        here = ProviderOptions(base_url=f"{server.url}/openai/v1", location="eu-central-1")
-
-        async def write() -> Reply[str]:
-            writer = resolve_writer("bedrock/openai.gpt-oss-120b", here)
-            try:
-                return await writer.write(write_request())
-            finally:
-                await close_models(writer)
-
-        assert asyncio.run(write()).outcome.ok
-        assert server.calls[0].path == "/openai/v1/responses"
-        assert not server.calls[0].headers & {"openai-organization", "openai-project"}
-    with pytest.raises(InputError, match="can be a writer or a judge"):
-        resolve_editor("bedrock/m", here)
-    with pytest.raises(InputError, match=r"providers.bedrock.location: ''; name the AWS region"):
-        resolve_writer("bedrock/m", ProviderOptions())
 
 
 @pytest.mark.parametrize("file", sorted(RECIPES.glob("*.toml")), ids=lambda file: file.stem)

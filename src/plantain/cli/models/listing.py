@@ -193,7 +193,7 @@ def _print(rows: list[dict[str, object]]) -> None:
     for line in endings(str(row["name"]) for row in rows):
         print(line)
     print(
-        "Other ids work too: gemini/<id>, openai/<id>, vertex/<id>, bedrock/<id> with a price in the recipe; "
+        "Other ids work too: gemini/<id>, openai/<id>, vertex/<id> with a price in the recipe; "
         "azure/<deployment>, openai-compatible/<id> or an endpoint's own name with a base_url; "
         "diffusers/<hub id>, diffusers/<folder>, diffusers/<preset>@<folder>, process/<name>."
     )

@@ -106,7 +106,7 @@ class ProviderSection(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["", "gemini", "openai", "vertex", "azure", "bedrock", "openai-compatible"] = ""
+    kind: Literal["", "gemini", "openai", "vertex", "azure", "openai-compatible"] = ""
     concurrency: Annotated[int, Field(ge=1, le=10_000)] | None = None
     requests_per_minute: PerMinute | None = None
     tokens_per_minute: PerMinute | None = None
