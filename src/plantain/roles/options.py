@@ -86,8 +86,6 @@ class ProviderOptions:
         base_urls: all addresses of a model that several servers serve; `base_url` is the first.
         project: the Google Cloud project of `vertex`.
         location: its region; "global" for the global endpoint.
-        bucket: "gs://bucket/folder" through which the batch jobs of `vertex` go.
-        storage_url: address of that bucket's storage, where it is not Google's own.
         auth: how to sign in to `azure`: "key" or "entra"; "" for the key where the environment has one, else Entra.
         api_version: version of Azure's interface.
         deployments: names of Azure deployments -> the model that each serves, whose price it has.
@@ -164,8 +162,6 @@ class ProviderOptions:
     base_urls: tuple[str, ...] = ()
     project: str = ""
     location: str = ""
-    bucket: str = ""
-    storage_url: str = ""
     auth: str = ""
     api_version: str = ""
     deployments: Mapping[str, str] = field(default_factory=dict)

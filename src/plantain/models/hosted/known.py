@@ -94,15 +94,7 @@ def known_model(name: str) -> KnownModel | None:
         return row
     if maker == provider:
         return replace(row, name=name)
-    prices = tuple(
-        replace(
-            p,
-            source=f"{p.source}; the row of {maker}/{model}",
-            # Vertex AI's page on batches: the discounts for cache and batch do not add up.
-            batch_cached_per_m=p.cached_per_m if provider == "vertex" else p.batch_cached_per_m,
-        )
-        for p in row.prices
-    )
+    prices = tuple(replace(p, source=f"{p.source}; the row of {maker}/{model}") for p in row.prices)
     successor = row.successor.replace(f"{maker}/", f"{provider}/", 1)
     return replace(row, name=name, prices=prices, successor=successor)
 

@@ -48,11 +48,9 @@ class BatchSection(BaseModel):
     quiet_s: Annotated[float, Field(gt=0.0, le=3600.0)] = USUAL.quiet_s
     wait_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = USUAL.wait_s
     poll_s: Annotated[float, Field(gt=0.0, le=3600.0)] = USUAL.poll_s
-    accept_unverified_edits: bool = False
-    """Of recipes from before OpenAI documented its batched edits; without effect."""
 
     def rules(self) -> BatchRules:
-        return BatchRules(**self.model_dump(exclude={"accept_unverified_edits"}))
+        return BatchRules(**self.model_dump())
 
 
 class WorkerSection(BaseModel):
@@ -118,8 +116,6 @@ class ProviderSection(BaseModel):
     base_url: str | Annotated[tuple[str, ...], Field(min_length=1)] = ""
     project: str = ""
     location: str = ""
-    bucket: str = ""
-    storage_url: str = ""
     auth: Literal["", "key", "entra"] = ""
     api_version: str = ""
     deployments: Mapping[str, str] = Field(default_factory=dict)

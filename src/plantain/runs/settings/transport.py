@@ -9,7 +9,7 @@ from plantain.runs.settings.terms import Terms
 ON_WORKERS = frozenset({"offline", "diffusers", "process"})
 """Providers whose models an engine's workers compute."""
 
-WITH_JOBS = frozenset({"gemini", "openai", "vertex"})
+WITH_JOBS = frozenset({"gemini", "openai"})
 
 
 def models_in_jobs(terms: Terms) -> frozenset[str]:

@@ -56,8 +56,6 @@ def _wire(name: str, options: ProviderOptions) -> AzureWire:
             f"{where}.base_url: is missing; give the resource's address, e.g. https://NAME.openai.azure.com (the "
             "environment's is ignored)"
         )
-    if options.jobs is not None:
-        raise InputError(f'{where}.transport: plantain sends no batch jobs to azure; use "online"')
     for deployment, model in options.deployments.items():
         if known_model(f"openai/{model}") is None:
             names = [known.partition("/")[2] for known in MODELS]

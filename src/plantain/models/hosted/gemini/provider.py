@@ -13,7 +13,6 @@ from plantain.records import InputError
 from plantain.roles.options import THINKING, ProviderOptions
 
 if TYPE_CHECKING:
-    from plantain.models.hosted.batch.service import BatchService
     from plantain.models.hosted.gemini.wire import GeminiTransport, GeminiWire
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -58,11 +57,9 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     return role_of(_wire(name, options), role, options)
 
 
-def role_of(
-    wire: GeminiWire, role: str, options: ProviderOptions, jobs: BatchService | None = None
-) -> object:
-    """What a model becomes in a role, online or by jobs; `jobs` where they are not the Gemini API's own."""
-    transport = _transport(wire, options, jobs)
+def role_of(wire: GeminiWire, role: str, options: ProviderOptions) -> object:
+    """Return what a model becomes in a role, online or by batch jobs."""
+    transport = _transport(wire, options)
     from plantain.models.hosted.editor import HostedEditor
     from plantain.models.hosted.gemini.conversation import GeminiConversation
     from plantain.models.hosted.gemini.picture_model import GeminiPictureModel
@@ -98,7 +95,7 @@ async def seen(options: ProviderOptions) -> dict[str, str]:
         await wire.aclose()
 
 
-def _transport(wire: GeminiWire, options: ProviderOptions, jobs: BatchService | None) -> GeminiTransport:
+def _transport(wire: GeminiWire, options: ProviderOptions) -> GeminiTransport:
     """The wire itself, or jobs over it."""
     if options.jobs is None:
         return wire
@@ -107,7 +104,7 @@ def _transport(wire: GeminiWire, options: ProviderOptions, jobs: BatchService | 
     assert isinstance(options.jobs, BatchClient)
     from plantain.models.hosted.gemini.batch import GeminiBatch
 
-    return GeminiBatch(wire, options.jobs, options.batch, jobs)
+    return GeminiBatch(wire, options.jobs, options.batch)
 
 
 def require_sdk(name: str) -> None:

@@ -102,10 +102,6 @@ def _endpoints(name: str, options: ProviderOptions) -> Endpoints:
     require_extra(name, *EXTRA)
     section = name.partition("/")[0]
     options.check(section, TAKES, CHOICES)
-    if options.jobs is not None:
-        raise InputError(
-            f'providers.{section}.transport: "batch" is Gemini\'s and OpenAI\'s own; use "online"'
-        )
     if not options.base_url:
         raise InputError(
             f"providers.{section}.base_url: is missing; give the server's address, e.g. http://127.0.0.1:8000/v1"

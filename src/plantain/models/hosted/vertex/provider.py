@@ -10,17 +10,14 @@ from plantain.models.hosted.gemini.provider import TAKES as GEMINI_TAKES
 from plantain.models.hosted.gemini.provider import require_sdk
 from plantain.models.hosted.known import roles_at
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions, check_url
+from plantain.roles.options import ProviderOptions
 
 if TYPE_CHECKING:
     from plantain.models.hosted.vertex.wire import VertexWire
 
-BUCKET = r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/[\w.=-]+)*/?"
-"""A bucket and a folder in it, by Google's rules for names."""
-
 SIGNS_IN = "application default credentials"
 MODELS = roles_at("vertex")
-TAKES = GEMINI_TAKES | {"project", "location", "bucket", "storage_url", "output_format"}
+TAKES = GEMINI_TAKES | {"project", "location", "output_format"}
 CHOICES = {**GEMINI_CHOICES, "output_format": ("png", "jpeg")}
 
 
@@ -33,19 +30,7 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     wire = _wire(name, options)
     from plantain.models.hosted.gemini.provider import role_of
 
-    if options.jobs is None:
-        return role_of(wire, role, options)
-    where = f"providers.{name.partition('/')[0]}"
-    if not re.fullmatch(BUCKET, options.bucket):
-        raise InputError(
-            f'{where}.bucket: batch jobs go through a bucket of the project; name it, e.g. "gs://my-bucket/plantain"'
-        )
-    if options.storage_url:
-        check_url(options.storage_url, f"{where}.storage_url")
-    from plantain.models.hosted.vertex.batch import VertexJobs
-    from plantain.models.hosted.vertex.storage import CloudStorage
-
-    return role_of(wire, role, options, VertexJobs(wire, CloudStorage(name, wire.credentials, options)))
+    return role_of(wire, role, options)
 
 
 async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
