@@ -121,8 +121,6 @@ class ProviderOptions:
         form: how a judge is asked: "plain", at once, or "blind", in two calls, of which the first shows it the two
             pictures alone.
         prompts: folder whose templates replace ours, by file name.
-        edition: of our prompts, and of what open editors are told; 0 for the latest. A run that goes on has the one
-            that it was begun with.
         price: overrides the table of known models.
         dtype: of an open model's weights: "float32", "float16", "bfloat16"; "" for the family's own on this device.
         device: where open models run: "cpu", "cuda:1", or several with commas; "" for every GPU, else the processor.
@@ -192,7 +190,6 @@ class ProviderOptions:
     leniency: str = "balanced"
     form: str = "plain"
     prompts: Path | None = None
-    edition: int = 0
     price: Price | None = None
     dtype: str = ""
     device: str = ""
@@ -317,7 +314,6 @@ _COMMON = frozenset(
         "timeout_s",
         "leniency",
         "prompts",
-        "edition",
         "price",
         "proxy",
         "ca_bundle",
@@ -332,7 +328,7 @@ _COMMON = frozenset(
 
 
 _UNSAID = frozenset(
-    {"kind", "listed", "origin", "shown_side", "edition", "price", "jobs", "clearance", "batch", "key_later"}
+    {"kind", "listed", "origin", "shown_side", "price", "jobs", "clearance", "batch", "key_later"}
 )
 """Common options that are no settings of a section."""
 

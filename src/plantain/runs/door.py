@@ -29,7 +29,7 @@ from plantain.runs.engine import engine_open
 from plantain.runs.money.pricing import check_prices
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
-from plantain.runs.opening import Beginning, edition_begun, open_client, open_journal
+from plantain.runs.opening import Beginning, open_client, open_journal
 from plantain.runs.settings.terms import Terms
 from plantain.runs.settings.transport import check_transports
 from plantain.runs.worker_pool import WorkerPool, interruptible, time_cap
@@ -50,7 +50,7 @@ class Door:
         self._begun = begun
         self._jobs = BatchClient()
         self._gate = ConsentGate(terms)
-        self._made: dict[tuple[str, str, str, Path | None, int], object] = {}
+        self._made: dict[tuple[str, str, str, Path | None], object] = {}
 
     def check(self, *, images: Iterable[SourceImage] = ()) -> None:
         """Refuses what cannot be, before anything is made for it.
@@ -87,7 +87,6 @@ class Door:
         missing: list[str] | None = None,
         *,
         prompts: Path | None = None,
-        edition: int = 0,
         named_by: str = "models.judge",
     ) -> Judge:
         """The judge of that name; raises as `writer` does.
@@ -95,11 +94,10 @@ class Door:
         Args:
             name, remembered, missing: as for a writer.
             prompts: a folder of prompts of its own.
-            edition: of our prompts; 0 for the one that the run was begun with, or the latest.
             named_by: the field or option that named it, for messages.
         """
         try:
-            return cast(Judge, self._model(name, "judge", remembered, missing, prompts, edition))
+            return cast(Judge, self._model(name, "judge", remembered, missing, prompts))
         except InputError as error:
             raise type(error)(str(error).replace("models.judge:", f"{named_by}:", 1)) from error
 
@@ -120,8 +118,7 @@ class Door:
             role: which it is to fill, whose own settings it then has.
         """
         section = self.terms.provider(model)
-        edition = edition_begun(self._begun.get(remembered or model, ""), section.prompts)
-        options = replace(self.terms.options(model, role), clearance=self._gate, edition=edition)
+        options = replace(self.terms.options(model, role), clearance=self._gate)
         return replace(options, jobs=self._jobs) if section.transport == "batch" else options
 
     def _model(
@@ -131,13 +128,11 @@ class Door:
         remembered: str = "",
         missing: list[str] | None = None,
         prompts: Path | None = None,
-        edition: int = 0,
     ) -> object:
-        key = (name, role, remembered, prompts, edition)
+        key = (name, role, remembered, prompts)
         if key not in self._made:
             options = self.options(name, remembered, role)
             options = options if prompts is None else replace(options, prompts=prompts)
-            options = replace(options, edition=edition) if edition else options
             try:
                 model = load_model(name, role, options)
             except MissingKey as error:

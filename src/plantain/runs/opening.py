@@ -131,15 +131,6 @@ def begun_with(run: Path, key: str) -> dict[str, str]:
     return begun
 
 
-def edition_begun(fingerprint: str, folder: Path | None) -> int:
-    """The edition of our prompts that a fingerprint was made with; 0, the latest, for a new run or other models."""
-    if "prompts=" not in fingerprint:
-        return 0
-    from plantain.models.hosted.prompts import edition_of  # templates are for hosted models alone
-
-    return edition_of(fingerprint, folder)
-
-
 async def changed_since(journal: Journal, key: str, today: dict[str, str]) -> str | None:
     """What differs from how this run was begun, in a sentence; None when nothing does.
 

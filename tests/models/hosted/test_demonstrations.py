@@ -94,7 +94,7 @@ def test_gemini_gets_one_turn_in_order_with_the_new_case_last(server: FakeProvid
 def test_openai_gets_all_pictures_and_a_text_that_names_them(server: FakeProvider) -> None:
     reply = ask(editor(server, "openai"), request(2))
     assert reply.outcome.ok
-    assert '"prompt":"edit_by_example@2:' in reply.raw
+    assert '"prompt":"edit_by_example:' in reply.raw
     (call,) = server.calls
     assert call.body.count(b'name="image[]"') == 5
     text = openai_format.prompt_text(call)
@@ -129,13 +129,13 @@ def test_words_of_data_can_not_move_a_picture(server: FakeProvider) -> None:
 
 def test_template_that_forgets_a_picture_is_an_input_error(server: FakeProvider, tmp_path: Path) -> None:
     template = tmp_path / "edit_by_example.md.j2"
-    template.write_text("{#- version: 2. -#}\n<picture>\n{{ instruction }}")
+    template.write_text("<picture>\n{{ instruction }}")
     with pytest.raises(
         InputError, match="marks 1 pictures with <picture> for 1 example; two for each and one"
     ):
         editor(server, "gemini", prompts=tmp_path)
     template.write_text(
-        "{#- version: 2. -#}\n{% for e in examples %}<picture>{{ e }}<picture>{% endfor %}<picture>{{ instruction }}"
+        "{% for e in examples %}<picture>{{ e }}<picture>{% endfor %}<picture>{{ instruction }}"
     )
     changed = editor(server, "gemini", prompts=tmp_path)
     assert changed.by_example != editor(server, "gemini").by_example

@@ -120,9 +120,7 @@ def words(text: str) -> Answer:
 def test_another_wording_that_asks_for_no_json_gets_none_and_is_asked_once(
     server: FakeProvider, tmp_path: Path
 ) -> None:
-    (tmp_path / "scale.md.j2").write_text(
-        "{# version: 1 #}Rate the edit '{{ text }}': Editing Accuracy: [x]/10, and so on."
-    )
+    (tmp_path / "scale.md.j2").write_text("Rate the edit '{{ text }}': Editing Accuracy: [x]/10, and so on.")
     free = "Editing Accuracy: 8/10\nContextual Preservation: [9]/10\nVisual Quality: 4 (out of 5)"
     server.script.append(lambda asked, good: words(free))
     reply = ask(server, "openai/m", request(), tmp_path)
@@ -180,7 +178,7 @@ def test_an_answer_without_any_score_is_no_score(server: FakeProvider, said: str
 def test_the_fingerprint_follows_prompts_and_sampling(server: FakeProvider) -> None:
     plain = resolve_judge("gemini/m", ProviderOptions(base_url=server.url))
     cool = resolve_judge("gemini/m", ProviderOptions(base_url=server.url, temperature=0.1))
-    assert "scale@1:" in fingerprint_of(plain, MEDEBENCH)
+    assert "scale:" in fingerprint_of(plain, MEDEBENCH)
     assert "rubric=medebench@1" in fingerprint_of(plain, MEDEBENCH)
     assert fingerprint_of(plain, MEDEBENCH) != fingerprint_of(cool, MEDEBENCH)
 

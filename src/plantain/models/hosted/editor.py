@@ -87,7 +87,7 @@ class HostedEditor:
 
     def __init__(self, model: PictureModel, options: ProviderOptions) -> None:
         self._model = model
-        self._library = checked_library(options.prompts, options.edition)
+        self._library = checked_library(options.prompts)
         self.name = model.name
         self.fingerprint = (
             f"retouching@{VERSION} {model.name} {model.sampling} prompts={self._library.label('edit')}"

@@ -20,13 +20,14 @@ from plantain.models.hosted.prompts import (
     form_asked,
     judge_prompt,
     look_prompt,
+    system_of,
     write_prompt,
 )
 from plantain.models.hosted.reports import Declined, Incomplete, read_report, report_schema
 from plantain.records import Observations, Outcome, OutcomeKind, Rubric
 from plantain.roles import EncodedImage, JudgeRequest, LookRequest, Reply, WriteRequest, failed
 from plantain.roles.options import ProviderOptions
-from plantain.rubrics import MED_BANANA, MEDEBENCH, digest_of
+from plantain.rubrics import MED_BANANA, digest_of
 
 VERSION = "1"
 """Of this adapter; raised when the same model and prompt could be asked or read differently."""
@@ -37,7 +38,7 @@ class HostedWriter:
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
-        self._library = checked_library(options.prompts, options.edition)
+        self._library = checked_library(options.prompts)
         self.name = model.name
         self.fingerprint = _fingerprint(self._library, model, ("write_initial", "refine", "again"))
 
@@ -63,7 +64,7 @@ class HostedJudge:
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
-        self._library = checked_library(options.prompts, options.edition)
+        self._library = checked_library(options.prompts)
         self._leniency = options.leniency
         self.looks_first = options.form == "blind"
         self.name = model.name
@@ -75,28 +76,15 @@ class HostedJudge:
         Raises:
             InputError: the rubric names a template that there is not.
         """
-        asked = rubric.asked
         if self.looks_first:
-            return self._blind_fingerprint(rubric)
-        own = () if asked.system == "system" else (asked.system,)
-        form = self._form(rubric)
-        schema = "none" if form is None else hashlib.sha256(orjson.dumps(form)).hexdigest()[:12]
-        prompts = _fingerprint(self._library, self._model, (*asked.templates, *own, "again"))
-        if rubric == MED_BANANA:
-            return f"{prompts} leniency={self._leniency} schema={schema}"
-        if rubric == MEDEBENCH:  # as runs have it whose judge of scales was another one
-            scale = prompts.replace("hosted@", "scale@", 1)
-            return f"{scale} rubric={rubric.name}@{rubric.version} schema={schema}"
+            blind.check_blind(rubric)
+        templates = (blind.LOOK, blind.JUDGE) if self.looks_first else rubric.asked.templates
+        forms = [blind.LOOK_SCHEMA, report_schema(rubric)] if self.looks_first else [self._form(rubric)]
+        prompts = _fingerprint(self._library, self._model, (*templates, "again"), system_of(rubric))
+        schema = hashlib.sha256(orjson.dumps(forms)).hexdigest()[:12]
         known = f"{rubric.name}@{rubric.version}:{digest_of(rubric)[:12]}"
-        return f"{prompts} leniency={self._leniency} rubric={known} schema={schema}"
-
-    def _blind_fingerprint(self, rubric: Rubric) -> str:
-        blind.check_blind(rubric)
-        prompts = _fingerprint(self._library, self._model, (blind.LOOK, blind.JUDGE, "again"))
-        forms = orjson.dumps([blind.LOOK_SCHEMA, report_schema(rubric)])
-        known = f"{rubric.name}@{rubric.version}:{digest_of(rubric)[:12]}"
-        schema = hashlib.sha256(forms).hexdigest()[:12]
-        return f"{prompts} leniency={self._leniency} form=blind rubric={known} schema={schema}"
+        form = " form=blind" if self.looks_first else ""
+        return f"{prompts} leniency={self._leniency}{form} rubric={known} schema={schema}"
 
     async def look(self, request: LookRequest) -> Reply[str]:
         """The first turn of the blind form: what differs between two pictures and which findings are in which, as JSON.
@@ -195,6 +183,8 @@ def language_role(role: str, model: Conversation, options: ProviderOptions) -> o
     return HostedWriter(model, options) if role == "writer" else HostedJudge(model, options)
 
 
-def _fingerprint(library: PromptLibrary, model: Conversation, prompts: tuple[str, ...]) -> str:
-    labels = ",".join(library.label(name) for name in prompts)
+def _fingerprint(
+    library: PromptLibrary, model: Conversation, prompts: tuple[str, ...], system: str = ""
+) -> str:
+    labels = ",".join(library.label(name, system) for name in prompts)
     return f"hosted@{VERSION} {model.name} {model.sampling} prompts={labels}"

@@ -8,10 +8,10 @@ from plantain.models.hosted.prompts.fill import (
     judge_prompt,
     look_prompt,
     procedures_prompt,
-    rehearse,
+    system_of,
     write_prompt,
 )
-from plantain.models.hosted.prompts.library import Prompt, PromptLibrary, edition_of
+from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
 
 __all__ = [
     "Prompt",
@@ -19,11 +19,10 @@ __all__ = [
     "blind_prompt",
     "checked_library",
     "describe_prompt",
-    "edition_of",
     "form_asked",
     "judge_prompt",
     "look_prompt",
     "procedures_prompt",
-    "rehearse",
+    "system_of",
     "write_prompt",
 ]

@@ -49,14 +49,15 @@ def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
 
 
 def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
-    """The judge's prompt, from the template that the rubric names for the request's direction."""
-    templates, rubric = request.rubric.asked.templates, request.rubric
-    prompt = library.render(
-        templates[-1] if request.direction is Direction.REMOVE else templates[0], _judged(request, leniency)
-    )
-    if rubric.asked.system == "system":
-        return prompt
-    return replace(prompt, system=library.render(rubric.asked.system, {}).text)
+    """Return the judge's prompt, from the template that the rubric names for the request's direction."""
+    rubric = request.rubric
+    name = rubric.asked.templates[-1 if request.direction is Direction.REMOVE else 0]
+    return library.render(name, _judged(request, leniency), system_of(rubric))
+
+
+def system_of(rubric: Rubric) -> str:
+    """Return the template of the rubric's system message; "" for the one that belongs to its prompt."""
+    return "" if rubric.asked.system == "system" else rubric.asked.system
 
 
 def look_prompt(library: PromptLibrary) -> Prompt:
@@ -90,24 +91,22 @@ def form_asked(library: PromptLibrary, rubric: Rubric) -> bool:
 
 
 def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
-    """The prompt that asks for a real pair in words; its system's words are its own."""
-    prompt = library.render("describe", _pair(request.organ, request.task, request.prompt, request.given))
-    return replace(prompt, system=library.render("describe_system", {}).text)
+    """Return the prompt that asks for a description of a real pair."""
+    return library.render("describe", _pair(request.organ, request.task, request.prompt, request.given))
 
 
 def procedures_prompt(library: PromptLibrary, organ: str, known: Sequence[str], most: int) -> Prompt:
-    """The prompt that asks for procedures on an organ that change how it looks."""
-    prompt = library.render("procedures", {"organ": organ, "known": list(known), "most": most})
-    return replace(prompt, system=library.render("describe_system", {}).text)
+    """Return the prompt that asks for procedures on an organ that change how it looks."""
+    return library.render("procedures", {"organ": organ, "known": list(known), "most": most})
 
 
-def checked_library(folder: Path | None, edition: int = 0) -> PromptLibrary:
-    """The prompts of a run, every one of them tried; of ours the given edition, 0 for the latest.
+def checked_library(folder: Path | None) -> PromptLibrary:
+    """Return the prompts of a run; a user's are all rendered once.
 
     Raises:
-        InputError: a file cannot be read, replaces nothing, or cannot be filled in.
+        InputError: a file cannot be read, replaces nothing, or cannot be rendered.
     """
-    library = PromptLibrary(folder, edition)
+    library = PromptLibrary(folder)
     if folder is not None:
         rehearse(library)
     return library
@@ -147,7 +146,6 @@ def rehearse(library: PromptLibrary) -> None:
                     judge_prompt(library, asked, "strict")
                     blind_prompt(library, asked, "strict", ("A", "B"), ("example",))
     look_prompt(library)
-    library.render("describe_system", {})
     for prompt in ("", "example"):
         library.render("describe", _pair("example", "example", prompt, {"modality": "example"}))
     library.render("procedures", {"organ": "example", "known": ["example"], "most": 1})
