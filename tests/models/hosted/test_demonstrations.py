@@ -131,7 +131,7 @@ def test_template_that_forgets_a_picture_is_an_input_error(server: FakeProvider,
     template = tmp_path / "edit_by_example.md.j2"
     template.write_text("<picture>\n{{ instruction }}")
     with pytest.raises(
-        InputError, match="marks 1 pictures with <picture> for 1 example; two for each and one"
+        InputError, match="marks 1 images with <picture> for 1 example; mark two for each and one"
     ):
         editor(server, "gemini", prompts=tmp_path)
     template.write_text(

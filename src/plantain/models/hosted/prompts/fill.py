@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from plantain.findings import lines_on, shown_sides, sides_on, zones_on
 from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
+from plantain.models.hosted.published import can_answer_in_lines, names_in
 from plantain.records import (
     BUILD_DIRECTIONS,
     Asked,
@@ -18,6 +20,7 @@ from plantain.records import (
     FailureCode,
     Finding,
     Geometry,
+    InputError,
     Licence,
     Observations,
     Outcome,
@@ -58,6 +61,43 @@ def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -
 def system_of(rubric: Rubric) -> str:
     """Return the template of the rubric's system message; "" for the one that belongs to its prompt."""
     return "" if rubric.asked.system == "system" else rubric.asked.system
+
+
+def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
+    """Return the criteria that a prompt asks for in MedEBench's published format; () where it asks for our JSON.
+
+    Raises:
+        InputError: it asks for neither.
+    """
+    if not can_answer_in_lines(rubric):
+        return ()
+    finding, image, shown = _example()
+    asked = JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)
+    text = judge_prompt(library, asked, "balanced").text
+    if "JSON" in text and all(criterion.name in text for criterion in rubric.criteria):
+        return ()
+    named = names_in(text)
+    if not named:
+        raise InputError(
+            f"prompt {rubric.asked.templates[0]}.md.j2: asks neither for JSON with the keys of the rubric "
+            f"{rubric.name} nor for lines such as `Editing Accuracy: n/10`"
+        )
+    return named
+
+
+def with_images(text: str, images: Mapping[str, Sequence[EncodedImage]]) -> list[str | EncodedImage]:
+    """Return a prompt's text with an image at each mark, such as `<before>`: the next one of that name.
+
+    A value cannot contain a mark: its angle brackets are replaced. Marks beyond the images are dropped.
+    """
+    left = {name: iter(found) for name, found in images.items()}
+    parts: list[str | EncodedImage] = []
+    for number, piece in enumerate(re.split(f"<({'|'.join(images)})>", text)):
+        if number % 2:
+            parts += [image for image in [next(left[piece], None)] if image is not None]
+        elif piece.strip():
+            parts.append(piece.strip())
+    return parts
 
 
 def look_prompt(library: PromptLibrary) -> Prompt:
