@@ -14,7 +14,7 @@ from plantain.calls import CallSpec
 from plantain.journal import CallResult
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.openai import compatible
-from plantain.models.registry import provider, provider_names
+from plantain.models.registry import provider
 from plantain.records import Direction, EditTask, InputError, Outcome, OutcomeKind, Step, TaskKind, TaskState
 from plantain.roles import Reply
 from plantain.roles.options import ProviderOptions
@@ -47,25 +47,6 @@ async def probe(terms: Terms, run: Path) -> tuple[bool, str]:
     if name in troubles:
         raise troubles[name]
     return answers[name]
-
-
-async def listed(terms: Terms, run: Path) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    """Models that the keys can see, with their announced ends, by provider that lists them; and why others do not."""
-
-    def listing(name: str) -> Question:
-        async def ask(options: ProviderOptions) -> tuple[bool, str]:
-            return True, orjson.dumps(await provider(name).seen(options)).decode()  # type: ignore[attr-defined]
-
-        return ask
-
-    names = [name for name in provider_names() if hasattr(provider(name), "seen")]
-    answers, troubles = await _asked(terms, run, {f"{name}/…": listing(name) for name in names})
-    seen = {
-        model.partition("/")[0]: orjson.loads(answer) for model, (done, answer) in answers.items() if done
-    }
-    silent = {model: answer for model, (done, answer) in answers.items() if not done}
-    silent |= {model: str(trouble) for model, trouble in troubles.items()}
-    return seen, {model.partition("/")[0]: answer for model, answer in silent.items()}
 
 
 async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tuple[str, ProbedAddress]]:

@@ -139,7 +139,6 @@ INVOICES = [
     Invoice("fast mode", "gpt-6.1-terra", bodies.responses(tier="priority"), [(3_800, 2), (1_250, 10)], 0.0201),
     Invoice("priority at less than twice", "gpt-5-mini", bodies.responses(tier="priority"), [(3_800, 0.45), (1_250, 3.6)], 0.00621),
     Invoice("priority at more", "gpt-5.5", bodies.responses(cached=2_048, tier="priority"), [(1_752, 12.5), (2_048, 1.25), (1_250, 75)], 0.11821),
-    Invoice("before a cut in price", "gpt-5.6-terra", bodies.responses(), [(3_800, 2.5), (1_250, 15)], 0.02825, day=date(2026, 7, 29)),
     Invoice("after it", "gpt-5.6-terra", bodies.responses(), [(3_800, 2), (1_250, 12)], 0.0226, day=date(2026, 7, 30)),
     Invoice("long prompt, much of it cached", "gpt-6-luna", bodies.responses(300_000, 1_000, 0, cached=200_000), [(100_000, 0.2), (200_000, 0.02), (1_000, 0.75)], 0.02475),
     Invoice("written left out", "gpt-5", with_usage(bodies.responses(), output_tokens=None), [(3_800, 1.25), (1_250, 10)], 0.01725),

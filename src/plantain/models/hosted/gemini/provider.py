@@ -83,18 +83,6 @@ async def probe_wire(wire: GeminiWire, editor: bool, options: ProviderOptions) -
     return await (probe_card(wire) if editor else probe_words(GeminiConversation(wire, options)))
 
 
-async def seen(options: ProviderOptions) -> dict[str, str]:
-    """Models that the key can see -> the announced day of their end, or "".
-
-    Raises Fault where the provider does not say, and as `load` does.
-    """
-    wire = _wire("gemini/…", options)
-    try:
-        return await wire.list_models()
-    finally:
-        await wire.aclose()
-
-
 def _transport(wire: GeminiWire, options: ProviderOptions) -> GeminiTransport:
     """The wire itself, or jobs over it."""
     if options.jobs is None:

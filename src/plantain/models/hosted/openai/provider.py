@@ -86,18 +86,6 @@ async def probe_wire(wire: OpenAIWire, editor: bool, options: ProviderOptions) -
     return await (probe_card(wire) if editor else probe_words(ResponsesConversation(wire, options)))
 
 
-async def seen(options: ProviderOptions) -> dict[str, str]:
-    """Models that the key can see -> the announced day of their end, or "".
-
-    Raises Fault where the provider does not say, and as `load` does.
-    """
-    wire = _wire("openai/…", options)
-    try:
-        return await wire.list_models()
-    finally:
-        await wire.aclose()
-
-
 def _transport(wire: OpenAIWire, role: str, options: ProviderOptions) -> OpenAITransport:
     """The wire itself, or jobs over it."""
     if options.jobs is None:
