@@ -213,7 +213,7 @@ def money(run: Path, recipe: Recipe, served: int, lost: int) -> bool:
 
     with JournalReader.open(run) as reader:
         budget = budget_of(recipe.limits, reader)
-        edits = [costs for (_, step), costs in costs_of(recipe.limits, reader).items() if step is Step.EDIT]
+        edits = [costs for (_, step), costs in costs_of(reader).items() if step is Step.EDIT]
         known = sum(
             row.cost_usd or 0.0
             for task in reader.tasks()

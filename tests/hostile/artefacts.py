@@ -79,7 +79,7 @@ def make_templates(root: Path) -> Path:
 
 
 def _make_later(root: Path) -> None:
-    """What the later rooms read: submissions, reader studies, published pairs, bills, rubrics."""
+    """What the later rooms read: submissions, reader studies, published pairs, rubrics."""
     make_all(root / "submission", organs=("Eyes",), per_organ=6)
     pack_run(root / "submission" / "run", root / "submission" / "bundle")
     small_study(root / "study" / "study")
@@ -95,8 +95,6 @@ def _make_later(root: Path) -> None:
     lines = [",".join(rows[0]), *(",".join(row.values()) for row in rows)]
     (root / "pairs" / "pairs.csv").write_text("\n".join(lines), encoding="utf-8")
     (root / "pairs" / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    make_run(root / "bill" / "run", images=2)
-    (root / "bill" / "bill.csv").write_text("id,cost\nx,1\n", encoding="utf-8")
     shutil.copytree(root / "catalogue", root / "rubric")
     shutil.copy(MED_BANANA_FILE, root / "rubric" / "rubric.toml")
     text = RECIPE.format(data="", more="").replace("[data]", 'rubric = "rubric.toml"\n[data]', 1)
@@ -174,7 +172,6 @@ PAIRS = (
     "import {it}/pairs.csv --layout pairs --run {new}",
     "import {it}/pairs.jsonl --layout pairs --run {new}",
 )
-BILL = ("reconcile {it}/run {it}/bill.csv --provider gemini",)
 RUBRIC = ("plan {it}/r.toml", "build {it}/r.toml --run {new}")
 
 PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -245,13 +242,12 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "study": (("study/study.json", "study/ratings.sqlite", "study/pictures", "study/pictures/*"), STUDY),
     "pairs": (("pairs.csv", "pairs.jsonl", "a0.png", "b0.png"), PAIRS),
-    "bill": (("bill.csv",), BILL),
     "rubric": (("rubric.toml",), RUBRIC),
 }
-NAMED = frozenset({"pairs.csv", "pairs.jsonl", "bill.csv", "rubric.toml"})
+NAMED = frozenset({"pairs.csv", "pairs.jsonl", "rubric.toml"})
 """Files that the user, or the user's recipe, names: a link there is the user's own, and is followed."""
 
-LATER = frozenset({"submission", "study", "pairs", "bill", "rubric"})
+LATER = frozenset({"submission", "study", "pairs", "rubric"})
 BROKEN_TEXT = frozenset(
     {"benchmark.json", "run.json", "trajectories/trajectories.jsonl", "provenance.jsonl"}
 ) | {

@@ -174,8 +174,6 @@ def _as_in_version_3(connection: sqlite3.Connection) -> None:
         "DROP TABLE destination",
         "DROP INDEX image_prepared",
         "DROP TABLE session_time",
-        "DROP TRIGGER billed_gone",
-        "DROP TABLE billed",
         "DROP INDEX call_lost",
     )
     for statement in (*later, "DROP TABLE criterion", "DROP TABLE verdict", old):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,20 +132,6 @@ def test_call_without_an_answer_ends_at_its_deadline_as_transport(catalogue: Pat
         assert late[0].cost_usd is None and late[0].reserved_usd is not None
 
 
-def test_runs_that_name_one_ledger_share_one_budget(catalogue: Path, tmp_path: Path) -> None:
-    limits = {"budget_usd": 0.5, "ledger": tmp_path / "ledger"}
-    for name in ("first", "second"):
-        summary = build(priced_recipe(catalogue, **limits), tmp_path / name)
-    assert summary.stopped is not None and "claimed by other runs in limits.ledger" in summary.stopped
-    spent = 0.0
-    for name in ("first", "second"):
-        with JournalReader.open(tmp_path / name) as reader:
-            spent += reader.spent_usd()
-    assert 0.0 < spent <= 0.5
-    with pytest.raises(ValueError, match="state budget_usd"):
-        priced_recipe(catalogue, ledger=tmp_path / "ledger")
-
-
 def test_model_that_answers_nobody_is_waited_for_and_then_halts_the_run(
     catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,32 +141,13 @@ def test_model_that_answers_nobody_is_waited_for_and_then_halts_the_run(
 
     monkeypatch.setattr("plantain.calls.circuit_breaker.FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("plantain.calls.client.ModelClient.pause", lambda self, seconds: asyncio.sleep(0))
-    told = tmp_path / "told"
-    write = (
-        "import os, sys; names = {'A_API_KEY', 'HF_TOKEN', 'AWS_SECRET_ACCESS_KEY', 'AWS_BEARER_TOKEN_BEDROCK'}; "
-        "open(sys.argv[1], 'w').write(sys.argv[2] + str(names & os.environ.keys()))"
-    )
-    for name in ("A_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_BEARER_TOKEN_BEDROCK"):
-        monkeypatch.setenv(name, "not for other programs")
-    recipe = priced_recipe(
-        catalogue, outage_hours=0.1 / 3600, on_stop=[sys.executable, "-c", write, str(told), "{why}"]
-    )
+    recipe = priced_recipe(catalogue, outage_hours=0.1 / 3600)
     editor = Broken(CallLog(None))
     summary = build(recipe, tmp_path / "run", replace(quick_method(CallLog(None)), editor=editor))
     assert summary.failed and summary.stopped is not None
     assert "connection reset; no answer for longer than limits.outage_hours" in summary.stopped
     with JournalReader.open(tmp_path / "run") as reader:
         assert {row.state for row in reader.tasks()} == {TaskState.PENDING}
-    assert wait_for(told) == summary.stopped + "set()"
-
-
-def wait_for(path: Path) -> str:
-    """What another process writes into a file."""
-    for _ in range(5_000):
-        if path.exists() and path.read_text():
-            return path.read_text()
-        time.sleep(0.02)
-    raise AssertionError(f"{path} was never written")
 
 
 class Served(QuickJudge):

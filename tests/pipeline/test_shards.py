@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
-from plantain.calls.ledger import Ledger
 from plantain.cli import main
 from plantain.journal import Journal, JournalReader, RunLocked, verify
 from plantain.journal.sending import connections
@@ -28,8 +27,6 @@ from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
 from plantain.release.withdraw import concerned
 from plantain.runs.engine import stored_state
-from plantain.runs.money.spending import budget_of
-from plantain.runs.settings.terms import Limits
 
 NINE = (1, 0, 1, 3, 2, 1, 2, 1, 1)
 """Tasks of nine shards of twelve."""
@@ -123,14 +120,6 @@ def test_a_merged_run_goes_on_without_shards(recipe: Recipe, shards: list[Path],
     merged = merge([left, *shards[1:]], tmp_path / "all")
     assert merged.tasks["pending"] > 0
     build(recipe, tmp_path / "all")
-    money = tmp_path / "money"  # which the parts had shared, as if each had spent three dollars
-    for part in (left, *shards[1:]):
-        with JournalReader.open(part) as reader:
-            Ledger(money, reader.header.run_id, part, 3.0)
-    with JournalReader.open(tmp_path / "all") as reader:
-        budget = budget_of(Limits(budget_usd=9.5, ledger=money), reader)
-    assert budget.ledger is not None
-    assert budget.ledger.others_usd() == 0.0  # the parts' calls are in the merged run's own journal
     with JournalReader.open(tmp_path / "all") as reader:
         assert reader.counts()[TaskState.PENDING] == 0 and verify(reader).ok
         assert {row[0] for row in reader.connection.execute("SELECT id FROM session")} >= set(range(1, 6))
@@ -159,11 +148,6 @@ def test_money_and_limits_are_shared_by_tasks(recipe: Recipe) -> None:
         and "$30.00 of $120.00" in told
         and "15 of 60 requests a minute" in told
     )
-    ledger = limited.model_copy(
-        update={"limits": limited.limits.model_copy(update={"ledger": Path("money")})}
-    )
-    assert lessened(ledger, share).limits.budget_usd == 120.0
-    assert "shared through the ledger" in in_words(ledger, share)
 
 
 @pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "-1/4", "1/0", "a/b", "1/4/2", "²/4", "1/99999"])

@@ -34,7 +34,6 @@ COMMANDS = {
     "merge": ("plantain.cli.runs.merge", "the runs of all shards of a plan as one run"),
     "retry": ("plantain.cli.runs.retry", "open tasks again by how they ended"),
     "status": ("plantain.cli.runs.status", "where a run stands"),
-    "reconcile": ("plantain.cli.runs.reconcile", "settle money that is held by a provider's bill"),
     "show": ("plantain.cli.runs.show", "one task in full"),
     "verdict": (
         "plantain.cli.runs.verdict",
@@ -73,7 +72,7 @@ JOBS = {
     "Measure": "bench audit rejudge verdict review",
     "Share": "export import verify release",
     "Learn": "train",
-    "Look after": "quarantine consent withdraw reconcile completion",
+    "Look after": "quarantine consent withdraw completion",
 }
 """Commands by the job that they are for, in the order of `plantain --help`."""
 

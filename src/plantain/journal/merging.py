@@ -89,7 +89,6 @@ def join(joined: sqlite3.Connection, part: Path) -> None:
     joined.execute(
         "INSERT INTO main.batch_request SELECT key, call + ?, job FROM part.batch_request", (first["call"],)
     )
-    joined.execute("INSERT INTO main.billed SELECT call + ?, was_unknown FROM part.billed", (first["call"],))
     joined.execute(_DESTINATIONS)
     joined.execute(_SENT, {"sent": first["sent"], "call": first["call"]})
     joined.execute("COMMIT")

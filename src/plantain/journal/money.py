@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -17,20 +14,12 @@ LOOKED_AT = 2_000
 """Calls, the latest ones, whose costs tell what such calls cost."""
 
 _IN_JOBS = "SELECT call FROM batch_request WHERE job IS NOT NULL"
-_LOST = (
-    "SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE cost_usd IS NULL AND reserved_usd IS NOT NULL "
-    f"AND (state = 'settled' OR id NOT IN ({_IN_JOBS})) GROUP BY 1, 2"
-)
+_IS_LOST = f"cost_usd IS NULL AND reserved_usd IS NOT NULL AND (state = 'settled' OR id NOT IN ({_IN_JOBS}))"
+_LOST = f"SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE {_IS_LOST} GROUP BY 1, 2"
 _STILL_IN_JOBS = (
     "SELECT model, step, 0, TOTAL(reserved_usd) FROM call WHERE state = 'started' AND reserved_usd IS NOT NULL "
     f"AND id IN ({_IN_JOBS}) GROUP BY 1, 2"
 )
-_ANSWERS = (
-    "CASE WHEN json_array_length(c.usage, '$.asks') > 0 THEN (SELECT json_group_array(COALESCE(json_extract(a.value, "
-    "'$.response_id'), '')) FROM json_each(c.usage, '$.asks') a) "
-    "ELSE json_array(COALESCE(json_extract(c.usage, '$.response_id'), '')) END"
-)
-"""The names of a call's answers, a JSON list."""
 _LATEST = "SELECT model, step, cost_usd FROM call WHERE cost_usd > 0 ORDER BY id DESC LIMIT ?"
 
 
@@ -90,54 +79,10 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class BilledCall:
-    """A call beside a provider's bill.
-
-    Attributes:
-        id: in this journal.
-        response_ids: the provider's names for its answers, one for each request; "" for one that did not come.
-        cost_usd: as the journal has it, None while it is not known.
-        reserved_usd: the most that was set aside for it.
-        lost: its cost is not known, or only from a bill.
-    """
-
-    id: int
-    model: str
-    response_ids: tuple[str, ...]
-    started_at: datetime
-    cost_usd: float | None
-    reserved_usd: float
-    lost: bool
-
-
-def billed_calls(reader: JournalReader) -> list[BilledCall]:
-    """The calls that a provider may have billed, in the order in which they were sent; not those still in jobs."""
-    rows = reader.connection.execute(
-        f"SELECT c.id, c.model, {_ANSWERS}, c.started_at, c.cost_usd, "
-        "c.reserved_usd, c.cost_usd IS NULL OR COALESCE(b.was_unknown, 0) FROM call c "
-        "LEFT JOIN billed b ON b.call = c.id "
-        f"WHERE c.reserved_usd IS NOT NULL AND (c.state = 'settled' OR c.id NOT IN ({_IN_JOBS})) ORDER BY c.id"
+def settle_lost(connection: sqlite3.Connection, usd: float) -> int:
+    """Within the writer's transaction: divide dollars evenly among the calls of unknown cost; return their number."""
+    lost = [call for (call,) in connection.execute(f"SELECT id FROM call WHERE {_IS_LOST}")]
+    connection.executemany(
+        "UPDATE call SET cost_usd = ? WHERE id = ?", [(usd / len(lost), call) for call in lost]
     )
-    return [
-        BilledCall(row[0], row[1], tuple(json.loads(row[2])), _moment(row[3]), row[4], row[5], bool(row[6]))
-        for row in rows
-    ]
-
-
-def settle_by_bill(connection: sqlite3.Connection, costs: Mapping[int, float]) -> int:
-    """Within the writer's transaction: sets what calls cost; returns how many changed. Raises ValueError."""
-    changed = 0
-    for call, usd in costs.items():
-        if not math.isfinite(usd) or usd < 0.0:
-            raise ValueError(f"call {call} cannot have cost {usd}")
-        connection.execute(
-            "INSERT INTO billed(call, was_unknown) SELECT id, cost_usd IS NULL FROM call WHERE id = ? "
-            "ON CONFLICT(call) DO NOTHING",
-            (call,),
-        )
-        cursor = connection.execute(
-            "UPDATE call SET cost_usd = ? WHERE id = ? AND cost_usd IS NOT ?", (usd, call, usd)
-        )
-        changed += cursor.rowcount
-    return changed
+    return len(lost)

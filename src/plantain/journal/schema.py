@@ -117,12 +117,9 @@ goes out. `image` is "" where the source was withdrawn since, or is not known (o
 
 MONEY = """
 CREATE TABLE session_time(session INTEGER PRIMARY KEY, seconds REAL NOT NULL) STRICT;
-CREATE TABLE billed(call INTEGER PRIMARY KEY, was_unknown INTEGER NOT NULL) STRICT;
-CREATE TRIGGER billed_gone AFTER DELETE ON call BEGIN DELETE FROM billed WHERE call = OLD.id; END;
 CREATE INDEX call_lost ON call(model, step, reserved_usd) WHERE cost_usd IS NULL AND reserved_usd IS NOT NULL;
 """
-"""How long each process worked, noted while it works, since a killed one cannot say so; and calls whose cost a
-provider's bill told, some of which had no known cost before."""
+"""How long each process worked, recorded while it works, since a killed one cannot do so at its end."""
 
 _ERRORS_ARE_FREE = """
 UPDATE call SET cost_usd = 0 WHERE state = 'settled' AND cost_usd IS NULL AND reserved_usd IS NOT NULL

@@ -212,9 +212,9 @@ class Journal:
         rows = [replace(picture, at=at) for picture in pictures]
         await self._submit(partial(sending.add_sent, rows=rows))
 
-    async def settle_by_bill(self, costs: Mapping[int, float]) -> int:
-        """Sets what calls cost as a provider's bill has it, by their ids; returns how many changed."""
-        return await self._submit(partial(money.settle_by_bill, costs=costs))
+    async def settle_lost(self, usd: float) -> int:
+        """Record what the calls of unknown cost came to, evenly among them; return their number."""
+        return await self._submit(partial(money.settle_lost, usd=usd))
 
     # --- tasks --------------------------------------------------------------------------------------
 

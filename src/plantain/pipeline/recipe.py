@@ -190,7 +190,7 @@ def load_recipe(path: Path) -> Recipe:
     )
     providers = {name: section.beside(here) for name, section in recipe.providers.items()}
     rubric = str(here / recipe.rubric) if recipe.rubric.endswith(".toml") else recipe.rubric
-    free = {"data": data, "providers": providers, "limits": recipe.limits.beside(here), "rubric": rubric}
+    free = {"data": data, "providers": providers, "rubric": rubric}
     recipe = recipe.model_copy(update=free)
     judged = {"policy": recipe.judged_by.policy, "threshold": recipe.judged_by.threshold}
     unsaid = {name: value for name, value in judged.items() if name not in recipe.loop.model_fields_set}

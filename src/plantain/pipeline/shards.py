@@ -145,7 +145,7 @@ def within(share: Share | None, tasks: Iterable[EditTask]) -> Iterator[EditTask]
 def lessened(recipe: Recipe, share: Share) -> Recipe:
     """The recipe with a shard's part of its budget and limits.
 
-    Hours stay, for shards run beside each other; a budget in a shared ledger stays whole, since all shards charge it.
+    Hours stay, because shards run at the same time.
     """
     return recipe.model_copy(
         update={
@@ -159,7 +159,7 @@ def lessened(recipe: Recipe, share: Share) -> Recipe:
 
 def _limits(limits: Limits, part: float) -> Limits:
     update: dict[str, object] = {}
-    if limits.budget_usd is not None and limits.ledger is None:
+    if limits.budget_usd is not None:
         update["budget_usd"] = limits.budget_usd * part
     if limits.max_calls is not None:
         update["max_calls"] = int(limits.max_calls * part)
@@ -176,12 +176,7 @@ def in_words(recipe: Recipe, share: Share) -> str:
     taken = [f"{share.tasks:,} of {share.of:,} tasks"]
     mine = lessened(recipe, share)
     if recipe.limits.budget_usd is not None:
-        whole = f"{recipe.limits.budget_usd:,.2f}"
-        taken.append(
-            f"${whole} shared through the ledger"
-            if recipe.limits.ledger is not None
-            else f"${mine.limits.budget_usd or 0.0:,.2f} of ${whole}"
-        )
+        taken.append(f"${mine.limits.budget_usd or 0.0:,.2f} of ${recipe.limits.budget_usd:,.2f}")
     if recipe.limits.max_calls is not None:
         taken.append(f"{mine.limits.max_calls or 0:,} of {recipe.limits.max_calls:,} calls")
     for name, section in sorted(recipe.providers.items()):

@@ -15,7 +15,6 @@ from plantain.journal import Journal, JournalReader, JsonValue, RunHeader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.records import InputError
-from plantain.runs.alarm import Alarm
 from plantain.runs.money.pricing import model_limits
 from plantain.runs.money.spending import budget_of
 from plantain.runs.settings.terms import Terms
@@ -97,9 +96,6 @@ async def open_client(
         accept_model_change: go on, and record it, when a provider serves another model than before; None: stop,
             and name no option.
     """
-    alarm = Alarm(
-        terms.limits.on_stop, journal.run, [section.api_key_env for section in terms.providers.values()]
-    )
     in_jobs = await jobs.open(journal)
     gate = AdmissionController(partial(model_limits, terms), budget_of(terms.limits, journal.reader))
     served = ModelDrift(journal, accept_changes=accept_model_change)
@@ -110,7 +106,6 @@ async def open_client(
         jobs.models,
         in_jobs,
         leave_jobs=jobs.leave,
-        on_stop=alarm.ring,
     )
     gate.on_outage = client.outage
     return client, gate

@@ -65,7 +65,6 @@ def test_no_echo_of_the_corpus_is_in_anything_that_later_commands_leave_or_show(
         settings, pilot = tmp_path / "settings.toml", tmp_path / "pilot.toml"
         settings.write_text(SETTINGS.format(url=server.url))
         pilot.write_text(RECIPE.format(catalogue=catalogue) + SETTINGS.format(url=server.url))
-        (tmp_path / "bill.csv").write_text(f"id,cost\n{KEYS[0]},0.1\n")
         judge = ("--judge", "gemini/j", "--settings", str(settings))
         told = {
             " ".join(words): said_by(*words)
@@ -83,7 +82,6 @@ def test_no_echo_of_the_corpus_is_in_anything_that_later_commands_leave_or_show(
                     "identical",
                 ),
                 ("pilot", str(pilot), "--run", str(tmp_path / "pilot"), "--tasks", "2"),
-                ("reconcile", run, str(tmp_path / "bill.csv"), "--provider", "gemini"),
                 ("models", "--probe", str(pilot), "--run", str(tmp_path / "probe")),
                 ("models", "--probe", "openai/e", "--base-url", f"{server.url}/v1", "--json"),
                 ("bench", "from-build", run, "--out", bench),
@@ -107,7 +105,7 @@ def test_no_echo_of_the_corpus_is_in_anything_that_later_commands_leave_or_show(
         answer = web.get(page)
         assert answer.status_code == 200, page
         shown[page] = answer.text
-    shown |= {str(path): text for path, text in texts_of(tmp_path) if path.name != "bill.csv"}
+    shown |= {str(path): text for path, text in texts_of(tmp_path)}
     assert {where for where, text in shown.items() if holds_a_key(text)} == set()
 
 
