@@ -58,7 +58,7 @@ def test_judge_that_stands_twice_is_two_draws_and_the_plan_says_so(tmp_path: Pat
         ),
         (GOOD + "[lop]\nx = 3\n", r"unknown key 'lop'; did you mean 'loop'\?"),
         (GOOD + "[loop]\nmax_rounds = 0\n", r"loop.max_rounds: input should be greater than or equal to 1"),
-        (GOOD + '[loop]\npolicy = "most"\n', r"loop.policy: input should be 'all-pass' or 'weighted'"),
+        (GOOD + '[loop]\npolicy = "most"\n', r"loop.policy: 'most'; choose one of all-pass, weighted"),
         (GOOD.replace("seed = 7", 'seed = "x"'), r"seed: input should be a valid integer"),
         (GOOD + 'per_finding = "3"\n', r"data.per_finding: input should be a valid integer"),
         (GOOD + 'check_text = "no"\n', r"data.check_text: input should be a valid boolean"),
@@ -82,7 +82,7 @@ def test_judge_that_stands_twice_is_two_draws_and_the_plan_says_so(tmp_path: Pat
         ),
         (
             GOOD + '[providers.gemini]\ntransport = "post"\n',
-            r"transport: input should be 'online' or 'batch'",
+            r"transport: 'post'; choose one of online, batch",
         ),
         (GOOD + '[data.consent]\nby = "A person"\n', r"data.consent.agreement: field required"),
     ],

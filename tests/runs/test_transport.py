@@ -9,8 +9,8 @@ import pytest
 from plantain.calls import Budget
 from plantain.calls.concurrency import FIRST
 from plantain.calls.rate_limiter import RateLimiter
+from plantain.models.diffusers.settings import Settings
 from plantain.runs.money.pricing import model_limits
-from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Limits, Terms
 from plantain.runs.settings.transport import calls_at_once, tasks_under_way
 
@@ -31,7 +31,7 @@ def test_open_editors_have_as_many_calls_in_flight_as_their_devices_take(
     terms = Terms(
         models=("offline/templates", "diffusers/flux2-klein-4b"),
         limits=Limits(**limits),  # type: ignore[arg-type]
-        providers={"diffusers": ProviderSection(device=device, batch_size=batch_size)},
+        providers={"diffusers": Settings(device=device, batch_size=batch_size)},
     )
     assert calls_at_once(terms, "diffusers/flux2-klein-4b") == at_once
     assert tasks_under_way(terms) == max(at_once, terms.limits.concurrency)

@@ -118,7 +118,7 @@ def forecast_published(edits: Sequence[PublishedEdit], judge: Sequence[str], ter
 
 def _steps(model: str, terms: Terms) -> tuple[Step, ...]:
     """The calls that a judge makes for one verdict."""
-    return (Step.LOOK, Step.JUDGE) if terms.options(model, "judge").form == "blind" else (Step.JUDGE,)
+    return (Step.LOOK, Step.JUDGE) if terms.options(model, "judge").get("form") == "blind" else (Step.JUDGE,)
 
 
 def _cost(asked: Mapping[str, int], terms: Terms) -> float | None:

@@ -123,7 +123,7 @@ def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
         *(
             (Step.LOOK, judge)
             for judge in models.judges
-            if recipe.terms.options(judge, "judge").form == "blind"
+            if recipe.terms.options(judge, "judge").get("form") == "blind"
         ),
         *((Step.JUDGE, judge) for judge in models.judges),
     ]
@@ -170,19 +170,21 @@ def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Ca
 def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage, Usage]:
     """What a call is taken to consume, low to high; of an edit by the size and quality that the recipe asks for."""
     options = recipe.terms.options(model, ROLE_OF[step])
-    usage = replace(TYPICAL_USAGE[step], tier=billed_tier(options.service_tier))
+    usage = replace(TYPICAL_USAGE[step], tier=billed_tier(options.get("service_tier") or ""))
     if step is not Step.EDIT:
         return usage, usage, usage
     few, usual, many = (
         replace(usage, output_tokens=tokens, output_image_tokens=tokens)
-        for tokens in picture_range(options.listed, options.image_size, options.image_quality)
+        for tokens in picture_range(
+            options.listed, options.get("image_size") or "", options.get("image_quality") or ""
+        )
     )
     return few, usual, many
 
 
 def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate:
     """The longest of: calls in flight, each provider's limits, and what one machine computes."""
-    if any(recipe.terms.provider(model).transport == "batch" for _, model in plan.calls_by):
+    if any(recipe.terms.provider(model).in_jobs for _, model in plan.calls_by):
         rounds = CallEstimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
         waves = math.ceil(plan.tasks / recipe.limits.wave)
         jobs = len({step for step, _ in plan.calls_by})  # of a round, one after the other

@@ -78,7 +78,7 @@ def check_known(recipe: Recipe) -> None:
         provider, _, model = name.partition("/")
         theirs = roles_at(recipe.terms.kind(name))
         section = recipe.terms.provider(name)
-        if not theirs or not model or section.base_url or model in section.prices or name in presets():
+        if not theirs or not model or section.get("base_url") or model in section.prices or name in presets():
             continue
         row = known_model(f"{recipe.terms.kind(name)}/{model}")
         if row is None:

@@ -19,7 +19,6 @@ from plantain.roles import TakesRegion
 from plantain.runs.door import Door
 from plantain.runs.money.pricing import check_prices
 from plantain.runs.opening import begun_with
-from plantain.runs.settings.transport import check_transports
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,6 @@ def make_ready(
             image may not be sent to a hosted model, or a budget meets a model without a price.
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
-    check_transports(recipe.terms)
     begun = begun_with(run, METHOD) if run is not None else {}
     share = share_begun(run, shard)
     if method is None and not begun:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
 from plantain.journal import JsonValue
 from plantain.records import Direction, InputError, Rubric
+from plantain.roles.options import Section
 from plantain.rubrics import MED_BANANA, frozen, rubric_named
 from plantain.runs.settings.engine import HERE, EngineSection
-from plantain.runs.settings.providers import ProviderSection
-from plantain.runs.settings.reading import check_provider_names, read_toml
-from plantain.runs.settings.roles import Role, RoleSection
-from plantain.runs.settings.terms import Limits, Permissions, Section, Terms
+from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, read_toml
+from plantain.runs.settings.terms import Limits, Permissions, Terms, providers_beside
 
 
 class Data(Section):
@@ -107,8 +105,8 @@ class Recipe(Section):
     rubric: str = ""
     loop: Loop = Loop()
     limits: Limits = Limits()
-    providers: Mapping[str, ProviderSection] = Field(default_factory=dict)
-    settings: Mapping[Role, RoleSection] = Field(default_factory=dict)
+    providers: Providers = Field(default_factory=dict)
+    settings: RoleTables = Field(default_factory=dict)
     engine: EngineSection = HERE
 
     @classmethod
@@ -138,16 +136,12 @@ class Recipe(Section):
     def frozen_part(self) -> dict[str, JsonValue]:
         """What may not change when the run is resumed: models, loop, seed, and how the models are sampled."""
         sampling = self.terms.sampling()
-        roles: dict[str, JsonValue] = {
-            role: dict(settings)
-            for role, section in sorted(self.settings.items())
-            if (settings := section.stated())
-        }
+        roles = {role: dict(table) for role, table in sorted(self.settings.items()) if table}
         own: JsonValue = {**frozen(self.judged_by)}
         return {
             **({"rubric": own} if self.judged_by != MED_BANANA else {}),
             **({"sampling": sampling} if sampling else {}),
-            **({"settings": roles} if roles else {}),
+            **({"settings": cast(JsonValue, roles)} if roles else {}),
             "seed": self.seed,
             "models": {
                 "writer": self.models.writer,
@@ -158,10 +152,25 @@ class Recipe(Section):
         }
 
 
+def _check_roles(recipe: Recipe, path: Path) -> None:
+    """Refuse settings of a role that its model's provider does not have. Raise InputError."""
+    models = {
+        "writer": (recipe.models.writer,),
+        "editor": (recipe.models.editor,),
+        "judge": recipe.models.judges,
+    }
+    for role, names in models.items():
+        for name in names:
+            try:
+                recipe.terms.options(name, role)
+            except InputError as error:
+                raise InputError(f"{path}: {error}") from error
+
+
 def _check_panel(recipe: Recipe, path: Path) -> None:
     """Refuses a judge that is named again and would say the same again. Raises InputError."""
     for judge, times in Counter(recipe.models.judges).items():
-        sampled = recipe.terms.options(judge, "judge").temperature != 0.0
+        sampled = recipe.terms.options(judge, "judge").get("temperature") != 0.0
         if times > 1 and (judge.startswith("offline/") or not sampled):
             why = (
                 "answers the same each time" if judge.startswith("offline/") else "is asked at temperature 0"
@@ -180,6 +189,7 @@ def load_recipe(path: Path) -> Recipe:
     """
     recipe = read_toml(path, Recipe, "recipe")
     check_provider_names(recipe.providers, recipe.terms.models, path)
+    _check_roles(recipe, path)
     _check_panel(recipe, path)
     here = path.resolve().parent
     data = recipe.data.model_copy(
@@ -188,7 +198,7 @@ def load_recipe(path: Path) -> Recipe:
             "finding_files": tuple(here / file for file in recipe.data.finding_files),
         }
     )
-    providers = {name: section.beside(here) for name, section in recipe.providers.items()}
+    providers = providers_beside(path, recipe.providers)
     rubric = str(here / recipe.rubric) if recipe.rubric.endswith(".toml") else recipe.rubric
     free = {"data": data, "providers": providers, "rubric": rubric}
     recipe = recipe.model_copy(update=free)

@@ -19,7 +19,7 @@ from plantain.journal import Journal, JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pipeline.recipe import Recipe
 from plantain.records import EditTask, InputError
-from plantain.runs.settings.providers import ProviderSection
+from plantain.roles.options import ProviderSettings
 from plantain.runs.settings.terms import Limits
 
 META = "shard"
@@ -166,9 +166,9 @@ def _limits(limits: Limits, part: float) -> Limits:
     return limits.model_copy(update=update)
 
 
-def _provider(section: ProviderSection, part: float) -> ProviderSection:
+def _provider(section: ProviderSettings, part: float) -> ProviderSettings:
     stated = {name: limit for name in PER_MINUTE if (limit := getattr(section, name)) is not None}
-    return section.model_copy(update={name: limit * part for name, limit in stated.items()})
+    return section.but(**{name: limit * part for name, limit in stated.items()})
 
 
 def in_words(recipe: Recipe, share: Share) -> str:

@@ -9,6 +9,7 @@ from plantain.models.hosted.known import ALSO_SERVED
 from plantain.models.registry import is_local
 from plantain.privacy.permission import agreement, named, why_not
 from plantain.records import Destination, InputError, Reach, SourceImage
+from plantain.roles.options import ProviderOptions
 from plantain.runs.consent_gate import refusal
 from plantain.runs.money.pricing import ON_THIS_MACHINE
 from plantain.runs.settings.terms import Terms, permission_for
@@ -25,25 +26,17 @@ def provider_runs_here(provider: str) -> bool:
 
 
 def where(terms: Terms, model: str) -> Destination:
-    """How far a model's images go. A provider that we do not know counts as hosted, unless it declares itself local.
-
-    Raises:
-        InputError: its owner declares on-premises what has no address of its own.
-    """
+    """How far a model's images go. A provider that we do not know counts as hosted, unless it declares itself local."""
     provider = model.partition("/")[0]
     if provider_runs_here(terms.kind(model)):
         return Destination(provider, Reach.LOOPBACK)
     section = terms.provider(model)
-    options = section.options()
-    if options.base_url:
-        each = [destination(url, options) for url in options.base_urls or (options.base_url,)]
+    if not isinstance(section, ProviderOptions):
+        return Destination(provider, Reach.HOSTED)
+    if section.addresses:
+        each = [destination(url, section) for url in section.addresses]
         return max(each, key=lambda to: list(Reach).index(to.reach))  # the farthest decides
-    if section.on_premises:
-        raise InputError(
-            f"providers.{provider}.on_premises: true, but no base_url says where {model} is; a provider of a package "
-            "that runs its models here declares itself local"
-        )
-    return Destination(provider, Reach.HOSTED, tenant=tenant_of("", section.options()))
+    return Destination(provider, Reach.HOSTED, tenant=tenant_of("", section))
 
 
 def is_hosted(terms: Terms, model: str) -> bool:

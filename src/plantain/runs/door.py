@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar, cast
@@ -21,7 +20,7 @@ from plantain.models.registry import brings_its_own_connection, close_models
 from plantain.models.resolver import load_model
 from plantain.records import InputError, SourceImage
 from plantain.roles import Describer, Editor, Judge, Writer
-from plantain.roles.options import ProviderOptions
+from plantain.roles.options import ProviderSettings
 from plantain.runs.cleared import cleared
 from plantain.runs.consent import check_consent, where
 from plantain.runs.consent_gate import ConsentGate
@@ -31,7 +30,6 @@ from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
 from plantain.runs.opening import Beginning, open_client, open_journal
 from plantain.runs.settings.terms import Terms
-from plantain.runs.settings.transport import check_transports
 from plantain.runs.worker_pool import WorkerPool, interruptible, time_cap
 
 T = TypeVar("T")
@@ -59,11 +57,9 @@ class Door:
             images: what would be sent, as far as it is known; the gate looks again at each picture that goes.
 
         Raises:
-            InputError: a budget over a model without a price, batch jobs where there are none, or images that may not
-                be sent to a hosted model.
+            InputError: a budget over a model without a price, or images that may not be sent to a hosted model.
         """
         check_prices(self.terms)
-        check_transports(self.terms)
         check_consent(self.terms, images)
 
     def writer(self, name: str, remembered: str = "", missing: list[str] | None = None) -> Writer:
@@ -109,7 +105,7 @@ class Door:
         """A model that somebody made themselves, behind the same gate as those that are made here."""
         return cleared(role, self._gate, where(self.terms, str(getattr(role, "name", "unknown/model"))))
 
-    def options(self, model: str, remembered: str = "", role: str = "") -> ProviderOptions:
+    def options(self, model: str, remembered: str = "", role: str = "") -> ProviderSettings:
         """What the model's adapter is handed.
 
         Args:
@@ -117,9 +113,8 @@ class Door:
             remembered: what the run calls it where it keeps what it was begun with, if not by its name.
             role: which it is to fill, whose own settings it then has.
         """
-        section = self.terms.provider(model)
-        options = replace(self.terms.options(model, role), clearance=self._gate)
-        return replace(options, jobs=self._jobs) if section.transport == "batch" else options
+        options = self.terms.options(model, role)
+        return options.within(clearance=self._gate, jobs=self._jobs if options.in_jobs else None)
 
     def _model(
         self,
@@ -132,14 +127,14 @@ class Door:
         key = (name, role, remembered, prompts)
         if key not in self._made:
             options = self.options(name, remembered, role)
-            options = options if prompts is None else replace(options, prompts=prompts)
+            options = options if prompts is None else options.but(prompts=prompts)
             try:
                 model = load_model(name, role, options)
             except MissingKey as error:
                 if missing is None:
                     raise
                 missing.append(str(error))
-                model = load_model(name, role, replace(options, key_later=True))
+                model = load_model(name, role, options.within(key_later=True))
             self._made[key] = (
                 self.guarded(model) if brings_its_own_connection(self.terms.kind(name)) else model
             )

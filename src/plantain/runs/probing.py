@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -17,7 +17,6 @@ from plantain.models.hosted.openai import compatible
 from plantain.models.registry import provider
 from plantain.records import Direction, EditTask, InputError, Outcome, OutcomeKind, Step, TaskKind, TaskState
 from plantain.roles import Reply
-from plantain.roles.options import ProviderOptions
 from plantain.runs.door import Door
 from plantain.runs.opening import Beginning
 from plantain.runs.settings.terms import Terms
@@ -25,7 +24,7 @@ from plantain.runs.settings.terms import Terms
 if TYPE_CHECKING:
     from plantain.models.hosted.openai.survey import ProbedAddress
 
-Question = Callable[[ProviderOptions], Awaitable[tuple[bool, str]]]
+Question = Callable[[Any], Awaitable[tuple[bool, str]]]
 """Asks a provider something: whether it answered, and what it said. Raises InputError or Fault."""
 
 
@@ -62,7 +61,7 @@ async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tupl
     """
 
     def looking(name: str) -> Question:
-        async def ask(options: ProviderOptions) -> tuple[bool, str]:
+        async def ask(options: Any) -> tuple[bool, str]:
             return True, orjson.dumps(await compatible.look(name, options)).decode()
 
         return ask
@@ -77,7 +76,7 @@ async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tupl
     found: list[tuple[str, ProbedAddress]] = []
     for name, (done, answer) in answers.items():
         section = name.partition("/")[0]
-        urls = terms.options(name).base_url
+        urls = terms.options(name).get("base_url")
         rows = [ProbedAddress(**row) for row in orjson.loads(answer)] if done else []
         found += [(section, row) for row in rows or [ProbedAddress(urls, False, answer=answer)]]
     return found

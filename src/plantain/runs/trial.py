@@ -13,6 +13,7 @@ from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.quiet import OFFLINE
 from plantain.models.diffusers.remote import Edited
+from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trial import EditTrial, run_trial
 from plantain.models.diffusers.weights import NotReady, size_gb
 from plantain.models.extras import require_extra
@@ -22,7 +23,6 @@ from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider_names
 from plantain.pixels.decode import declared_size
 from plantain.records import InputError, Outcome, OutcomeKind
-from plantain.roles.options import ProviderOptions
 from plantain.sources.samples import fundus_file
 
 EXTRA = ("torch", "diffusers")
@@ -83,7 +83,7 @@ def open_editor_named(name: str) -> str:
     return f"diffusers/{name}"
 
 
-def try_editor(editor: str, options: ProviderOptions, steps: int) -> Tried:
+def try_editor(editor: str, options: Settings, steps: int) -> Tried:
     """Loads an editor as it is on disk, and makes one edit of a photograph that comes with scikit-image.
 
     Args:

@@ -78,8 +78,9 @@ def watched_editor(terms: Terms, model: str, fingerprint: str, watching: Watchin
     quiet_libraries()
     from plantain.models.diffusers.attention.attender import check_fits
     from plantain.models.diffusers.plan import plan_editor
+    from plantain.models.diffusers.settings import Settings
 
-    plan = plan_editor(model, terms.provider(model).options())
+    plan = plan_editor(model, terms.provider_as(model, Settings))
     if plan.fingerprint != fingerprint:
         raise InputError(
             f"{model}: was generated with other weights or settings than these; give the same --settings"

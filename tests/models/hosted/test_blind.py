@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fakes import gemini_format, openai_format
+from fakes.caller import options_of
 from fakes.content import look
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
@@ -21,10 +22,8 @@ from plantain.models.hosted.blind import read_look, seen_of
 from plantain.models.hosted.prompts import PromptLibrary, blind_prompt, look_prompt
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_judge
-from plantain.offline.provider import load as load_offline
 from plantain.records import Direction, InputError, OutcomeKind
 from plantain.roles import JudgeRequest, LooksFirst, Reply, fingerprint_of
-from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA, MEDEBENCH
 
 NAMES = ("gemini/m", "openai/m", "openai-compatible/m")
@@ -47,7 +46,7 @@ def _keys(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def judge_of(server: FakeProvider, name: str, **changes: Any) -> Any:
     url = server.url if name.startswith("gemini/") else f"{server.url}/v1"
-    judge = resolve_judge(name, ProviderOptions(base_url=url, **{"form": "blind", **changes}))
+    judge = resolve_judge(name, options_of(name, base_url=url, **{"form": "blind", **changes}))
     assert isinstance(judge, LooksFirst) and judge.looks_first == (changes.get("form") != "plain")
     return judge
 
@@ -200,8 +199,8 @@ def test_the_form_is_part_of_the_fingerprint_and_of_nothing_where_it_is_off(serv
 def test_what_cannot_be_asked_blind_is_refused(server: FakeProvider) -> None:
     with pytest.raises(InputError, match="medebench is put by scale"):
         fingerprint_of(judge_of(server, "gemini/m"), MEDEBENCH)
-    with pytest.raises(InputError, match="offline has no such setting"):
-        load_offline("offline/instruments", "judge", ProviderOptions(form="blind"))
+    with pytest.raises(InputError, match=r"unknown key 'providers\.offline\.form'"):
+        options_of("offline", form="blind")
     with pytest.raises(InputError, match="did you mean 'blind'"):
         judge_of(server, "gemini/m", form="blnd")
     with pytest.raises(ValueError, match="given what it saw"):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fakes import gemini_format, openai_format
+from fakes.caller import options_of
 from fakes.content import picture
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
@@ -21,7 +22,6 @@ from plantain.models.resolver import resolve_editor
 from plantain.pixels.decode import decode
 from plantain.records import InputError, OutcomeKind
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply, TakesDemonstrations
-from plantain.roles.options import ProviderOptions
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def request(shots: int, text: str = "Add a spot.") -> EditRequest:
 
 def editor(server: FakeProvider, form: str, **settings: object) -> HostedEditor:
     url = server.url if form == "gemini" else f"{server.url}/v1"
-    made = resolve_editor(f"{form}/m", ProviderOptions(base_url=url, **settings))  # type: ignore[arg-type]
+    made = resolve_editor(f"{form}/m", options_of(form, base_url=url, **settings))
     assert isinstance(made, HostedEditor)
     assert isinstance(made, TakesDemonstrations)
     return made

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fakes import gemini_format, openai_format
+from fakes.caller import options_of
 from fakes.content import picture, scale
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
@@ -19,7 +20,6 @@ from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_judge
 from plantain.records import Direction, InputError, Observations, OutcomeKind
 from plantain.roles import EncodedImage, JudgeRequest, Reply, fingerprint_of
-from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MEDEBENCH
 
 MODELS = ("gemini/m", "openai/m", "openai-compatible/m")
@@ -64,7 +64,7 @@ def ask(
     base = server.url if model.startswith("gemini") else f"{server.url}/v1"
 
     async def once() -> Reply[Observations]:
-        judge = resolve_judge(model, ProviderOptions(base_url=base, prompts=prompts))
+        judge = resolve_judge(model, options_of(model, base_url=base, prompts=prompts))
         try:
             return await judge.judge(asked)
         finally:
@@ -128,8 +128,8 @@ def test_an_answer_without_all_scores_is_asked_for_again_and_then_malformed(serv
 
 
 def test_the_fingerprint_follows_prompts_and_sampling(server: FakeProvider) -> None:
-    plain = resolve_judge("gemini/m", ProviderOptions(base_url=server.url))
-    cool = resolve_judge("gemini/m", ProviderOptions(base_url=server.url, temperature=0.1))
+    plain = resolve_judge("gemini/m", options_of("gemini", base_url=server.url))
+    cool = resolve_judge("gemini/m", options_of("gemini", base_url=server.url, temperature=0.1))
     assert "scale:" in fingerprint_of(plain, MEDEBENCH)
     assert "rubric=medebench@1" in fingerprint_of(plain, MEDEBENCH)
     assert fingerprint_of(plain, MEDEBENCH) != fingerprint_of(cool, MEDEBENCH)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes import bodies
+from fakes.caller import options_of
 from plantain.calls.budget import demand
 from plantain.files.secrets import Secret
 from plantain.journal.payload import to_json, usage_from_json
@@ -29,9 +30,7 @@ from plantain.models.hosted.openai.picture_model import OpenAIPictureModel
 from plantain.models.hosted.openai.responses import read_usage as read_responses
 from plantain.models.hosted.openai.wire import OpenAIWire
 from plantain.records import Price, Step, Usage
-from plantain.roles.options import ProviderOptions
 from plantain.runs.money.pricing import model_limits, price_under
-from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Limits, Terms
 
 DAY = date(2026, 11, 22)
@@ -174,7 +173,8 @@ def name_of(model: str) -> str:
 def usage_of(invoice: Invoice) -> Usage:
     """What our adapters read out of an answer, online or out of a batch's answer file."""
     name, body = name_of(invoice.model), invoice.body
-    options = ProviderOptions(image_size=invoice.size, image_quality=invoice.quality)
+    quality = {"image_quality": invoice.quality} if invoice.quality else {}
+    options = options_of(name, image_size=invoice.size, **quality)
     if name.startswith(("gemini/", "vertex/")):
         wire = GeminiWire(name, NO_KEY, options)
         if invoice.batch:
@@ -194,7 +194,7 @@ def test_invoice(invoice: Invoice, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr("plantain.models.hosted.known.today", lambda: invoice.day)
     name = name_of(invoice.model)
-    section = ProviderSection(transport="batch" if invoice.batch else "online")
+    section = options_of(name, **({"transport": "batch"} if invoice.batch else {}))
     price = price_under(Terms((name,), Limits(), {name.partition("/")[0]: section}), name)
     assert price is not None
     usage = usage_from_json(to_json(usage_of(invoice)))  # as the journal keeps it
@@ -217,7 +217,7 @@ def test_invoice(invoice: Invoice, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_addresses_of_regions_have_their_own_price(name: str, section: dict[str, str], bill: float) -> None:
-    terms = Terms((name,), Limits(), {name.partition("/")[0]: ProviderSection.model_validate(section)})
+    terms = Terms((name,), Limits(), {name.partition("/")[0]: options_of(name, **section)})
     price = price_under(terms, name)
     assert price is not None
     assert price.cost(Usage(input_tokens=3_800, output_tokens=1_250)) == pytest.approx(bill / 1e6)
@@ -226,7 +226,7 @@ def test_addresses_of_regions_have_their_own_price(name: str, section: dict[str,
 def test_own_price_of_a_recipe_can_say_what_an_invoice_has() -> None:
     """As OpenAI's page has gpt-6.1-terra, which a cloud may bill at other rates: reads at 5 %, writes at 125 %."""
     rates = {"input_per_m": 1.0, "output_per_m": 5.0, "cached_per_m": 0.05, "cache_write_per_m": 1.25}
-    section = ProviderSection.model_validate({"prices": {"m": rates}})
+    section = options_of("vertex", prices={"m": rates})
     price = price_under(Terms(("vertex/m",), Limits(), {"vertex": section}), "vertex/m")
     assert price is not None
     usage = Usage(input_tokens=9_000, output_tokens=1_250, cached_tokens=4_096, cache_write_tokens=2_048)
@@ -322,7 +322,7 @@ def test_no_picture_of_a_known_size_costs_more_than_is_set_aside(
 ) -> None:
     """gpt-image-2 at 30 dollars per million: 0.21 for the dearest of 1024x1024, four times that for twice the side."""
     name = "openai/gpt-image-2"
-    section = ProviderSection(image_size=size, image_quality=quality, max_output_tokens=1)
+    section = options_of(name, image_size=size, image_quality=quality, max_output_tokens=1)
     rules = model_limits(Terms((name,), Limits(), {"openai": section}), name)
     assert rules.price is not None
     bill = rules.price.cost(

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from fakes.server import KEY
-from pipeline.batched import run
 from pipeline.quick import quick_catalogue
 from plantain.cli import main
-from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError
 
 
@@ -28,16 +27,13 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["offline", "azure", "vertex", "openai-compatible"])
 def test_provider_without_jobs_is_refused(name: str, catalogue: Path, tmp_path: Path) -> None:
-    made = Recipe.model_validate(
-        {
-            "name": "n",
-            "data": {"catalogue": catalogue},
-            "models": {"judge": f"{name}/m"},
-            "providers": {name: {"transport": "batch"}},
-        }
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        f'name = "n"\n[data]\ncatalogue = "{catalogue}"\n[models]\njudge = "{name}/m"\n'
+        f'[providers.{name}]\ntransport = "batch"\n'
     )
-    with pytest.raises(InputError, match=rf"providers\.{name}\.transport: {name} has no batch jobs"):
-        run(made, tmp_path / "run")
+    with pytest.raises(InputError, match=rf"unknown key 'providers\.{name}\.transport'"):
+        load_recipe(recipe)
 
 
 def test_plan_counts_batches_at_half_price_in_waves_and_refuses_what_build_refuses(

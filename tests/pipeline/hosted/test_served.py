@@ -176,7 +176,7 @@ def test_a_field_that_a_server_does_not_know_stops_the_run_at_once(bench: Bench,
         (
             'kind = "openai-compatible"',
             'kind = "openai-compatibel"',
-            r"providers.words.kind: input should be",
+            r"providers.words.kind: 'openai-compatibel'; did you mean 'openai-compatible'",
         ),
         (
             "[providers.words]",
@@ -201,7 +201,7 @@ def test_a_field_that_a_server_does_not_know_stops_the_run_at_once(bench: Bench,
         (
             "[settings.editor]\n",
             '[settings.editor]\nsafety = "OFF"\n',
-            r"settings.editor.safety: editors has no such setting",
+            r"unknown key 'settings.editor.safety'; editors takes",
         ),
         ('["{first}", "{second}"]', "[]", r"providers.editors.base_url"),
     ],

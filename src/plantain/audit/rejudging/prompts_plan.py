@@ -36,7 +36,7 @@ def plan_comparison(
     low = expected = high = 0.0
     without: list[JsonValue] = []
     for model in models_of(judge):
-        blind = terms.options(model, "judge").form == "blind"
+        blind = terms.options(model, "judge").get("form") == "blind"
         for step in (Step.LOOK, Step.JUDGE) if blind else (Step.JUDGE,):
             calls, usage = 2 * attempts, TYPICAL_USAGE[step]
             each = billed.get((step.value, model))

@@ -22,12 +22,11 @@ from plantain.models.extras import has_module
 from plantain.models.facts import facts_of
 from plantain.models.hosted.known import KnownModel, endings, known_model, price_of
 from plantain.models.presets import Preset, presets
-from plantain.models.registry import provider, provider_names
+from plantain.models.registry import provider, provider_names, settings_class
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError, Price
 from plantain.runs.probing import look_at
 from plantain.runs.probing import probe as probe_model
-from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Terms, load_terms
 
 WIDE = 120
@@ -247,8 +246,11 @@ def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
         if name.endswith(".toml") or Path(name).is_file():
             rows = _probe_file(Path(name), kept)
         else:
-            section = ProviderSection(base_url=base_url, timeout_s=60.0, max_output_tokens=512)
-            rows = [_probe_model(Terms((name,), providers={name.partition("/")[0]: section}), name, kept)]
+            section = name.partition("/")[0]
+            settings = settings_class(section).model_validate(
+                {"base_url": base_url, "timeout_s": 60.0, "max_output_tokens": 512}
+            )
+            rows = [_probe_model(Terms((name,), providers={section: settings}), name, kept)]
     if as_json:
         document = rows if name.endswith(".toml") else rows[0]
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2 if len(rows) > 1 else 0).decode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -10,7 +11,7 @@ from plantain.calls import ModelLimits
 from plantain.models.hosted.known import picture_range, price_of
 from plantain.records import FREE, InputError, Price, Usage
 from plantain.records.prices import USUAL_TIERS
-from plantain.runs.settings.providers import ProviderSection
+from plantain.roles.options import ProviderOptions, ProviderSettings
 from plantain.runs.settings.terms import Terms
 from plantain.runs.settings.transport import calls_at_once
 
@@ -41,19 +42,20 @@ def price_under(terms: Terms, model: str) -> Price | None:
         price = price_of(terms.listed(model))
         if price is not None and of_a_region(terms.kind(model), section):
             price = price.times(price.regional_factor)
-    if price is None or section.transport != "batch":
+    if price is None or not section.in_jobs:
         return price
     half = price.times(BATCH_SHARE)
     cached = half.cached_per_m if price.batch_cached_per_m is None else price.batch_cached_per_m
     return replace(half, cached_per_m=cached, tiers=(("flex", 1.0),) if price.tiers else ())
 
 
-def of_a_region(provider: str, section: ProviderSection) -> bool:
+def of_a_region(provider: str, section: ProviderSettings) -> bool:
     """Whether calls go to an address of a region, by the installed SDKs' own lists, rather than to the global one."""
     if provider == "vertex":
-        return section.location not in ("", "global")
-    urls = (section.base_url,) if isinstance(section.base_url, str) else section.base_url
-    return provider == "openai" and any(_REGIONAL.fullmatch(urlsplit(url).hostname or "") for url in urls)
+        return section.get("location") not in (None, "", "global")
+    if provider != "openai" or not isinstance(section, ProviderOptions):
+        return False
+    return any(_REGIONAL.fullmatch(urlsplit(url).hostname or "") for url in section.addresses)
 
 
 _REGIONAL = re.compile(r"[a-z]+\.api\.openai\.com")
@@ -63,13 +65,13 @@ def usual_cost(terms: Terms, model: str, role: str, usage: Usage) -> float | Non
     """Dollars of a call that consumes this in a role, under the service tier that is asked for; None where it cannot be
     known."""
     price = price_under(terms, model)
-    tier = billed_tier(terms.options(model, role).service_tier)
+    tier = billed_tier(tier_of(terms.options(model, role)))
     return None if price is None else price.cost(replace(usage, tier=tier))
 
 
 def unpriced(terms: Terms, model: str, role: str) -> str:
     """What nobody has stated a price of: a model, or its service tier in this role; "" where all is stated."""
-    price, tier = price_under(terms, model), terms.options(model, role).service_tier
+    price, tier = price_under(terms, model), tier_of(terms.options(model, role))
     if price is None:
         return model
     return f"the service tier {tier} of {model}" if _tier_factor(price, tier) is None else ""
@@ -92,12 +94,17 @@ def check_prices(terms: Terms) -> None:
                 "editor), or take the budget out"
             )
         for options in terms.in_every_role(model):
-            if _tier_factor(price_under(terms, model), options.service_tier) is None:
+            if _tier_factor(price_under(terms, model), tier_of(options)) is None:
                 where = options.origin_of("service_tier", f"providers.{model.partition('/')[0]}")
                 raise InputError(
-                    f"{where}: nobody has stated what the tier {options.service_tier!r} of {model} costs, so a budget "
+                    f"{where}: nobody has stated what the tier {tier_of(options)!r} of {model} costs, so a budget "
                     "cannot be kept; take another tier, state the model's price, or take the budget out"
                 )
+
+
+def tier_of(options: ProviderSettings) -> str:
+    """Return the service tier that is asked for, "" where the provider has none."""
+    return options.get("service_tier") or ""
 
 
 def _tier_factor(price: Price | None, tier: str) -> float | None:
@@ -118,19 +125,16 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
     """What admission needs to know of a model."""
     section, provider = terms.provider(model), model.partition("/")[0]
     asked, price = terms.in_every_role(model), price_under(terms, model)
-    in_jobs = section.transport == "batch"
+    in_jobs = section.in_jobs
     return ModelLimits(
         concurrency=calls_at_once(terms, model),
         requests_per_minute=None if in_jobs else section.requests_per_minute,
         tokens_per_minute=None if in_jobs else section.tokens_per_minute,
         images_per_minute=None if in_jobs else section.images_per_minute,
         price=price,
-        max_output_tokens=max(options.max_output_tokens for options in asked),
-        image_tokens=max(
-            picture_range(terms.listed(model), options.image_size, options.image_quality)[2]
-            for options in asked
-        ),
-        tier_factor=max(_tier_factor(price, options.service_tier) or 1.0 for options in asked),
+        max_output_tokens=max(options.get("max_output_tokens") or 0 for options in asked),
+        image_tokens=max(picture_tokens_of(terms, model, options) for options in asked),
+        tier_factor=max(_tier_factor(price, tier_of(options)) or 1.0 for options in asked),
         in_jobs=in_jobs,
         slow_start=not in_jobs and provider not in OPEN_MODELS,
         deadline_s=None if in_jobs or provider in OPEN_MODELS else _first_deadline(terms, model),
@@ -138,11 +142,17 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
     )
 
 
+def picture_tokens_of(terms: Terms, model: str, options: ProviderSettings) -> int:
+    """Return the most tokens that one edited image comes to, as far as is known."""
+    size, quality = options.get("image_size") or "", options.get("image_quality") or ""
+    return picture_range(terms.listed(model), size, quality)[2]
+
+
 def _first_deadline(terms: Terms, model: str) -> float:
     """A call's first deadline: of what is said of calls and of the provider's requests, the shorter one."""
     if model.partition("/")[0] in ON_THIS_MACHINE:
         return terms.limits.deadline_s
-    return min(terms.limits.deadline_s, terms.provider(model).timeout_s)
+    return min(terms.limits.deadline_s, terms.provider(model).get("timeout_s") or math.inf)
 
 
 def _outage_s(terms: Terms, provider: str) -> float | None:
