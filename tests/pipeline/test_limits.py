@@ -139,7 +139,7 @@ def test_model_that_answers_nobody_is_waited_for_and_then_halts_the_run(
         async def edit(self, request: EditRequest) -> Reply[EditedImage]:
             return failed(Outcome(OutcomeKind.TRANSPORT, "connection reset"))
 
-    monkeypatch.setattr("plantain.calls.circuit_breaker.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("plantain.calls.outages.FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("plantain.calls.client.ModelClient.pause", lambda self, seconds: asyncio.sleep(0))
     recipe = priced_recipe(catalogue, outage_hours=0.1 / 3600)
     editor = Broken(CallLog(None))
@@ -219,5 +219,5 @@ def test_build_command_ends_with_code_3_and_says_how_to_go_on(
     )
     assert main(["build", str(recipe), "--run", str(tmp_path / "run")]) == 3
     err = capsys.readouterr().err
-    assert "limits.max_calls = 1: all are made; raise limits.max_calls to go on" in err
+    assert "limits.max_calls = 1: all are made; raise limits.max_calls to resume" in err
     assert f"resume with: plantain build {recipe} --run {tmp_path / 'run'}" in err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plantain.calls.circuit_breaker import CircuitBreaker
+from plantain.calls.outages import CircuitBreaker
 from plantain.calls.policy import LOST, POLICY, next_step
 from plantain.engines.cluster import Need, Staff
 from plantain.pipeline.recipe import Recipe

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from plantain.calls import Budget
-from plantain.calls.concurrency import FIRST
-from plantain.calls.rate_limiter import RateLimiter
+from plantain.calls.admission import ModelGate
+from plantain.calls.limits import FIRST
 from plantain.models.diffusers.settings import Settings
 from plantain.runs.money.pricing import model_limits
 from plantain.runs.settings.terms import Limits, Terms
@@ -38,7 +38,7 @@ def test_open_editors_have_as_many_calls_in_flight_as_their_devices_take(
     assert calls_at_once(terms, "offline/templates") == terms.limits.concurrency
 
     async def first_calls(model: str) -> int:
-        return RateLimiter(model, model_limits(terms, model), Budget(None), lambda one: None).window.size
+        return ModelGate(model, model_limits(terms, model), Budget(None), lambda one: None).window.size
 
     first = {model: asyncio.run(first_calls(model)) for model in terms.models}
     assert first["diffusers/flux2-klein-4b"] == at_once, "devices that get no call are not started"

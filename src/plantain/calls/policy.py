@@ -1,4 +1,4 @@
-"""One retry policy per outcome, as a table; nothing else in plantain decides whether a call is made again."""
+"""Whether a call is made again, one retry policy per outcome as a table, and why no more calls are made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plantain.records import Outcome, OutcomeKind
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often, and after how long, a call that ended this way is tried again.
+    """How often, and after how long, a call with this outcome is tried again.
 
     Attributes:
         tries: total tries allowed, the first included.
@@ -32,19 +32,19 @@ POLICY: dict[OutcomeKind, Retry] = {
     OutcomeKind.MALFORMED: Retry(1),
     OutcomeKind.CANCELLED: Retry(1),
 }
-"""A malformed answer is repaired once inside its adapter by asking again with the error; a refusal or a missing image
-consumes a round of the loop, which then words its instruction anew. Only the wire's own faults are tried again here."""
+"""A malformed answer is requested once more inside its adapter, with the error; a refusal or a missing image consumes a
+round of the loop, which then writes another instruction. Only failures of the transport are tried again here."""
 
 LOST = Retry(10, base_s=0.2, cap_s=10.0)
-"""Of a call whose worker was lost: its tries are apart from those of a broken connection, and use up no round."""
+"""Of a call whose worker was lost: its tries are counted apart from those of a connection, and use up no round."""
 
 
 def next_step(outcome: Outcome, tries: int, rng: random.Random) -> float | None:
-    """Seconds to wait before the next try, or None when this outcome is final.
+    """Return the seconds to wait before the next try, or None when this outcome is final.
 
     Args:
-        outcome: how the last try ended; its `retry_after` is a lower bound that is always obeyed.
-        tries: how many tries there have been that ended in this way; lost workers count apart.
+        outcome: of the last try; its `retry_after` is a lower bound.
+        tries: tries so far with this outcome; lost workers count apart.
         rng: source of the jitter (not part of any result).
     """
     policy = LOST if outcome.lost else POLICY[outcome.kind]
@@ -54,3 +54,19 @@ def next_step(outcome: Outcome, tries: int, rng: random.Random) -> float | None:
     if outcome.retry_after is not None:
         return outcome.retry_after + 0.1 * backoff
     return backoff
+
+
+class Interrupted(Exception):
+    """The run was asked to stop; this task stays pending until the run is resumed."""
+
+
+class RunHalted(Exception):
+    """The whole run cannot continue (bad key, exhausted quota); the message says what to do."""
+
+
+class RequestChanged(RunHalted):
+    """The request of a recorded call would differ now: prompt, model or image has changed."""
+
+
+class LimitReached(RunHalted):
+    """A cap of the recipe is used up; the run can be resumed with a higher one. The message names the cap."""

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.calls import model_drift
+from plantain.calls.client import CHANGES, SERVED
 from plantain.journal import JournalReader
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.disk.blobs import BlobStore, sync_folder
@@ -52,8 +52,8 @@ _OWN = frozenset(
     {
         "run_id",
         META,
-        model_drift.META,
-        model_drift.CHANGES_META,
+        SERVED,
+        CHANGES,
         WITHDRAWN,
         CONNECTIONS,
         "consent",
@@ -80,7 +80,7 @@ class Part:
     @property
     def accepted(self) -> dict[str, list[str]]:
         """The models that it took answers from, by the name they were asked under."""
-        versions: dict[str, list[str]] = orjson.loads(self.meta.get(model_drift.META, "{}"))
+        versions: dict[str, list[str]] = orjson.loads(self.meta.get(SERVED, "{}"))
         return versions
 
 
@@ -235,9 +235,9 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
     meta[JOINED] = orjson.dumps(ids).decode()
     served, changes = _served(parts, accept_model_change=accept_model_change)
     if served:
-        meta[model_drift.META] = orjson.dumps(served).decode()
+        meta[SERVED] = orjson.dumps(served).decode()
     if changes:
-        meta[model_drift.CHANGES_META] = orjson.dumps(changes).decode()
+        meta[CHANGES] = orjson.dumps(changes).decode()
     if connected := _connections(parts):
         meta[CONNECTIONS] = orjson.dumps(connected).decode()
     account = joined_accounts(account_of(part.database) for part in parts)
@@ -263,7 +263,7 @@ def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[s
     served: dict[str, list[str]] = {}
     changes: list[object] = []
     for part in parts:
-        changes += orjson.loads(part.meta.get(model_drift.CHANGES_META, "[]"))
+        changes += orjson.loads(part.meta.get(CHANGES, "[]"))
         accepted = part.accepted
         for model, names in accepted.items():
             served.setdefault(model, list(names))

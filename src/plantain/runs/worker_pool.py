@@ -44,10 +44,7 @@ class WorkerPool:
     ) -> None:
         """Carries each task, at most `limit` of them, `concurrency` at once; returns when done or stopped."""
         pending = self._until_stopped(tasks, limit)
-        try:
-            await together(self._walk(pending, carry) for _ in range(concurrency))
-        finally:
-            self.client.admission.rest()
+        await together(self._walk(pending, carry) for _ in range(concurrency))
 
     def _until_stopped(self, tasks: Iterable[T], limit: int | None) -> Iterator[T]:
         for taken, task in enumerate(tasks):

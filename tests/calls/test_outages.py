@@ -1,4 +1,4 @@
-"""The circuit breaker in simulated time: when it opens, how it probes, what it costs."""
+"""The circuit breaker in simulated time (when it opens, how it probes, what it costs), and failures in a row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import cast
 import pytest
 
 from plantain.calls import AdmissionController, Budget, CallSpec, ModelClient, ModelLimits, TaskCalls
-from plantain.calls.circuit_breaker import FAILURES, LONGEST_PAUSE_S, CircuitBreaker
+from plantain.calls.outages import (
+    FAILURES_TO_OPEN,
+    LONGEST_PAUSE_S,
+    MOST,
+    TASKS,
+    CircuitBreaker,
+    FailureStreaks,
+)
 from plantain.journal import CallResult, Journal
 from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles import Reply, failed
@@ -26,7 +33,7 @@ def failing(outage: CircuitBreaker, times: int, now: float = 0.0, outcome: Outco
 
 def test_breaker_opens_after_a_few_failures_and_probes_one_by_one_ever_more_rarely() -> None:
     outage = CircuitBreaker(12 * 3600.0)
-    failing(outage, FAILURES - 1)
+    failing(outage, FAILURES_TO_OPEN - 1)
     assert outage.wait(0.0) == 0.0
     failing(outage, 1)
     now, pauses = 0.0, []
@@ -55,7 +62,7 @@ def test_late_failures_of_calls_in_flight_do_not_lengthen_the_pause() -> None:
 @pytest.mark.parametrize("outcome", [OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.MALFORMED)])
 def test_any_answer_closes_the_breaker(outcome: Outcome) -> None:
     outage = CircuitBreaker(3600.0)
-    failing(outage, FAILURES)
+    failing(outage, FAILURES_TO_OPEN)
     outage.heard(outcome, -5.0, 1.0)  # of a call that was sent before the first failure
     assert outage.open
     outage.heard(outcome, 0.5, 1.0)
@@ -73,7 +80,7 @@ def test_refusals_by_a_limit_are_no_outage_before_two_minutes() -> None:
 
 def test_outage_is_over_its_limit_only_after_it() -> None:
     outage = CircuitBreaker(3600.0)
-    failing(outage, FAILURES)
+    failing(outage, FAILURES_TO_OPEN)
     assert not outage.over(3599.0) and outage.over(3600.0)
     never = CircuitBreaker(None)
     failing(never, 100)
@@ -82,7 +89,7 @@ def test_outage_is_over_its_limit_only_after_it() -> None:
 
 def test_probe_that_is_cancelled_lets_another_one_go() -> None:
     outage = CircuitBreaker(3600.0)
-    failing(outage, FAILURES)
+    failing(outage, FAILURES_TO_OPEN)
     outage.sent()
     outage.lost(5.0)
     assert outage.wait(10.0) == 0.0
@@ -116,7 +123,7 @@ def test_thirty_two_callers_sit_an_outage_out_with_few_requests_and_no_money() -
 
     ended = run_simulated(scene())
     assert 1200.0 < ended < 1200.0 + LONGEST_PAUSE_S + 10.0
-    assert asked <= 32 + FAILURES + 32 + 12
+    assert asked <= 32 + FAILURES_TO_OPEN + 32 + 12
     assert (budget.spent_usd, budget.held_usd, budget.reserved_usd) == (32.0, 0.0, 0.0)
     assert said[0].startswith("hosted/m: no answer for 0 s (503: overloaded); next try in ")
     assert len(said) <= 12
@@ -191,3 +198,80 @@ def test_refusals_of_a_busy_provider_use_up_no_tries_of_a_broken_connection() ->
         return (await TaskCalls(client, "task", 0, []).answer(spec)).outcome
 
     assert run_simulated(scene()) == OK
+
+
+# --- failures in a row ------------------------------------------------------------------------------
+
+BAD = Outcome(OutcomeKind.MALFORMED, "400 INVALID_ARGUMENT: request req-17f is not accepted")
+
+
+def fail(streaks: FailureStreaks, times: int, outcome: Outcome = BAD, tasks: int = TASKS) -> Outcome:
+    last = OK
+    for number in range(times):
+        last = streaks.judged("gemini/m", Step.EDIT, f"task-{number % tasks}", outcome)
+    return last
+
+
+def test_last_of_too_many_failures_is_fatal_and_says_what_to_do() -> None:
+    streaks = FailureStreaks()
+    assert fail(streaks, MOST - 1) == BAD
+    outcome = fail(streaks, 1)
+    assert outcome.fatal and outcome.kind is OutcomeKind.MALFORMED
+    assert f"{MOST} edit calls in a row ended so" in outcome.reason
+    assert "plantain retry --outcome malformed --step edit" in outcome.reason
+
+
+def test_one_picture_that_fails_in_all_rounds_halts_nothing() -> None:
+    assert fail(FailureStreaks(), 3 * MOST, tasks=1) == BAD
+
+
+def test_any_answer_ends_a_row_also_a_refusal() -> None:
+    for answer in (OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.NO_IMAGE)):
+        streaks = FailureStreaks()
+        fail(streaks, MOST - 1)
+        assert streaks.judged("gemini/m", Step.EDIT, "task", answer) == answer
+        assert fail(streaks, MOST - 1) == BAD
+
+
+def test_models_and_steps_have_rows_of_their_own() -> None:
+    streaks = FailureStreaks()
+    fail(streaks, MOST - 1)
+    assert not streaks.judged("gemini/m", Step.JUDGE, "task", BAD).fatal
+    assert not streaks.judged("gemini/other", Step.EDIT, "task", BAD).fatal
+
+
+def test_different_failures_halt_only_a_model_that_never_answered() -> None:
+    for answered in (False, True):
+        streaks = FailureStreaks()
+        if answered:
+            streaks.judged("gemini/m", Step.EDIT, "task", OK)
+        for number in range(MOST):
+            said = Outcome(OutcomeKind.MALFORMED, "wide" if number % 2 else "small")
+            outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
+        assert outcome.fatal is not answered
+
+
+def test_numbers_and_names_of_requests_make_no_difference() -> None:
+    streaks = FailureStreaks()
+    streaks.judged("gemini/m", Step.EDIT, "task", OK)
+    for number in range(MOST):
+        said = Outcome(OutcomeKind.MALFORMED, f"400 BAD: request r{number} has 30{number} tokens")
+        outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
+    assert outcome.fatal
+
+
+def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> None:
+    """25 refusals of 25 edits: the twentieth says so. One other answer before, and refusals are about instructions."""
+    refused = Outcome(OutcomeKind.REFUSED, "moderation_blocked")
+    streaks = FailureStreaks()
+    said = [fail(streaks, 1, refused) for _ in range(MOST - 1)]
+    assert not any(outcome.fatal for outcome in said)
+    streaks.judged("gemini/m", Step.EDIT, "task-1", BAD)  # a failure is no answer
+    last = streaks.judged("gemini/m", Step.EDIT, "another", refused)
+    assert not last.fatal  # twenty, of two tasks
+    streaks = FailureStreaks()
+    outcome = fail(streaks, MOST, refused)
+    assert outcome.fatal and "all of the first 20 edit calls were refused" in outcome.reason
+    streaks = FailureStreaks()
+    streaks.judged("gemini/m", Step.EDIT, "task", OK)
+    assert not fail(streaks, 5 * MOST, refused).fatal
