@@ -97,7 +97,7 @@ class BudgetWatch:
     def look(self, recipe: Recipe) -> None:
         """Keeps the largest part of the budget, by `status`'s own reckoning and by the journal's rows alone."""
         from plantain.journal import JournalReader
-        from plantain.runs.money.spending import budget_of
+        from plantain.runs.limits import budget_of
 
         if not (self._run / "journal.sqlite").exists():
             return
@@ -209,7 +209,7 @@ def money(run: Path, recipe: Recipe, served: int, lost: int) -> bool:
     """Prints what edits cost, what is held for lost ones, and what workers would have billed; whether it holds."""
     from plantain.journal import JournalReader
     from plantain.records import Step
-    from plantain.runs.money.spending import budget_of, costs_of
+    from plantain.runs.limits import budget_of, costs_of
 
     with JournalReader.open(run) as reader:
         budget = budget_of(recipe.limits, reader)

@@ -32,7 +32,6 @@ from plantain.findings import load_taxonomy
 from plantain.journal import Journal
 from plantain.pipeline.rounds import Method
 from plantain.rubrics import MED_BANANA
-from plantain.runs.worker_pool import WorkerPool
 from plantain.catalogue.store import Catalogue
 import os
 

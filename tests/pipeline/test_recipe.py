@@ -7,7 +7,7 @@ import pytest
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import FREE, InputError, Price
-from plantain.runs.money.pricing import price_under
+from plantain.runs.limits import price_under
 
 GOOD = """
 name = "pilot"

@@ -13,10 +13,10 @@ from plantain.engines.cluster import Need, Staff
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.exchange import Exchange, answered_by, exchange
+from plantain.runs.limits import calls_at_once
 from plantain.runs.settings.engine import EngineSection
 from plantain.runs.settings.reading import read_toml
 from plantain.runs.settings.terms import Settings
-from plantain.runs.settings.transport import calls_at_once
 
 
 def recipe(**engine: object) -> Recipe:

@@ -37,7 +37,7 @@ from plantain.records import InputError
 from plantain.roles import EncodedImage, Reply
 from plantain.roles.options import FREE
 from plantain.runs.door import Door
-from plantain.runs.money.pricing import check_prices, model_limits
+from plantain.runs.limits import check_prices, model_limits
 
 SETTINGS = {
     "writer": {"temperature": 0.9, "size": "128x128", "effort": "xhigh", "max_output_tokens": 9000},

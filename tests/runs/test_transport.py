@@ -10,9 +10,8 @@ from plantain.calls import Budget
 from plantain.calls.admission import ModelGate
 from plantain.calls.limits import FIRST
 from plantain.models.diffusers.settings import Settings
-from plantain.runs.money.pricing import model_limits
+from plantain.runs.limits import calls_at_once, model_limits, tasks_at_once
 from plantain.runs.settings.terms import Limits, Terms
-from plantain.runs.settings.transport import calls_at_once, tasks_under_way
 
 
 @pytest.mark.parametrize(
@@ -34,7 +33,7 @@ def test_open_editors_have_as_many_calls_in_flight_as_their_devices_take(
         providers={"diffusers": Settings(device=device, batch_size=batch_size)},
     )
     assert calls_at_once(terms, "diffusers/flux2-klein-4b") == at_once
-    assert tasks_under_way(terms) == max(at_once, terms.limits.concurrency)
+    assert tasks_at_once(terms) == max(at_once, terms.limits.concurrency)
     assert calls_at_once(terms, "offline/templates") == terms.limits.concurrency
 
     async def first_calls(model: str) -> int:

@@ -16,8 +16,7 @@ from plantain.audit.run import COMPARED, PATIENCE, AuditPlan
 from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
 from plantain.records import Step
-from plantain.runs.money.pricing import usual_cost
-from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
+from plantain.runs.limits import SPREAD, TYPICAL_USAGE, usual_cost
 from plantain.runs.settings.terms import Terms
 
 

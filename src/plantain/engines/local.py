@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that stop a run."""
+
 
 def _begin_worker() -> None:
-    """A worker leaves Ctrl-C and SIGTERM to its parent, dies with it, and keeps to one core."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """Leave signals that stop a run to the parent, die with it, and keep to one core."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     import cv2
 
@@ -131,12 +134,12 @@ class LocalEngine:
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait while a process is started, and the process inherits that: it never hears of them.
+    """Block the signals that stop a run while a process is started, which inherits that and never receives them.
 
-    So does the fork server. `timeout`, Slurm and shells send SIGTERM to the whole group, and only the parent, which
-    finishes what is in flight, may act on it.
+    So does the fork server. `timeout`, Slurm, shells and a closing terminal send them to the whole group, and only the
+    parent, which finishes what is in flight, may act on them.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:

@@ -15,9 +15,16 @@ from plantain.pipeline.piloting.rates import Pilot
 from plantain.pipeline.plan import enumerate_tasks, not_planned
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Price, Step, TaskKind, Usage
-from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, billed_tier, price_under, unpriced
-from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
-from plantain.runs.settings.transport import devices_of
+from plantain.runs.limits import (
+    ON_THIS_MACHINE,
+    OPEN_MODELS,
+    SPREAD,
+    TYPICAL_USAGE,
+    billed_tier,
+    devices_of,
+    price_under,
+    unpriced,
+)
 
 EXPECTED_ROUNDS = 3.15
 """Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);

@@ -31,15 +31,12 @@ def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | Non
         InputError: a model that there is not, or that cannot fill its role; a key or extra that is missing.
     """
     door = door or Door(recipe.terms)
-    judges = tuple(
-        door.judge(name, f"judge {number}", missing)
-        for number, name in enumerate(recipe.models.judges, start=1)
-    )
+    judges = tuple(door.judge(name, missing) for name in recipe.models.judges)
     for judge in judges:
         fingerprint_of(judge, recipe.judged_by)  # refuses a rubric by which it cannot judge
     return Method(
-        writer=door.writer(recipe.models.writer, "writer", missing),
-        editor=door.editor(recipe.models.editor, "editor", missing),
+        writer=door.writer(recipe.models.writer, missing),
+        editor=door.editor(recipe.models.editor, missing),
         judges=judges,
         rubric=recipe.judged_by,
         policy=recipe.loop.policy,

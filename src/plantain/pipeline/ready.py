@@ -7,9 +7,10 @@ from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, load_taxonomy
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pipeline.consent import check_planned_consent
 from plantain.pipeline.forecast import BuildPlan, make_plan
-from plantain.pipeline.method import METHOD, check_known, guarded, method_of
+from plantain.pipeline.method import check_known, guarded, method_of
 from plantain.pipeline.piloting.rates import read_pilot
 from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
@@ -17,8 +18,7 @@ from plantain.pipeline.rounds import Method
 from plantain.pipeline.shards import Shard, Share, counted, lessened, share_begun
 from plantain.roles import TakesRegion
 from plantain.runs.door import Door
-from plantain.runs.money.pricing import check_prices
-from plantain.runs.opening import begun_with
+from plantain.runs.limits import check_prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def make_ready(
 
     Args:
         recipe: validated.
-        run: folder of the run; one that was begun goes on with the ids that it was begun with.
+        run: folder of the run; the models of one that exists need not be known any more.
         method: models to use instead of the recipe's names.
         shard: which of several runs this is; the terms are its share of the recipe's.
         missing: takes a line for each key that is not set, instead of a refusal: for who calls nothing.
@@ -61,9 +61,9 @@ def make_ready(
             image may not be sent to a hosted model, or a budget meets a model without a price.
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
-    begun = begun_with(run, METHOD) if run is not None else {}
     share = share_begun(run, shard)
-    if method is None and not begun:
+    resumed = run is not None and (run / JOURNAL_NAME).exists()
+    if method is None and not resumed:
         check_known(recipe)
     check_prices(recipe.terms)
     catalogue = Catalogue.open(recipe.data.catalogue)
@@ -74,7 +74,7 @@ def make_ready(
             if share.plan != plan:
                 share = counted(enumerate_tasks(recipe, catalogue, taxonomy), share.shard, plan)
             recipe = lessened(recipe, share)
-        door = Door(recipe.terms, begun)
+        door = Door(recipe.terms)
         made = method_of(recipe, door, missing) if method is None else guarded(method, door)
         return Ready(taxonomy, catalogue, door, made, plan, share)
     except BaseException:

@@ -23,8 +23,8 @@ from plantain.pipeline.walk import Walk
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import open_reader
 from plantain.records import TaskState
+from plantain.runs.door import Beginning, changed_since
 from plantain.runs.observer import SILENT, ProgressObserver
-from plantain.runs.opening import Beginning, changed_since
 from plantain.runs.summary import RunSummary
 
 

@@ -17,8 +17,7 @@ from plantain.models.hosted.openai import compatible
 from plantain.models.registry import provider
 from plantain.records import Direction, EditTask, InputError, Outcome, OutcomeKind, Step, TaskKind, TaskState
 from plantain.roles import Reply
-from plantain.runs.door import Door
-from plantain.runs.opening import Beginning
+from plantain.runs.door import Beginning, Door
 from plantain.runs.settings.terms import Terms
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
 from plantain.runs.consent import family
-from plantain.runs.money.pricing import check_prices, price_under
+from plantain.runs.limits import check_prices, price_under
 
 RECIPES = Path(__file__).parents[3] / "examples/recipes"
 

@@ -13,8 +13,7 @@ from plantain.journal.questions.telemetry import costs
 from plantain.records import Step
 from plantain.rubrics import recorded
 from plantain.runs.door import Door
-from plantain.runs.money.pricing import ON_THIS_MACHINE, unpriced, usual_cost
-from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
+from plantain.runs.limits import ON_THIS_MACHINE, SPREAD, TYPICAL_USAGE, unpriced, usual_cost
 from plantain.runs.settings.terms import Terms
 
 
