@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from plantain.engines.packing import LARGE, pack, unpack
+from plantain.engines.worker import LARGE, pack, unpack
 from plantain.roles import EncodedImage
 
 

@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, TypeVar
 
 from plantain.engines.contract import EngineState, Ran
-from plantain.engines.machine import machine_kind
+from plantain.engines.worker import machine_kind
 
 if TYPE_CHECKING:
     from multiprocessing.popen_forkserver import Popen

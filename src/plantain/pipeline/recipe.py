@@ -8,11 +8,11 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
+from plantain.engines.settings import HERE, EngineSection
 from plantain.journal import JsonValue
 from plantain.records import Direction, InputError, Rubric
 from plantain.roles.options import Section
 from plantain.rubrics import MED_BANANA, frozen, rubric_named
-from plantain.runs.settings.engine import HERE, EngineSection
 from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, read_toml
 from plantain.runs.settings.terms import Limits, Permissions, Terms, providers_beside
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakes import openai_format
+from fakes.caller import options_of
 from fakes.openai_format import openai_route, prompt_text
 from fakes.requests import source_image
 from fakes.server import KEY, Answer, FakeProvider
@@ -18,7 +19,6 @@ from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_judge
 from plantain.records import Direction, InputError, Observations, OutcomeKind
 from plantain.roles import EncodedImage, JudgeRequest, Reply, fingerprint_of
-from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MEDEBENCH
 
 TWO = ("editing_accuracy", "visual_quality")
@@ -143,7 +143,7 @@ def ask(server: FakeProvider, prompts: Path | None, variant: str = "P") -> Reply
     )
 
     async def once() -> Reply[Observations]:
-        judge = resolve_judge("openai/m", ProviderOptions(base_url=f"{server.url}/v1", prompts=prompts))
+        judge = resolve_judge("openai/m", options_of("openai", base_url=f"{server.url}/v1", prompts=prompts))
         try:
             return await judge.judge(request)
         finally:
@@ -194,7 +194,7 @@ def test_users_folder_is_asked_for_what_its_wording_names(tmp_path: Path) -> Non
     (tmp_path / "scale.md.j2").write_text(f"Rate {{{{ text }}}} in this form:\n{SCRIPT}")
     assert len(lines_asked(checked_library(tmp_path), MEDEBENCH)) == 3
     (tmp_path / "scale.md.j2").write_text("Rate {{ text }}.")
-    judge = resolve_judge("openai/m", ProviderOptions(prompts=tmp_path, key_later=True))
+    judge = resolve_judge("openai/m", options_of("openai", prompts=tmp_path, key_later=True))
     with pytest.raises(InputError, match="asks neither for JSON"):
         fingerprint_of(judge, MEDEBENCH)
 

@@ -29,16 +29,10 @@ def sync_folder(folder: Path) -> None:
 
 
 class BlobStore:
-    """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process.
-
-    Attributes:
-        arriving: a folder on the same file system in which workers of this process leave files, durable and under their
-            SHA-256: such a file is moved, not written again.
-    """
+    """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.arriving: Path | None = None
         self._ready: set[str] = set()
         self._making = threading.Lock()
 
@@ -70,9 +64,6 @@ class BlobStore:
             # A process killed between rename and folder sync left a name that only memory knows.
             sync_folder(folder)
             return reference, False
-        if self._take(path, data):
-            sync_folder(folder)
-            return reference, True
         temporary = folder / f".{sha256}.{os.getpid()}.{next(_serial)}{_SUFFIX}"
         try:
             with temporary.open("xb", buffering=0) as file:
@@ -119,14 +110,6 @@ class BlobStore:
             # Also when it was there: the process that made it may have been killed before this sync.
             sync_folder(self.root)
             self._ready.add(folder.name)
-
-    def _take(self, path: Path, data: bytes) -> bool:
-        """Moves the file that a worker left to where it belongs; False where there is none."""
-        left = None if self.arriving is None else self.arriving / path.name
-        if left is None or not self._holds(left, data):
-            return False
-        left.replace(path)
-        return True
 
     @staticmethod
     def _holds(path: Path, data: bytes) -> bool:

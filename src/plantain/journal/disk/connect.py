@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 from plantain.files.opening import check_received
 from plantain.files.redaction import redacted
-from plantain.journal.disk.elsewhere import own_links
 from plantain.journal.errors import NotARun
 from plantain.journal.schema import VERSION, check_steps, migrate, refuse_newer, version_of
 
@@ -69,7 +68,7 @@ def refuse_foreign(run: Path) -> None:
     path = run / JOURNAL_NAME
     if not path.is_file():
         raise NotARun(_no_run(run))
-    check_received(run, levels=2, known=own_links(run))
+    check_received(run, levels=2)
     with contextlib.closing(_connect_read_only(path)) as connection:
         refuse_newer(version_of(connection, path), path)
 
@@ -90,7 +89,7 @@ def open_for_reading(run: Path) -> sqlite3.Connection:
     path = run / JOURNAL_NAME
     if not path.is_file():
         raise NotARun(_no_run(run))
-    check_received(run, levels=2, known=own_links(run))
+    check_received(run, levels=2)
     connection = _connect_read_only(path)
     try:
         found = version_of(connection, path)

@@ -23,8 +23,7 @@ def check_filesystem(run: Path, mounts: Path = _MOUNTS) -> None:
     if kind in REFUSED:
         raise NetworkFolder(
             f"{run} lies on a network file system ({kind}), where a killed run can be lost; "
-            "write it to a local disk, with --blobs DIR to keep its pictures on shared storage, "
-            "or copy it when it is done"
+            "write it to a local disk, and copy it when it is done"
         )
 
 

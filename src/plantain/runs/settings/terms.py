@@ -10,11 +10,11 @@ from typing import Annotated, TypeVar, cast
 
 from pydantic import Discriminator, Field, Tag
 
+from plantain.engines.settings import HERE, EngineSection, engine_named
 from plantain.journal import JsonValue
 from plantain.models.registry import settings_class
 from plantain.records import Consent, Destination, InputError
 from plantain.roles.options import ProviderSettings, Section
-from plantain.runs.settings.engine import HERE, EngineSection, engine_named
 from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, in_role, read_toml
 
 S = TypeVar("S", bound=ProviderSettings)
