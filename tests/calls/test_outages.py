@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from plantain.calls import AdmissionController, Budget, CallSpec, ModelClient, ModelLimits, TaskCalls
-from plantain.calls.outages import (
+from plantain.calls.policy import (
     FAILURES_TO_OPEN,
     LONGEST_PAUSE_S,
     MOST,

@@ -139,7 +139,7 @@ def test_model_that_answers_nobody_is_waited_for_and_then_halts_the_run(
         async def edit(self, request: EditRequest) -> Reply[EditedImage]:
             return failed(Outcome(OutcomeKind.TRANSPORT, "connection reset"))
 
-    monkeypatch.setattr("plantain.calls.outages.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("plantain.calls.policy.FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("plantain.calls.client.ModelClient.pause", lambda self, seconds: asyncio.sleep(0))
     recipe = priced_recipe(catalogue, outage_hours=0.1 / 3600)
     editor = Broken(CallLog(None))
@@ -199,13 +199,6 @@ def test_prompt_changed_between_two_processes_is_refused_before_a_call(
     )
     assert changed.failed and changed.made == 0
     assert changed.stopped is not None and "the writer is now quick/writer: 2" in changed.stopped
-
-
-def test_session_keeps_how_the_limits_moved(catalogue: Path, tmp_path: Path) -> None:
-    build(priced_recipe(catalogue), tmp_path / "run")
-    with JournalReader.open(tmp_path / "run") as reader:
-        limits = reader.sessions()[-1].detail["limits"]
-    assert isinstance(limits, dict) and set(limits) == {"quick/writer", "quick/editor", "quick/judge"}
 
 
 def test_build_command_ends_with_code_3_and_says_how_to_go_on(

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plantain.calls.outages import CircuitBreaker
-from plantain.calls.policy import LOST, POLICY, next_step
+from plantain.calls.policy import LOST, POLICY, CircuitBreaker, next_step
 from plantain.engines.settings import EngineSection, WorkersSection
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Outcome, OutcomeKind

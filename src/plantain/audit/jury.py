@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.looking import look_first, seen_in
+from plantain.calls.client import look_first, seen_in
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.payload import observations_from_json, to_json
 from plantain.privacy.lineage import sha256_of

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 
 from plantain.calls.budget import Budget, StepCosts, cost_of, demand
 from plantain.calls.limits import Concurrency, Deadline, Pace
-from plantain.calls.outages import PASSING, CircuitBreaker
-from plantain.calls.policy import Interrupted, LimitReached
-from plantain.journal import JsonValue
+from plantain.calls.policy import PASSING, CircuitBreaker, Interrupted, LimitReached
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles.exchange import AnnouncedLimit
 
@@ -30,9 +28,6 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 
 LONGEST_BLOCK_S = 60.0
 """Seconds that a limit that is used up is waited for on a header's word; a refusal may say more."""
-
-KEPT_CHANGES = 400
-"""Changes of a model's limits that a session remembers: the latest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +134,6 @@ class ModelGate:
         self._pause, self._paused_at = 0.0, -math.inf
         self._answer_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._opened = _now()
-        self._counts = {"granted": 0, "accepted": 0, "rate_limited": 0}
-        self._changes: deque[tuple[float, str, float, str]] = deque(maxlen=KEPT_CHANGES)
 
     def queue(self, step: Step) -> asyncio.Future[Ticket]:
         """Return a place in the queue, which receives the ticket."""
@@ -228,17 +220,10 @@ class ModelGate:
         """Follow a limit that the provider has stated."""
         now = _now()
         pace = self._tokens if limit.what == "tokens" else self.requests
-        if math.isfinite(limit.per_minute) and pace.announced(limit.per_minute, now):
-            self._note(f"{limit.what}_per_minute", pace.per_minute, "announced")
+        if math.isfinite(limit.per_minute):
+            pace.announced(limit.per_minute, now)
         if limit.left is not None and limit.left < 1.0 and limit.reset_s is not None:
             pace.block(now + min(limit.reset_s, LONGEST_BLOCK_S))
-
-    def history(self) -> dict[str, JsonValue]:
-        """Return counts, and the changes of the limits as [seconds, what, value, why]."""
-        return {**self._counts, "changes": [list(change) for change in self._changes]}
-
-    def _note(self, what: str, value: float, why: str) -> None:
-        self._changes.append((round(_now() - self._opened, 2), what, round(value, 2), why))
 
     def _step_costs(self, step: Step) -> StepCosts:
         costs = self._budget.costs(self.model, step)
@@ -283,7 +268,6 @@ class ModelGate:
         self._costs[step].in_flight += 1
         self._budget.calls += 1
         self.outage.sent()
-        self._counts["granted"] += 1
         if not (self.requests.known or self.window.slow_start):
             self.requests.block(now + SPREAD * self._answer_s / self.window.size)
         place.set_result(Ticket(self, step, usd, self.rules.price, tokens, now, self.window.start()))
@@ -291,26 +275,21 @@ class ModelGate:
     def _learn(self, ticket: Ticket, outcome: Outcome) -> None:
         now = _now()
         if outcome.kind is OutcomeKind.RATE_LIMITED and not outcome.fatal:
-            self._counts["rate_limited"] += 1
             self.requests.block(now + (outcome.retry_after or 0.0))
             if not self.window.too_many(ticket.level) and ticket.sent_at > self._paused_at:
                 self._pause = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2.0 * self._pause))
                 self._paused_at = now
                 self.requests.block(now + self._pause)
-            if self.window.refused(now, ticket.sent_at, ticket.level, by_rate=self.requests.known):
-                self._note("window", self.window.size, "refused")
+            self.window.refused(now, ticket.sent_at, ticket.level, by_rate=self.requests.known)
         elif outcome.timed_out:
-            if self.window.timed_out(now, ticket.sent_at):
-                self._note("window", self.window.size, "no answer in time")
+            self.window.timed_out(now, ticket.sent_at)
         elif outcome.kind not in (OutcomeKind.TRANSPORT, OutcomeKind.CANCELLED):
-            self._counts["accepted"] += 1
             if ticket.sent_at > self._paused_at:
                 self._pause = 0.0
             took = now - ticket.sent_at
             self._answer_s += (took - self._answer_s) * (SMOOTHING if self._answer_s else 1.0)
             roomy = self.deadline.answered(took)
-            if self.window.accepted(now, ticket.sent_at, ticket.level, roomy=roomy):
-                self._note("window", self.window.size, "grown")
+            self.window.accepted(now, ticket.sent_at, ticket.level, roomy=roomy)
         if self.outage.heard(outcome, ticket.sent_at, now):
             self.window.restart()
 
@@ -388,10 +367,6 @@ class AdmissionController:
     def in_jobs(self) -> int:
         """Calls that wait for batch jobs."""
         return sum(gate.window.in_flight for gate in self.gates.values() if gate.rules.in_jobs)
-
-    def history(self) -> dict[str, JsonValue]:
-        """Return how the limits moved, by model, for the session's telemetry."""
-        return {model: gate.history() for model, gate in sorted(self.gates.items())}
 
     def _gate(self, model: str) -> ModelGate:
         if model not in self.gates:

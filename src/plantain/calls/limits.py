@@ -58,11 +58,6 @@ class Pace:
     def known(self) -> bool:
         return math.isfinite(self._rate)
 
-    @property
-    def per_minute(self) -> float:
-        """Units per minute; infinite while no limit is known."""
-        return self._rate * 60.0
-
     def wait(self, now: float) -> float:
         """Return the seconds until one more unit may be sent, 0 for now. Takes nothing."""
         return max(0.0, max(self._next_at - BURST_S, self._blocked_until) - now)
@@ -77,14 +72,12 @@ class Pace:
         if self.known:
             self._next_at -= units / self._rate
 
-    def announced(self, per_minute: float, now: float) -> bool:
-        """Follow the limit that the provider states, below what the recipe states; return True if it is news."""
+    def announced(self, per_minute: float, now: float) -> None:
+        """Follow the limit that the provider states, below what the recipe states."""
         rate = min(self._stated, per_minute / 60.0)
-        if math.isclose(rate, self._rate, rel_tol=0.01):
-            return False
-        self._rate = rate
-        self._next_at = max(self._next_at, now)
-        return True
+        if not math.isclose(rate, self._rate, rel_tol=0.01):
+            self._rate = rate
+            self._next_at = max(self._next_at, now)
 
     def block(self, until: float) -> None:
         """Send nothing before then."""
@@ -121,61 +114,55 @@ class Concurrency:
         """Count a call that has come back, whatever its outcome."""
         self.in_flight -= 1
 
-    def accepted(self, now: float, sent_at: float, level: int, *, roomy: bool = True) -> bool:
-        """Note that call number `level` was accepted, still counted as in flight; return True if the window grew.
+    def accepted(self, now: float, sent_at: float, level: int, *, roomy: bool = True) -> None:
+        """Note that call number `level` was accepted, still counted as in flight.
 
-        It does not grow where answers take nearly as long as they may (not `roomy`): more calls would wait longer.
+        The window does not grow where answers take nearly as long as they may (not `roomy`): calls would wait longer.
         """
         self._accepted_in_a_row += 1
         if sent_at > self._decreased_at:
             self._highest_accepted = max(self._highest_accepted, level)
         if not roomy or self.size >= self.ceiling or self.in_flight < SATURATED * self.size:
-            return False
+            return
         if self.slow_start:
             self.size += 1
-            return True
-        if now < self._decreased_at + HOLD_S or now < self._grown_at + QUIET_S:
-            return False
-        self.size = min(self.ceiling, self.size + self._step)
-        self._step *= 2
-        self._grown_at = now
-        return True
+        elif now >= self._decreased_at + HOLD_S and now >= self._grown_at + QUIET_S:
+            self.size = min(self.ceiling, self.size + self._step)
+            self._step *= 2
+            self._grown_at = now
 
     def too_many(self, level: int) -> bool:
         """Return True if no call of this number was ever accepted: a refusal can be for the calls in flight."""
         return level > self._highest_accepted
 
-    def refused(self, now: float, sent_at: float, level: int, *, by_rate: bool) -> bool:
-        """Note that call number `level` was refused by a limit; return True if the window shrank: once in a burst.
+    def refused(self, now: float, sent_at: float, level: int, *, by_rate: bool) -> None:
+        """Note that call number `level` was refused by a limit. A burst of refusals shrinks the window once.
 
         Where a rate explains the refusal (`by_rate`), only a level that was never accepted can be at fault.
         """
         chance, self._accepted_in_a_row = self._accepted_in_a_row >= CHANCE, 0
         too_many = self.too_many(level)
         self.slow_start = False
-        if chance or (by_rate and not too_many):
-            return False
-        below = min(self.size, level) - 1 if too_many else 0
-        return self._shrink(now, sent_at, max(below, int(DECREASE * self.size)))
+        if not (chance or (by_rate and not too_many)):
+            below = min(self.size, level) - 1 if too_many else 0
+            self._shrink(now, sent_at, max(below, int(DECREASE * self.size)))
 
-    def timed_out(self, now: float, sent_at: float) -> bool:
-        """Note that a call was late: more are in flight than can be answered in time. Return True if it shrank."""
+    def timed_out(self, now: float, sent_at: float) -> None:
+        """Note that a call was late: more are in flight than can be answered in time."""
         self.slow_start = False
-        return self._shrink(now, sent_at, self.size // 2)
+        self._shrink(now, sent_at, self.size // 2)
 
     def restart(self) -> None:
         """Start slowly again, after an outage."""
         self.size = min(self.size, FIRST)
         self.slow_start = True
 
-    def _shrink(self, now: float, sent_at: float, size: int) -> bool:
-        if sent_at <= self._decreased_at or self.size == 1:
-            return False
-        self.size = max(1, size)
-        self._highest_accepted = min(self._highest_accepted, self.size)
-        self._step = 1
-        self._decreased_at = now
-        return True
+    def _shrink(self, now: float, sent_at: float, size: int) -> None:
+        if sent_at > self._decreased_at and self.size > 1:
+            self.size = max(1, size)
+            self._highest_accepted = min(self._highest_accepted, self.size)
+            self._step = 1
+            self._decreased_at = now
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.looking import look_first, seen_in
+from plantain.calls.client import look_first, seen_in
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
 from plantain.journal.payload import clean_text, dumps, observations_from_json, to_json
 from plantain.pipeline.restore import NONE, PutBack, restore_identity, restored, restores

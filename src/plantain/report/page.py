@@ -35,7 +35,6 @@ from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import SATURATION
 from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, story_of
-from plantain.report.limits import limit_pictures
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.rubrics import recorded
 
@@ -80,7 +79,7 @@ def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) ->
     Args:
         run: folder of the run.
         to: the HTML file; default `report.html` in the run. Its numbers go beside it as `.json`, and what does not
-            repeat byte for byte (cost, latency, tries, sessions, limits) as `.telemetry.json` and `.telemetry.html`.
+            repeat byte for byte (cost, latency, tries, sessions) as `.telemetry.json` and `.telemetry.html`.
         gallery: tasks to show at most, a seeded sample spread over the outcomes when there are more.
 
     Returns:
@@ -133,18 +132,15 @@ def _write_telemetry(
     spent: Sequence[StepCost],
     sessions: Sequence[SessionRow],
 ) -> None:
-    """What differs from run to run, beside the report: as numbers, and as a page with how each model's limits moved."""
+    """What differs from run to run, beside the report: as numbers, and as a page."""
     numbers = {
         "status": status,
         "costs": [asdict(row) for row in spent],
         "sessions": [asdict(row) for row in sessions],
     }
     page = environment().get_template("telemetry.html.j2")
-    pictures = limit_pictures(sessions)
     write_page(target.with_suffix(".telemetry.json"), _json(numbers))
-    write_page(
-        target.with_suffix(".telemetry.html"), page.render(run=_run(header), costs=spent, pictures=pictures)
-    )
+    write_page(target.with_suffix(".telemetry.html"), page.render(run=_run(header), costs=spent))
 
 
 def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:

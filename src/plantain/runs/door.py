@@ -166,7 +166,8 @@ class Door:
         try:
             async with engine_open(self.terms, journal, observer) as (terms, on_worker):
                 client = await self._client(terms, journal, accept_model_change)
-                client.on_worker, client.on_waiting = on_worker, observer.waiting
+                client.on_worker = on_worker
+                client.admission.on_outage = lambda model, news: observer.waiting(f"{model}: {news}")
                 opened = OpenRun(terms, journal, client, observer, bool(self._jobs.models))
                 async with (
                     interruptible(client, observer.stopping),
@@ -186,16 +187,8 @@ class Door:
     async def _client(self, terms: Terms, journal: Journal, accept_model_change: bool | None) -> ModelClient:
         in_jobs = await self._jobs.open(journal)
         admission = AdmissionController(partial(model_limits, terms), budget_of(terms.limits, journal.reader))
-        client = ModelClient(
-            journal,
-            admission,
-            ModelDrift(journal, accept_changes=accept_model_change),
-            self._jobs.models,
-            in_jobs,
-            leave_jobs=self._jobs.leave,
-        )
-        admission.on_outage = client.outage
-        return client
+        drift = ModelDrift(journal, accept_changes=accept_model_change)
+        return ModelClient(journal, admission, drift, self._jobs.models, in_jobs, leave_jobs=self._jobs.leave)
 
 
 # --- what a run was started with --------------------------------------------------------------------

@@ -105,7 +105,7 @@ class OpenRun:
 
     def telemetry(self) -> dict[str, JsonValue]:
         """Return what the session's row keeps beside its peak memory."""
-        return {"made": self.client.made, "limits": self.client.admission.history()}
+        return {"made": self.client.made}
 
     def _until_stopped(self, tasks: Iterable[T], limit: int | None) -> Iterator[T]:
         for taken, task in enumerate(tasks):

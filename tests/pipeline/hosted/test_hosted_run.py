@@ -18,7 +18,7 @@ from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import KEY, Answer, FakeProvider, Request
 from pipeline.quick import NoText, quick_catalogue
-from plantain.calls.outages import MOST
+from plantain.calls.policy import MOST
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe

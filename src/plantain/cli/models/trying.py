@@ -9,10 +9,10 @@ import orjson
 import typer
 
 from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.trying import Tried, try_editor
 from plantain.records import Outcome
 from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
-from plantain.runs.trial import Tried, try_editor
 
 
 def try_model(

@@ -12,7 +12,7 @@ import orjson
 import typer
 from rich.table import Table
 
-from plantain.calls.outages import minutes
+from plantain.calls.policy import minutes
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.tables import print_table
 from plantain.engines.contract import EngineState

@@ -13,10 +13,10 @@ from plantain.models.diffusers.jobs import Steering
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trial import run_trial
+from plantain.models.diffusers.trying import open_editor_named, try_editor
 from plantain.models.framed import FramedRequest
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Outcome
-from plantain.runs.trial import open_editor_named, try_editor
 from plantain.sources.samples import fundus_file
 
 SMALL = Settings(device="cpu", side=64)
