@@ -20,7 +20,7 @@ from plantain.calls import (
     ModelLimits,
     RunHalted,
     TaskCalls,
-    outages,
+    policy,
 )
 from plantain.journal import CallResult, Journal, StartedCall
 from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
@@ -128,7 +128,7 @@ async def live_through(
         )
 
     waits = SimpleNamespace(Random=lambda: random.Random(seed))  # pauses of outages, the same every time
-    with patch.object(outages, "random", waits):
+    with patch.object(policy, "random", waits):
         return await _through(budget_usd, budget, provider, limits, seed, concurrency)
 
 

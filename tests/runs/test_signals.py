@@ -58,7 +58,7 @@ def test_calls_in_flight_finish_when_the_terminal_closes_or_the_time_is_up(end: 
             stdout=terminal,
             stderr=terminal,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=in_terminal,
         )
         os.close(terminal)
         reading = threading.Thread(target=drained, args=(master, end == "SIGTERM"), daemon=True)
@@ -74,6 +74,12 @@ def test_calls_in_flight_finish_when_the_terminal_closes_or_the_time_is_up(end: 
         assert reader.open_calls() == []
         assert reader.outcomes()  # the calls in flight were answered, and their answers kept
         assert reader.counts()[TaskState.PENDING] > 0
+
+
+def in_terminal() -> None:
+    """Make stdin the controlling terminal, as a login does, even where the tests run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def drained(master: int, whole: bool) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -231,15 +232,21 @@ class RayEngine:
         self._gone.set()
 
     async def _keep_staffed(self) -> None:
+        looking = threading.Thread()
         while True:
             for pool in set(self._pools.values()):
                 if pool.used:  # workers of a role without work would take the room of others
                     self._hire(pool)
                     wanting = pool.waiting and not (pool.ready or pool.failures)
                     pool.short = pool.short + 1 if wanting else 0
+            if not looking.is_alive():  # a lost head never answers: a thread that nobody waits for
+                looking = threading.Thread(target=self._look, daemon=True)
+                looking.start()
             await asyncio.sleep(LOOK_S)
-            with contextlib.suppress(self._ray.exceptions.RayError):
-                self._resources = await asyncio.to_thread(self._ray.cluster_resources)
+
+    def _look(self) -> None:
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._resources = self._ray.cluster_resources()
 
     def _hire(self, pool: _Pool) -> None:
         lacking = self._wanted(pool) - len(pool.ready) - len(pool.starting)

@@ -186,9 +186,8 @@ async def interruptible(client: ModelClient, on_stopping: Callable[[], None]) ->
             client.request_stop()
             on_stopping()
 
-    heard = [
-        number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN
-    ]  # nohup ignores SIGHUP
+    under_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    heard = [number for number in SIGNALS if number != signal.SIGHUP or not under_nohup]
     try:
         for number in heard:
             loop.add_signal_handler(number, stop, number)
