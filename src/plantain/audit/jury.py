@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.client import look_first, seen_in
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.payload import observations_from_json, to_json
 from plantain.privacy.lineage import sha256_of
@@ -20,6 +19,7 @@ from plantain.records import OK, Direction, InputError, Observations, Outcome, R
 from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
 from plantain.rubrics import identity_of, majority
 from plantain.runs.door import Door
+from plantain.runs.looking import look_first, seen_in
 
 MOST_MEMBERS = 100
 """Draws that one asking may take: those of a judge's next asking begin behind them."""

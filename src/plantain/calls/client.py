@@ -7,7 +7,7 @@ import hashlib
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
@@ -19,8 +19,8 @@ from plantain.calls.limits import Deadline
 from plantain.calls.policy import FailureStreaks, Interrupted, RequestChanged, RunHalted, next_step
 from plantain.journal import CallResult, CallRow, Journal, StartedCall
 from plantain.journal.batches import LeftWithJob, current_call
-from plantain.records import OK, CallKey, Outcome, OutcomeKind, Step
-from plantain.roles import Judge, JudgeRequest, LooksFirst, Reply, failed, fingerprint_of
+from plantain.records import CallKey, Outcome, OutcomeKind, Step
+from plantain.roles import Reply, failed
 from plantain.roles.exchange import Exchange, exchange
 
 T = TypeVar("T")
@@ -342,55 +342,3 @@ def _too_long(model: str, outcome: Outcome) -> Outcome:
         f"{outcome.reason}; no answer for longer than limits.outage_hours; resume when {model} answers again"
     )
     return replace(outcome, reason=message, fatal=True)
-
-
-# --- a judge that looks first -----------------------------------------------------------------------
-
-
-async def look_first(
-    calls: TaskCalls,
-    judge: Judge,
-    request: JudgeRequest,
-    *,
-    round: int,
-    draw: int,
-    identity: Mapping[str, object],
-    unanswered: Callable[[Outcome, CallResult], CallResult] = lambda _, draft: draft,
-) -> tuple[JudgeRequest, Outcome]:
-    """Return the request with what the judge saw of the two images alone; as it is for a judge that is asked once.
-
-    The first turn is a memoised call of its own: a process killed between the two turns buys neither again.
-
-    Args:
-        calls: of the task.
-        judge: who is asked.
-        request: of the second turn.
-        round, draw: under which that turn is journalled, and so this one.
-        identity: names the two images by their hashes, as the call of the second turn does.
-        unanswered: what else the journal is to keep where the turn has no answer.
-    """
-    if not isinstance(judge, LooksFirst) or not judge.looks_first:
-        return request, OK
-    looking = request.pictures_alone
-    asked = {
-        **identity,
-        "fingerprint": fingerprint_of(judge, request.rubric),
-        "seed": looking.seed,
-        "edited_first": looking.edited_first,
-    }
-
-    async def send() -> Reply[str]:
-        return await judge.look(looking)
-
-    async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
-        if reply.value is None:
-            return unanswered(reply.outcome, draft)
-        return replace(draft, answer=reply.value)
-
-    answer = await calls.answer(CallSpec(Step.LOOK, round, draw, judge.name, asked, send, settle))
-    return (replace(request, seen=answer.text) if answer.outcome.ok else request), answer.outcome
-
-
-def seen_in(request: JudgeRequest) -> dict[str, object]:
-    """Return what the first turn adds to the identity of the second; nothing where there was none."""
-    return {"seen": hashlib.sha256(request.seen.encode()).hexdigest()} if request.seen else {}

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import orjson
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.client import look_first, seen_in
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
 from plantain.journal.payload import clean_text, dumps, observations_from_json, to_json
 from plantain.pipeline.restore import NONE, PutBack, restore_identity, restored, restores
@@ -48,6 +47,7 @@ from plantain.roles import (
 )
 from plantain.rubrics import decide, identity_of, majority
 from plantain.runs.image_cache import ImageCache
+from plantain.runs.looking import look_first, seen_in
 
 
 @dataclass(frozen=True, slots=True)

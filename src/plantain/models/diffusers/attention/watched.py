@@ -11,12 +11,12 @@ from plantain.engines.repeating import repeated
 from plantain.files.installing import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
-from plantain.runs.settings.terms import Terms
 
 if TYPE_CHECKING:
     from plantain.models.diffusers.attention.attender import Attender, AttentionLook
     from plantain.models.diffusers.attention.watching import Watching
     from plantain.models.diffusers.plan import EditorPlan
+    from plantain.models.diffusers.settings import Settings
 
 
 class WatchedEditor:
@@ -64,7 +64,7 @@ class WatchedEditor:
         return self._attender
 
 
-def watched_editor(terms: Terms, model: str, fingerprint: str, watching: Watching) -> WatchedEditor:
+def watched_editor(settings: Settings, model: str, fingerprint: str, watching: Watching) -> WatchedEditor:
     """The editor of that name, watched; to be closed by the caller.
 
     Raises:
@@ -78,9 +78,8 @@ def watched_editor(terms: Terms, model: str, fingerprint: str, watching: Watchin
     quiet_libraries()
     from plantain.models.diffusers.attention.attender import check_fits
     from plantain.models.diffusers.plan import plan_editor
-    from plantain.models.diffusers.settings import Settings
 
-    plan = plan_editor(model, terms.provider_as(model, Settings))
+    plan = plan_editor(model, settings)
     if plan.fingerprint != fingerprint:
         raise InputError(
             f"{model}: was generated with other weights or settings than these; give the same --settings"
