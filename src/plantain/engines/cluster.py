@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import pickle
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 from plantain.engines.contract import EngineState, Ran
 from plantain.engines.joining import host_and_port, in_one_line, join
 from plantain.engines.settings import ROLES, EngineSection, WorkersSection
-from plantain.engines.worker import RemoteWorker, pack, unpack
+from plantain.engines.worker import RemoteWorker
 from plantain.version import __version__
 
 T = TypeVar("T")
@@ -36,9 +36,6 @@ many seconds, since machines may be lost and replaced."""
 SEEN_S, GONE_S = 2.0, 15.0
 """Seconds between checks whether the cluster's head answers, and after which it is gone. Ray itself ends every process
 of a cluster 60 s after its head was lost, without a word."""
-
-REMEMBERED = 64
-"""Images that are kept in the cluster's memory for the next work that needs them."""
 
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
 
@@ -74,7 +71,6 @@ class RayEngine:
     def __init__(self, section: EngineSection) -> None:
         self._section = section
         self._pools: dict[str, _Pool] = {}
-        self._images: OrderedDict[str, Any] = OrderedDict()
         self._done = self._lost = self._busy = 0
         self._watches: list[asyncio.Task[None]] = []
         self._head = ("", 0)
@@ -125,7 +121,6 @@ class RayEngine:
             for worker in pool.ready:
                 self._end(worker)
         self._pools.clear()
-        self._images.clear()
         if self._ray is not None and self._joined and not self._gone.is_set():
             await asyncio.to_thread(self._ray.shutdown)
         self._ray = None
@@ -146,7 +141,9 @@ class RayEngine:
             return Ran(None, broken=pool.why)
         self._busy += 1
         try:
-            asking = asyncio.create_task(self._ask(worker, function, arguments))
+            asking = asyncio.ensure_future(
+                worker.actor.run.remote(pickle.dumps((function, tuple(arguments))))
+            )
             if not await self._first(asking, self._gone):
                 self._lost += 1
                 return Ran(None, worker.kind, broken=pool.why)
@@ -169,21 +166,6 @@ class RayEngine:
         self._done += 1
         pool.idle.put_nowait(worker)
         return Ran(cast(T, answer), worker.kind)
-
-    async def _ask(self, worker: _Worker, function: Callable[..., T], arguments: Sequence[object]) -> object:
-        work, files = pack((function, tuple(arguments)))
-        images = [self._put(name, data) for name, data in files.items()]
-        answer, names, *found = await worker.actor.run.remote(work, list(files), *images)
-        return unpack(answer, dict(zip(names, found, strict=True)))
-
-    def _put(self, name: str, data: bytes) -> object:
-        """Return the image in the cluster's memory, for this and the next work that needs it."""
-        if name not in self._images:
-            self._images[name] = self._ray.put(data)
-        self._images.move_to_end(name)
-        while len(self._images) > REMEMBERED:
-            self._images.popitem(last=False)
-        return self._images[name]
 
     # --- workers ------------------------------------------------------------------------------------
 

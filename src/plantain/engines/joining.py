@@ -46,7 +46,12 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
     try:
         imported: Any = sys.modules.get("ray")
         if imported is not None and imported.is_initialized():
-            _check_same(imported.get_runtime_context().gcs_address, there)
+            connected = imported.get_runtime_context().gcs_address
+            if there not in ("auto", "local", connected):
+                raise InputError(
+                    f"engine.address: this process is connected to the Ray cluster at {connected} already, not "
+                    f"{there}; end that connection (ray.shutdown())"
+                )
             return imported, False
         there = _of_this_machine() if there == "auto" else there
         if there != "local":
@@ -67,19 +72,6 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
             'address = "local"'
         ) from error
     return ray, True
-
-
-def _check_same(connected: str, there: str) -> None:
-    """Refuse a second cluster in a process: work for it would go to the first. Raise InputError or OSError."""
-    if there in ("auto", "local"):
-        return
-    (host, port), (other, other_port) = host_and_port(there), host_and_port(connected)
-    here = socket.gethostbyname(host)  # Ray calls a head on this machine by its address in the network
-    if port != other_port or not (here.startswith("127.") or here == other):
-        raise InputError(
-            f"engine.address: this process is connected to the Ray cluster at {connected} already, not {there}, so "
-            f"there is no Ray cluster at {there!r} for it; end that connection (ray.shutdown())"
-        )
 
 
 def host_and_port(address: str) -> tuple[str, int]:

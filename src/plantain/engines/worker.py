@@ -1,28 +1,20 @@
-"""A worker of a Ray cluster, and how work and answers travel: images apart from the rest, each once."""
+"""A worker of a Ray cluster, and what it computes on."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
-import io
 import os
 import pickle
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 from plantain.records import InputError
 from plantain.version import __version__
 
-LARGE = 16_384
-"""Bytes from which on a file travels apart."""
-
 LIBRARIES = ("numpy", "opencv-python-headless", "torch", "diffusers")
 """Packages whose version can change a pixel."""
-
-Work = tuple[Callable[..., object], tuple[object, ...]]
 
 
 class RemoteWorker:
@@ -47,46 +39,10 @@ class RemoteWorker:
         """Return what it computes on."""
         return machine_kind()
 
-    def run(self, work: bytes, names: Sequence[str], *images: bytes) -> tuple[bytes | list[str], ...]:
-        """Do a piece of work: (function, arguments), packed. Return the packed answer, names and images."""
-        function, arguments = cast(Work, unpack(work, dict(zip(names, images, strict=True))))
-        answer, files = pack(function(*arguments))
-        return answer, list(files), *files.values()
-
-
-class _Packer(pickle.Pickler):
-    def __init__(self, to: io.BytesIO) -> None:
-        super().__init__(to, protocol=5)
-        self.files: dict[str, bytes] = {}
-
-    def persistent_id(self, found: object) -> str | None:
-        if type(found) is not bytes or len(found) < LARGE:
-            return None
-        sha256 = hashlib.sha256(found).hexdigest()
-        self.files[sha256] = found
-        return sha256
-
-
-class _Unpacker(pickle.Unpickler):
-    def __init__(self, data: bytes, files: Mapping[str, bytes]) -> None:
-        super().__init__(io.BytesIO(data))
-        self._files = files
-
-    def persistent_load(self, sha256: str) -> bytes:
-        return self._files[sha256]
-
-
-def pack(value: object) -> tuple[bytes, dict[str, bytes]]:
-    """Return a value as bytes, and its large files by their SHA-256."""
-    to = io.BytesIO()
-    packer = _Packer(to)
-    packer.dump(value)
-    return to.getvalue(), packer.files
-
-
-def unpack(data: bytes, files: Mapping[str, bytes]) -> object:
-    """Return what `pack` made into bytes on another machine of the same user."""
-    return _Unpacker(data, files).load()
+    def run(self, work: bytes) -> object:
+        """Do a piece of work: (function, arguments), pickled by the head so that a package that lacks here is named."""
+        function, arguments = pickle.loads(work)
+        return function(*arguments)
 
 
 @cache
