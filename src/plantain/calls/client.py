@@ -117,7 +117,7 @@ class ModelClient:
     """What all tasks of a run share: the journal, admission, and whether the run is to stop.
 
     Attributes:
-        served: who has answered so far; None where nobody checks.
+        served: the served models so far; None where they are not checked.
         unhurried: models whose answers come from batch jobs.
         in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
         leave_jobs: called when the run stops without waiting for jobs.

@@ -221,7 +221,7 @@ class RayEngine:
                     self._hire(pool)
                     wanting = pool.waiting and not (pool.ready or pool.failures)
                     pool.short = pool.short + 1 if wanting else 0
-            if not looking.is_alive():  # a lost head never answers: a thread that nobody waits for
+            if not looking.is_alive():  # in a thread that is not awaited: a lost head never answers
                 looking = threading.Thread(target=self._look, daemon=True)
                 looking.start()
             await asyncio.sleep(LOOK_S)
@@ -294,6 +294,6 @@ class RayEngine:
 
     def _end(self, worker: _Worker) -> None:
         if self._gone.is_set():
-            return  # nobody is left who could end it; it ends when it loses us
+            return  # the cluster is gone; the worker ends when it loses this process
         with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
             self._ray.kill(worker.actor, no_restart=True)

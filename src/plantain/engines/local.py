@@ -39,9 +39,9 @@ def _begin_worker() -> None:
 
 
 def _die_with_parent() -> None:
-    """Ends this worker when the process that computes is gone, however it went.
+    """End this worker when its parent process has ended, for whatever reason.
 
-    The system's own signal comes too late: a worker is the fork server's child, and that lives while a worker does.
+    The system's own signal comes too late: a worker is the fork server's child, and that lives as long as a worker.
     """
     if parent := multiprocessing.parent_process():
         parent.join()
@@ -49,9 +49,9 @@ def _die_with_parent() -> None:
 
 
 class _Worker(ForkServerProcess):
-    """A process that never runs the caller's script again: what it computes is ours, so it needs nothing of it.
+    """A process that does not import the caller's script.
 
-    Otherwise a script without `if __name__ == "__main__"` would begin its run once more in every worker.
+    Otherwise a script without `if __name__ == "__main__"` would start its run again in every worker.
     """
 
     @staticmethod
@@ -65,7 +65,7 @@ class _Worker(ForkServerProcess):
             main.update(kept)
 
     def terminate(self) -> None:
-        """Ends it when the pool is broken; SIGTERM is not heard, since it may be meant for the whole group."""
+        """End it when the pool is broken; SIGTERM is ignored, since it may be sent to the whole group."""
         self.kill()
 
 
@@ -74,7 +74,7 @@ class _Context(ForkServerContext):
 
 
 class LocalEngine:
-    """Processes of this machine, begun with the first work and again after they were closed or have died.
+    """Processes of this machine, started with the first work, and again after they were closed or have died.
 
     Args:
         preload: modules that the processes find imported.
@@ -93,12 +93,12 @@ class LocalEngine:
 
     @property
     def state(self) -> EngineState:
-        """How it stands."""
+        """The state now."""
         busy = min(self._cores, self._under_way)
         return EngineState("local", self._cores, busy, self._under_way - busy, self._done, self._lost)
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
-        """Runs a function in a process; every role has the same ones. See `WorkEngine`."""
+        """Run a function in a process; all roles share them. See `WorkEngine`."""
         pool = self._processes()
         loop = asyncio.get_running_loop()
         self._under_way += 1
@@ -117,7 +117,7 @@ class LocalEngine:
         return Ran(value, machine_kind())
 
     def close(self) -> None:
-        """Ends the processes; the next work starts new ones."""
+        """End the processes; the next work starts new ones."""
         with self._changing:
             pool, self._pool = self._pool, None
         if pool is not None:

@@ -166,7 +166,7 @@ class ConsentGate:
             known.append(ip)
             await self.journal.set_meta(CONNECTIONS, orjson.dumps(self._connections).decode())
 
-    async def clear(self, model: str, to: Destination, pictures: Collection[Outgoing]) -> None:
+    async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
         """Return when all may go and that is recorded. Raise NotAllowed."""
         if self.journal is None:
             raise NotAllowed(
@@ -175,15 +175,15 @@ class ConsentGate:
         here = current_call.get(None)
         rows: list[SentPicture] = []
         given = permission_for(self._given, to)
-        for picture in sorted(pictures, key=lambda picture: (picture.call or 0, picture.sha256)):
-            call = picture.call or here
-            sources = _sources(self.journal.reader, picture.sha256, call)
+        for one in sorted(images, key=lambda image: (image.call or 0, image.sha256)):
+            call = one.call or here
+            sources = _sources(self.journal.reader, one.sha256, call)
             try:
                 allowed = agreements(list(sources.values()), given, to)
             except NotAllowed as why:
                 raise NotAllowed(refusal(str(why), model, to, self._section)) from None
             rows += [
-                SentPicture(picture.sha256, image, model, to.address, to.reach, under, call)
+                SentPicture(one.sha256, image, model, to.address, to.reach, under, call)
                 for image, under in allowed.items()
             ]
         await self.journal.add_sent(rows)
@@ -228,9 +228,9 @@ class _Cleared:
 
     def _gated(self, ask: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
         async def asked(request: Any) -> Any:
-            pictures = {Outgoing(sha256_of(data)) for data in _images(request)}
+            images = {Outgoing(sha256_of(data)) for data in _images(request)}
             try:
-                await self._gate.clear(str(getattr(self._role, "name", "")), self._to, pictures)
+                await self._gate.clear(str(getattr(self._role, "name", "")), self._to, images)
             except NotAllowed as why:
                 return failed(Outcome(OutcomeKind.REFUSED, str(why), fatal=True))
             return await ask(request)
