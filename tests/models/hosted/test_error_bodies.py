@@ -64,7 +64,7 @@ def cases(provider: str) -> list[Case]:
 
 
 GEMINI, OPENAI = cases("gemini"), cases("openai")
-assert (len(GEMINI), len(OPENAI)) == (50, 75)
+assert (len(GEMINI), len(OPENAI)) == (50, 70)
 
 FAILED = [
     ("server_error", TRANSPORT, False),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fakes.caller import KEY_NAMES, Caller
+from fakes.caller import KEY_NAMES, Caller, options_of
 from fakes.faults import FAULTS, STEPS
 from fakes.requests import write_request
 from fakes.server import KEY, Answer, FakeProvider, Request
@@ -16,7 +16,6 @@ from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_writer
 from plantain.records import OutcomeKind
 from plantain.roles import Reply
-from plantain.roles.options import ProviderOptions
 
 PROVIDERS = ("gemini", "openai", "openai-compatible")
 
@@ -197,7 +196,7 @@ def test_connection_refused_is_transport(provider: str, monkeypatch: pytest.Monk
 
 
 async def _write(provider: str, url: str) -> Reply[str]:
-    writer = resolve_writer(f"{provider}/m", ProviderOptions(base_url=url, timeout_s=5))
+    writer = resolve_writer(f"{provider}/m", options_of(provider, base_url=url, timeout_s=5))
     reply = await writer.write(write_request())
     await close_models(writer)
     return reply

@@ -16,7 +16,7 @@ from google.genai import types
 
 from fakes import gemini_format, openai_format
 from fakes.away import Anything
-from fakes.caller import KEY_NAMES
+from fakes.caller import KEY_NAMES, options_of
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
@@ -31,7 +31,6 @@ from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writ
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError, OutcomeKind
 from plantain.roles import EditRequest, EncodedImage, Reply
-from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA
 
 
@@ -50,8 +49,9 @@ def _clean(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
 
 
-def options(server: FakeProvider, provider: str, **changes: Any) -> ProviderOptions:
-    return ProviderOptions(base_url=server.url if provider == "gemini" else f"{server.url}/v1", **changes)
+def options(server: FakeProvider, provider: str, **changes: Any) -> Any:
+    url = server.url if provider == "gemini" else f"{server.url}/v1"
+    return options_of(provider, base_url=url, **changes)
 
 
 def ask(role: Any, request: Any) -> Reply[Any]:
@@ -226,7 +226,7 @@ def test_proxies_are_used_but_never_for_this_machine(
             assert ask(resolve_writer(f"{provider}/m", options(server, provider)), write_request()).outcome.ok
         assert not proxy.calls
         for provider in ("gemini", "openai"):
-            away = ProviderOptions(base_url="http://provider.invalid/v1", clearance=Anything())
+            away = options_of(provider, base_url="http://provider.invalid/v1", clearance=Anything())
             reply = ask(resolve_writer(f"{provider}/m", away), write_request())
             assert not reply.outcome.ok
         assert [call.path.startswith("http://provider.invalid/v1") for call in proxy.calls] == [True, True]
@@ -268,14 +268,14 @@ def test_many_calls_at_once_share_one_client(server: FakeProvider) -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
-        ("openai/m", {"use_seed": False}, "providers.openai.use_seed: openai has no such setting"),
+        ("openai/m", {"use_seed": False}, "unknown key 'providers.openai.use_seed'"),
         ("openai/m", {"safety": "BLOCK_NONE"}, "providers.openai.safety"),
         ("openai/gpt-image-2", {"image_size": "1024x1536"}, "is not a square"),
         ("gemini/m", {"image_quality": "high"}, "providers.gemini.image_quality"),
         ("gemini/m", {"safety": "BLOCK"}, "did you mean 'BLOCK_NONE'"),
         ("gemini/m", {"thinking": "hihg"}, "did you mean 'high'"),
         ("gemini/m", {"leniency": "lax"}, "choose one of balanced, strict"),
-        ("gemini/m", {"timeout_s": 0.0}, "more than 0"),
+        ("gemini/m", {"timeout_s": 0.0}, "timeout_s: input should be greater than 0"),
         ("gemini/m", {"base_url": "ftp://x"}, "is not an address"),
         ("gemini/m", {"base_url": "https://me:secret@host/"}, "keys come from the environment"),
         ("openai-compatible/m", {"base_url": ""}, "base_url: is missing"),
@@ -283,7 +283,7 @@ def test_many_calls_at_once_share_one_client(server: FakeProvider) -> None:
 )
 def test_settings_that_cannot_be_followed_are_refused(name: str, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
-        resolve_writer(name, ProviderOptions(**{"base_url": "http://127.0.0.1:1/v1", **changes}))
+        resolve_writer(name, options_of(name, **{"base_url": "http://127.0.0.1:1/v1", **changes}))
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -294,7 +294,7 @@ def test_missing_key_and_extra_are_one_line(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(InputError, match="set the environment variable GEMINI_API_KEY"):
         resolve_writer("gemini/m")
     with pytest.raises(InputError, match="set the environment variable LAB_KEY"):
-        resolve_writer("openai/m", ProviderOptions(api_key_env="LAB_KEY"))
+        resolve_writer("openai/m", options_of("openai", api_key_env="LAB_KEY"))
     monkeypatch.setattr("plantain.models.extras.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install -e '.\[openai\]'"):
         resolve_writer("openai/m")

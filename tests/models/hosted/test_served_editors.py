@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from test_hosted_requests import ask
 
+from fakes.caller import options_of
 from fakes.requests import edit_request, judge_request, original
 from fakes.served import Served
 from fakes.server import Answer, json_answer
@@ -23,7 +24,6 @@ from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.roles import Demonstration, EncodedImage
-from plantain.roles.options import ProviderOptions
 
 ALL = {
     "steps": 4,
@@ -56,7 +56,7 @@ LEFT_OUT = {
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "other"])
 def test_an_editor_is_sent_what_its_server_takes(kind: str) -> None:
     with Served(kind, "m", edits=True) as server:
-        options = ProviderOptions(base_url=server.url, server=kind, **ALL)  # type: ignore[arg-type]
+        options = options_of("openai-compatible", base_url=server.url, server=kind, **ALL)
         editor = resolve_editor("openai-compatible/m", options)
         shot = Demonstration(original(256), "Add a spot.", original(256))
         request = edit_request(original(256))
@@ -75,7 +75,7 @@ def test_an_editor_is_sent_what_its_server_takes(kind: str) -> None:
 @pytest.mark.parametrize(("kind", "field"), [("vllm", "mask_image"), ("sglang", "mask")])
 def test_a_mask_is_white_where_the_change_belongs(kind: str, field: str) -> None:
     with Served(kind, "m", edits=True) as server:
-        options = ProviderOptions(base_url=server.url, server=kind, mask=True)
+        options = options_of("openai-compatible", base_url=server.url, server=kind, mask=True)
         editor = resolve_editor("openai-compatible/m", options)
         request = edit_request(original(256))
         assert ask(editor, request).outcome.kind is OutcomeKind.NOT_APPLICABLE
@@ -87,16 +87,22 @@ def test_a_mask_is_white_where_the_change_belongs(kind: str, field: str) -> None
         assert name == field
         assert (decode_untrusted(data, "mask")[:, :, 0] == 255).tolist() == region.tolist()
         with pytest.raises(InputError, match="other takes no masks"):
-            resolve_editor("openai-compatible/m", ProviderOptions(base_url=server.url, mask=True))
+            resolve_editor(
+                "openai-compatible/m", options_of("openai-compatible", base_url=server.url, mask=True)
+            )
         with pytest.raises(InputError, match="ollama makes no edits"):
-            resolve_editor("openai-compatible/m", ProviderOptions(base_url=server.url, server="ollama"))
+            resolve_editor(
+                "openai-compatible/m", options_of("openai-compatible", base_url=server.url, server="ollama")
+            )
 
 
 @pytest.mark.parametrize("kind", sorted(servers()))
 def test_an_answer_is_bounded_by_the_field_that_the_server_has(kind: str) -> None:
     """vLLM marks max_tokens as deprecated and SGLang too; Ollama's, llama.cpp's and LM Studio's pages name it alone."""
     with Served(kind if kind != "gateway" else "vllm", "m") as server:
-        judge = resolve_judge("openai-compatible/m", ProviderOptions(base_url=server.url, server=kind))
+        judge = resolve_judge(
+            "openai-compatible/m", options_of("openai-compatible", base_url=server.url, server=kind)
+        )
         assert ask(judge, judge_request()).outcome.ok
         newer = kind in ("vllm", "sglang", "gateway")
         fields = server.asked[0].fields
@@ -107,7 +113,7 @@ class Wire(CompatibleWire):
     """A connection that answers, or fails, as it is told."""
 
     def __init__(self, address: str) -> None:
-        super().__init__("e/m", Secret(""), ProviderOptions(), address)
+        super().__init__("e/m", Secret(""), options_of("openai-compatible"), address)
         self.fault: Fault | None = None
         self.posts = 0
         self.gate: asyncio.Event | None = None
@@ -278,7 +284,9 @@ def test_pictures_come_in_other_wrappings_and_errors_under_a_status_of_success()
     ]
     with Served("vllm", "m", edits=True) as server:
         server.trouble = lambda number: answers[number - 1]
-        editor = resolve_editor("openai-compatible/m", ProviderOptions(base_url=server.url, server="vllm"))
+        editor = resolve_editor(
+            "openai-compatible/m", options_of("openai-compatible", base_url=server.url, server="vllm")
+        )
         replies = [ask(editor, edit_request(original(256))) for _ in answers]
     assert [reply.value.image.data for reply in replies[:3] if reply.value] == [picture] * 3
     for reply in replies[3:]:

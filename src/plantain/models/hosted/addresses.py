@@ -50,7 +50,7 @@ AZURE = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azur
 def tenant_of(url: str, options: ProviderOptions) -> str:
     """Whose part of a cloud is spoken to: the project that every request names, or the resource that the host is."""
     host = (urlsplit(url).hostname or "").rstrip(".")
-    return options.project or next((host.removesuffix(end) for end in AZURE if host.endswith(end)), "")
+    return options.get("project") or next((host.removesuffix(end) for end in AZURE if host.endswith(end)), "")
 
 
 def destination(url: str, options: ProviderOptions) -> Destination:
@@ -67,8 +67,9 @@ def destination(url: str, options: ProviderOptions) -> Destination:
 
 def stays_in_the_house(options: ProviderOptions) -> bool:
     """Whether what is sent to the recipe's addresses does; the provider's own address never is there."""
-    stated = options.base_urls or tuple(filter(None, (options.base_url,)))
-    return bool(stated) and all(destination(url, options).reach is not Reach.HOSTED for url in stated)
+    return bool(options.addresses) and all(
+        destination(url, options).reach is not Reach.HOSTED for url in options.addresses
+    )
 
 
 async def loopback_addresses(host: str, port: int) -> list[str]:

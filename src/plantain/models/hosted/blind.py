@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import orjson
 
 from plantain.models.hosted.answers import JsonObject, Unreadable, read_object
+from plantain.models.hosted.prompts import with_images
 from plantain.records import InputError, Rubric
 from plantain.roles import EncodedImage, JudgeRequest, LookRequest
-
-PICTURES = "<pictures>"
-"""Where the pictures stand in a prompt; no value can hold it, since angle brackets are taken out of values."""
 
 LOOK, JUDGE = "look", "blind"
 """The prompts of the two turns."""
@@ -84,11 +82,9 @@ def check_blind(rubric: Rubric) -> None:
 
 
 def shown(text: str, request: LookRequest | JudgeRequest, edited_first: bool) -> list[str | EncodedImage]:
-    """A prompt's words with the two pictures where they belong, under their letters."""
-    before, _, after = text.partition(PICTURES)
+    """Return a prompt's text with the two images at their marks, `<a>` and `<b>`."""
     a, b = (request.edited, request.original) if edited_first else (request.original, request.edited)
-    parts = (before.strip(), "Picture A:", a, "Picture B:", b, after.strip())
-    return [part for part in parts if part]
+    return with_images(text, {"a": [a], "b": [b]})
 
 
 def read_look(text: str, *, edited_first: bool) -> str:

@@ -24,9 +24,9 @@ class HostedDescriber:
 
     def __init__(self, model: Conversation, options: ProviderOptions) -> None:
         self._model = model
-        self._library = checked_library(options.prompts, options.edition)
+        self._library = checked_library(options.prompts)
         self.name = model.name
-        labels = ",".join(self._library.label(name) for name in ("describe", "describe_system", "again"))
+        labels = ",".join(self._library.label(name) for name in ("describe", "procedures", "again"))
         self.fingerprint = f"describe@{VERSION} {model.name} {model.sampling} prompts={labels}"
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 import orjson
@@ -14,15 +13,11 @@ from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import record
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.pictures import from_square, looks_at_pixels, mask_for, to_square
-from plantain.models.hosted.prompts import Prompt, PromptLibrary, checked_library
+from plantain.models.hosted.prompts import Prompt, PromptLibrary, checked_library, with_images
 from plantain.pixels.decode import BadImage, declared_size
 from plantain.records import Geometry, InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 from plantain.roles.options import ProviderOptions
-
-PICTURE = "<picture>"
-"""Where the prompt with demonstrations shows a picture."""
-
 
 VERSION = "1"
 """Of this adapter; raised when the same model and prompt could be asked or read differently."""
@@ -62,23 +57,14 @@ class PictureModel(Protocol):
     async def aclose(self) -> None: ...
 
 
-def interleaved(text: str, pictures: Sequence[EncodedImage]) -> Iterator[str | EncodedImage]:
-    """The prompt's texts with a picture at each mark; text from data cannot hold it: its brackets are replaced."""
-    for words, picture in zip_longest(text.split(PICTURE), pictures):
-        if words.strip():
-            yield words.strip()
-        if picture is not None:
-            yield picture
-
-
 def _check_marks(library: PromptLibrary, shots: int) -> None:
-    """Refuses a person's template that marks another number of pictures than there are. Raises InputError."""
+    """Raise InputError if a user's template marks another number of images than there are."""
     values = {"examples": ["example"] * shots, "instruction": "example", "shown": ""}
-    marked = library.render("edit_by_example", values).text.count(PICTURE)
+    marked = library.render("edit_by_example", values).text.count("<picture>")
     if marked != 2 * shots + 1:
         raise InputError(
-            f"prompt edit_by_example.md.j2: marks {marked} pictures with {PICTURE} for {shots} "
-            f"example{'s' if shots > 1 else ''}; two for each and one for the new case are to be shown"
+            f"prompt edit_by_example.md.j2: marks {marked} images with <picture> for {shots} "
+            f"example{'s' if shots > 1 else ''}; mark two for each and one for the new case"
         )
 
 
@@ -87,7 +73,7 @@ class HostedEditor:
 
     def __init__(self, model: PictureModel, options: ProviderOptions) -> None:
         self._model = model
-        self._library = checked_library(options.prompts, options.edition)
+        self._library = checked_library(options.prompts)
         self.name = model.name
         self.fingerprint = (
             f"retouching@{VERSION} {model.name} {model.sampling} prompts={self._library.label('edit')}"
@@ -162,7 +148,7 @@ class HostedEditor:
         for example in request.demonstrations:
             for picture in (example.before, example.after):
                 pictures.append((await _squared(picture))[0])
-        return prompt, list(interleaved(prompt.text, [*pictures, original]))
+        return prompt, with_images(prompt.text, {"picture": [*pictures, original]})
 
     async def aclose(self) -> None:
         """Closes the connection; it opens again with the next call."""

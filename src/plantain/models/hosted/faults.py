@@ -99,8 +99,6 @@ _FLAGGED = re.compile(
 )
 """How a filter that declines says so where it gives no code."""
 
-_NO_SUCH_MODEL = re.compile(r"model identifier is invalid", re.IGNORECASE)
-
 _ERROR_STATUS = re.compile("[45][0-9]{2}")
 
 
@@ -216,7 +214,7 @@ def _status_outcome(
         return Outcome(OutcomeKind.TRANSPORT, f"{reason} (the key was not accepted)", fatal=True)
     if status == 403 or (status == 400 and "failed_precondition" in codes):
         return Outcome(OutcomeKind.TRANSPORT, f"{reason} (this key may not use {model})", fatal=True)
-    if status in (404, 410) or (status == 400 and _NO_SUCH_MODEL.search(message)):
+    if status in (404, 410):
         return _no_such_model(model, reason)
     if status in (408, 409, 424, 425, 499) or (status >= 500 and status != 501) or status < 400:
         return Outcome(OutcomeKind.TRANSPORT, reason, retry_after=wait)

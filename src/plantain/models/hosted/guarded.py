@@ -14,7 +14,6 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore2
 import httpx2
 
-from plantain.files.redaction import hide
 from plantain.models.hosted.addresses import destination, loopback_addresses, origin_of
 from plantain.models.hosted.limits.announced import announced_in_headers
 from plantain.models.hosted.limits.quotas import retry_after
@@ -69,8 +68,6 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 await self._clear(to, await asyncio.to_thread(pictures_in, kind, body))
             else:
                 await self._clear(to, pictures_in(kind, body))
-        # The one secret that an SDK finds by itself (AWS profiles, roles) and that goes over the wire.
-        hide(request.headers.get("x-amz-security-token", ""))
         timeouts = request.extensions.get("timeout", {})
         if patience(0.0) is None:
             request.extensions["timeout"] = {**timeouts, "read": None, "write": None, "pool": None}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
 
 from plantain.files.secrets import Secret, key_from_environment
 from plantain.models.extras import require_extra
 from plantain.models.hosted.addresses import stays_in_the_house
 from plantain.models.hosted.known import known_model, roles_at
-from plantain.models.hosted.openai.provider import CHOICES, EXTRA, check_size
-from plantain.models.hosted.openai.provider import TAKES as OPENAI_TAKES
+from plantain.models.hosted.openai.provider import EXTRA, OpenAIOptions
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
-from plantain.roles.options import ProviderOptions
+from plantain.roles.options import Free
 
 if TYPE_CHECKING:
     from plantain.models.hosted.azure.entra import EntraTokens
@@ -22,10 +24,23 @@ if TYPE_CHECKING:
 KEYS = ("AZURE_OPENAI_API_KEY",)
 SIGNS_IN = "its key, or Microsoft Entra"
 MODELS = roles_at("azure")
-TAKES = OPENAI_TAKES - {"moderation"} | {"auth", "api_version", "deployments"}
 
 
-def load(name: str, role: str, options: ProviderOptions) -> object:
+class Settings(OpenAIOptions):
+    """`[providers.azure]`.
+
+    Attributes:
+        auth: how to sign in: "key" or "entra"; "" for the key where the environment has one, else Entra.
+        api_version: version of the resource's interface.
+        deployments: names of deployments -> the model of OpenAI that each serves, whose price it has.
+    """
+
+    auth: Free[Literal["", "key", "entra"]] = ""
+    api_version: Free[str] = ""
+    deployments: Free[Mapping[str, str]] = Field(default_factory=dict)
+
+
+def load(name: str, role: str, options: Settings) -> object:
     """The deployment for a role.
 
     Raises:
@@ -37,7 +52,7 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     return role_of(wire, role, options)
 
 
-async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
+async def probe(name: str, options: Settings) -> tuple[bool, str]:
     """One cheap call: a word from a language model, the card of a known editor. Raises as `load` does."""
     from plantain.models.hosted.openai.provider import probe_wire
 
@@ -45,19 +60,14 @@ async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
     return await probe_wire(_wire(name, options), known is not None and known.roles == ("editor",), options)
 
 
-def _wire(name: str, options: ProviderOptions) -> AzureWire:
+def _wire(name: str, options: Settings) -> AzureWire:
     require_extra(name, *EXTRA)
-    section = name.partition("/")[0]
-    where = f"providers.{section}"
-    options.check(section, TAKES, CHOICES)
-    check_size(section, options)
+    where = f"providers.{name.partition('/')[0]}"
     if not options.base_url:
         raise InputError(
             f"{where}.base_url: is missing; give the resource's address, e.g. https://NAME.openai.azure.com (the "
             "environment's is ignored)"
         )
-    if options.jobs is not None:
-        raise InputError(f'{where}.transport: plantain sends no batch jobs to azure; use "online"')
     for deployment, model in options.deployments.items():
         if known_model(f"openai/{model}") is None:
             names = [known.partition("/")[2] for known in MODELS]
@@ -70,7 +80,7 @@ def _wire(name: str, options: ProviderOptions) -> AzureWire:
     return AzureWire(name, _signature(name, options), options)
 
 
-def _signature(name: str, options: ProviderOptions) -> Secret | EntraTokens:
+def _signature(name: str, options: Settings) -> Secret | EntraTokens:
     """The resource's key where one is to be used, else tokens of Entra."""
     names = (options.api_key_env,) if options.api_key_env else KEYS
     set_here = any(os.environ.get(variable, "").strip() for variable in names)

@@ -10,9 +10,9 @@ import openai
 from plantain.files.secrets import Secret
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.azure.entra import EntraTokens
+from plantain.models.hosted.azure.provider import Settings
 from plantain.models.hosted.faults import signed
 from plantain.models.hosted.openai.wire import Named, OpenAIWire, without_environment
-from plantain.roles.options import ProviderOptions
 
 API_VERSION = "2025-04-01-preview"
 """The first of Azure's versions that has both responses and image edits; a recipe may name another."""
@@ -28,7 +28,7 @@ class AzureWire(OpenAIWire):
         options: the resource's address, the version of its interface, timeout.
     """
 
-    def __init__(self, name: str, signature: Secret | EntraTokens, options: ProviderOptions) -> None:
+    def __init__(self, name: str, signature: Secret | EntraTokens, options: Settings) -> None:
         key = signature if isinstance(signature, Secret) else Secret("")
         super().__init__(name, key, options, options.base_url)
         self._tokens = signature if isinstance(signature, EntraTokens) else None

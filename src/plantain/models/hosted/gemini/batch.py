@@ -19,7 +19,6 @@ from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.batch.service import (
     NOT_BILLED,
     BatchJob,
-    BatchService,
     JobState,
     delete_each,
 )
@@ -55,11 +54,9 @@ HTTP_OF_RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 13: 500, 
 class GeminiBatch:
     """Carries one model's requests in jobs: the batch form of `GeminiTransport`."""
 
-    def __init__(
-        self, wire: GeminiWire, client: BatchClient, rules: BatchRules, jobs: BatchService | None = None
-    ) -> None:
+    def __init__(self, wire: GeminiWire, client: BatchClient, rules: BatchRules) -> None:
         self._wire = wire
-        self._batcher: Batcher = client.batcher(jobs or GeminiJobs(wire), PATH, rules)
+        self._batcher: Batcher = client.batcher(GeminiJobs(wire), PATH, rules)
         self.name = wire.name
 
     async def generate(

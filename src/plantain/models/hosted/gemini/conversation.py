@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from plantain.models.hosted.asking import Heard, Question, hear
+from plantain.models.hosted.gemini.provider import GeminiOptions
 from plantain.models.hosted.gemini.replies import read_text, read_usage
 from plantain.models.hosted.gemini.requests import TEXT_SAMPLING, contents, text_config
 from plantain.models.hosted.gemini.wire import GeminiTransport
-from plantain.roles.options import ProviderOptions
 
 
 class GeminiConversation:
     """Asks one Gemini model."""
 
-    def __init__(self, wire: GeminiTransport, options: ProviderOptions) -> None:
+    def __init__(self, wire: GeminiTransport, options: GeminiOptions) -> None:
         self._wire = wire
         self._options = options
         self.name = wire.name

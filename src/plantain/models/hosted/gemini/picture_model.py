@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.gemini.provider import GeminiOptions
 from plantain.models.hosted.gemini.replies import read_picture, read_usage
 from plantain.models.hosted.gemini.requests import PICTURE_SAMPLING, contents, picture_config
 from plantain.models.hosted.gemini.wire import GeminiTransport
 from plantain.models.hosted.known import picture_tokens
 from plantain.records import Usage
 from plantain.roles import EncodedImage
-from plantain.roles.options import ProviderOptions
 
 MOST_PICTURES = 14
 """Pictures that one request to a Gemini image model may hold, by its page."""
@@ -24,7 +24,7 @@ class GeminiPictureModel:
     most_pictures = MOST_PICTURES
     mask: Literal["", "clear", "white"] = ""
 
-    def __init__(self, wire: GeminiTransport, options: ProviderOptions) -> None:
+    def __init__(self, wire: GeminiTransport, options: GeminiOptions) -> None:
         self._wire = wire
         self._options = options
         self.name = wire.name

@@ -8,8 +8,8 @@ from google.genai import types
 
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import Question
+from plantain.models.hosted.gemini.provider import GeminiOptions
 from plantain.roles import EncodedImage
-from plantain.roles.options import ProviderOptions
 
 FILTERS = (
     types.HarmCategory.HARM_CATEGORY_HARASSMENT,
@@ -44,7 +44,7 @@ def contents(parts: Sequence[str | EncodedImage]) -> list[types.Content]:
     return [types.Content(role="user", parts=listed)]
 
 
-def text_config(question: Question, options: ProviderOptions) -> types.GenerateContentConfig:
+def text_config(question: Question, options: GeminiOptions) -> types.GenerateContentConfig:
     """How a question is asked: plain text, or JSON by its schema."""
     return types.GenerateContentConfig(
         system_instruction=question.system or None,
@@ -62,7 +62,7 @@ def text_config(question: Question, options: ProviderOptions) -> types.GenerateC
     )
 
 
-def picture_config(seed: int, options: ProviderOptions) -> types.GenerateContentConfig:
+def picture_config(seed: int, options: GeminiOptions) -> types.GenerateContentConfig:
     """How an edit is asked for: one square picture."""
     return types.GenerateContentConfig(
         temperature=options.temperature,
@@ -73,7 +73,7 @@ def picture_config(seed: int, options: ProviderOptions) -> types.GenerateContent
         image_config=types.ImageConfig(
             aspect_ratio="1:1",
             image_size=options.image_size or None,
-            output_mime_type=f"image/{options.output_format}" if options.output_format else None,
+            output_mime_type=f"image/{mime}" if (mime := options.get("output_format")) else None,
         ),
         service_tier=_tier(options),
         safety_settings=_safety(options),
@@ -98,11 +98,11 @@ def request_body(contents: list[types.Content], config: types.GenerateContentCon
     return body
 
 
-def _seed(seed: int, options: ProviderOptions) -> int | None:
+def _seed(seed: int, options: GeminiOptions) -> int | None:
     return seed % 2**31 if options.use_seed else None
 
 
-def _thinking(options: ProviderOptions) -> types.ThinkingConfig | None:
+def _thinking(options: GeminiOptions) -> types.ThinkingConfig | None:
     if not options.thinking and options.thinking_budget is None:
         return None
     if options.thinking == "none":
@@ -113,16 +113,16 @@ def _thinking(options: ProviderOptions) -> types.ThinkingConfig | None:
     )
 
 
-def _resolution(options: ProviderOptions) -> types.MediaResolution | None:
+def _resolution(options: GeminiOptions) -> types.MediaResolution | None:
     resolution = options.media_resolution
     return types.MediaResolution(f"MEDIA_RESOLUTION_{resolution.upper()}") if resolution else None
 
 
-def _tier(options: ProviderOptions) -> types.ServiceTier | None:
+def _tier(options: GeminiOptions) -> types.ServiceTier | None:
     return types.ServiceTier(options.service_tier) if options.service_tier else None
 
 
-def _safety(options: ProviderOptions) -> list[types.SafetySetting] | None:
+def _safety(options: GeminiOptions) -> list[types.SafetySetting] | None:
     if not options.safety:
         return None
     threshold = types.HarmBlockThreshold(options.safety)

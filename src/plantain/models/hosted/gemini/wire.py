@@ -112,15 +112,6 @@ class GeminiWire:
         found = await self._sent(self._connected().aio.models.get(model=self.model))
         return {"model": found.name or self.model}
 
-    async def list_models(self) -> dict[str, str]:
-        """Ids of the models that the key can see -> "": their ends are not listed. Raises Fault."""
-
-        async def listed(client: genai.Client) -> dict[str, str]:
-            pages = await client.aio.models.list(config=types.ListModelsConfig(page_size=200))
-            return {(model.name or "").removeprefix("models/"): "" async for model in pages}
-
-        return await self.do(listed)
-
     async def operation(self, name: str) -> JsonObject:
         """A long-running operation as the provider tells it: the SDK leaves out why one failed. Raises Fault."""
         self._connected()

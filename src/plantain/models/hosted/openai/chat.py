@@ -5,6 +5,7 @@ from __future__ import annotations
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import Heard, Question, hear
 from plantain.models.hosted.faults import Fault, cut_short
+from plantain.models.hosted.openai.compatible import Settings
 from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.servers import ServerProfile
 from plantain.models.hosted.openai.wire import OpenAITransport
@@ -13,7 +14,6 @@ from plantain.models.hosted.scrub import child, count, objects, read_and_written
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage
-from plantain.roles.options import ProviderOptions
 
 PATH = "/chat/completions"
 
@@ -39,7 +39,7 @@ class ChatConversation:
     every report is checked by us in any case.
     """
 
-    def __init__(self, wire: OpenAITransport, options: ProviderOptions, server: ServerProfile) -> None:
+    def __init__(self, wire: OpenAITransport, options: Settings, server: ServerProfile) -> None:
         self._limit = server.limit
         self._wire = wire
         self._options = options
@@ -67,7 +67,7 @@ class ChatConversation:
         await self._wire.aclose()
 
 
-def request_body(model: str, question: Question, options: ProviderOptions, limit: str) -> JsonObject:
+def request_body(model: str, question: Question, options: Settings, limit: str) -> JsonObject:
     """A request; `limit` is the field that bounds its answer's tokens."""
     body: JsonObject = {
         "model": model,
@@ -154,7 +154,7 @@ def read_usage(body: JsonObject) -> Usage:
     )
 
 
-def _part(part: str | EncodedImage, options: ProviderOptions) -> JsonObject:
+def _part(part: str | EncodedImage, options: Settings) -> JsonObject:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     url = f"data:{part.media_type};base64,{to_base64(part.data)}"

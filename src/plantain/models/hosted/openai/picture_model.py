@@ -8,13 +8,13 @@ from typing import Literal
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.known import picture_tokens
+from plantain.models.hosted.openai.provider import OpenAIOptions
 from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.wire import REQUEST_ID, OpenAITransport
 from plantain.models.hosted.pictures import from_base64
 from plantain.models.hosted.scrub import add_counts, child, count, objects, text
 from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage
-from plantain.roles.options import ProviderOptions
 
 PATH = "/images/edits"
 SIZE = "1024x1024"
@@ -36,11 +36,11 @@ class OpenAIPictureModel:
 
     most_pictures = MOST_PICTURES
 
-    def __init__(self, wire: OpenAITransport, options: ProviderOptions) -> None:
+    def __init__(self, wire: OpenAITransport, options: OpenAIOptions) -> None:
         self._wire = wire
         self._fields: JsonObject = {"n": 1, "size": options.image_size or SIZE}
         self._fields |= {
-            field: value for field, option in FIELDS.items() if (value := getattr(options, option)) != ""
+            field: value for field, option in FIELDS.items() if (value := getattr(options, option, "")) != ""
         }
         self.mask: Literal["", "clear", "white"] = "clear" if options.mask else ""
         self.name = wire.name

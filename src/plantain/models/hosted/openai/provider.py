@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import field_validator
 
 from plantain.files.secrets import key_from_environment
 from plantain.models.extras import require_extra
 from plantain.models.hosted.addresses import stays_in_the_house
 from plantain.models.hosted.known import roles_at
-from plantain.records import InputError
-from plantain.roles.options import THINKING, ProviderOptions
+from plantain.roles.batch_rules import BatchRules
+from plantain.roles.options import ForEditors, ForWords, Free, ProviderOptions
 
 if TYPE_CHECKING:
     from plantain.models.hosted.openai.wire import OpenAITransport, OpenAIWire
@@ -19,39 +21,54 @@ EXTRA = ("openai", "openai", "pybase64")
 MODELS = roles_at("openai")
 ADDRESS = "https://api.openai.com/v1"
 
-TAKES = frozenset(
-    {
-        "temperature",
-        "top_p",
-        "thinking",
-        "max_output_tokens",
-        "image_size",
-        "image_quality",
-        "service_tier",
-        "media_resolution",
-        "input_fidelity",
-        "mask",
-        "moderation",
-        "background",
-        "output_format",
-        "form",
-    }
-)
 
-CHOICES = {
-    "thinking": (*THINKING, "xhigh", "max"),
-    "service_tier": ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
-    "media_resolution": ("low", "high", "auto", "original"),
-    "input_fidelity": ("low", "high"),
-    "moderation": ("low", "auto"),
-    "background": ("opaque", "auto"),
-    "output_format": ("png", "jpeg", "webp"),
-}
-"""What the installed SDK has for them, less what is no edited picture: transparent ones, drawings, films. `moderation`
-is in no type of the SDK: OpenAI's reference has it in the JSON form of an edit (schema EditImageBodyJsonParam)."""
+class OpenAIOptions(ProviderOptions):
+    """What OpenAI's models take at any address. The choices are those of the installed SDK, less what is no edited
+    image: transparent ones, drawings, films.
+
+    Attributes:
+        image_quality: quality of an edited image, e.g. "high".
+        service_tier: how soon and at which price it answers.
+        input_fidelity: how closely an editor keeps to what it was given.
+        mask: send the region where the change belongs to the editor; benchmarks know one.
+        background: background of an edited image.
+        output_format: file format of an edited image.
+    """
+
+    thinking: ForWords[Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]] = ""
+    media_resolution: ForWords[Literal["", "low", "high", "auto", "original"]] = ""
+    image_quality: ForEditors[str] = ""
+    service_tier: Literal["", "auto", "default", "flex", "scale", "priority", "fast", "ultrafast"] = ""
+    input_fidelity: ForEditors[Literal["", "low", "high"]] = ""
+    mask: ForEditors[bool] = False
+    background: ForEditors[Literal["", "opaque", "auto"]] = ""
+    output_format: ForEditors[Literal["", "png", "jpeg", "webp"]] = ""
+
+    @field_validator("image_size")
+    @classmethod
+    def _is_square(cls, size: str) -> str:
+        width, _, height = size.partition("x")
+        if size and not (width.isdigit() and width == height):
+            raise ValueError(f'{size!r} is not a square like "1024x1024"')
+        return size
 
 
-def load(name: str, role: str, options: ProviderOptions) -> object:
+class Settings(OpenAIOptions):
+    """`[providers.openai]`.
+
+    Attributes:
+        transport: "batch" sends calls as jobs, at half the price, within a day.
+        batch: how large these jobs may become.
+        moderation: how strictly an edit is checked. It is in no type of the SDK: OpenAI's reference has it in the JSON
+            form of an edit (schema EditImageBodyJsonParam).
+    """
+
+    transport: Free[Literal["online", "batch"]] = "online"
+    batch: Free[BatchRules] = BatchRules()
+    moderation: ForEditors[Literal["", "low", "auto"]] = ""
+
+
+def load(name: str, role: str, options: Settings) -> object:
     """The model for a role; an id that we do not know is taken at its word.
 
     Raises:
@@ -60,7 +77,7 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     return role_of(_wire(name, options), role, options)
 
 
-def role_of(wire: OpenAIWire, role: str, options: ProviderOptions) -> object:
+def role_of(wire: OpenAIWire, role: str, options: OpenAIOptions) -> object:
     """What a model becomes in a role, online or by jobs."""
     transport = _transport(wire, role, options)
     from plantain.models.hosted.editor import HostedEditor
@@ -73,12 +90,12 @@ def role_of(wire: OpenAIWire, role: str, options: ProviderOptions) -> object:
     return language_role(role, ResponsesConversation(transport, options), options)
 
 
-async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
+async def probe(name: str, options: Settings) -> tuple[bool, str]:
     """One cheap call: a word from a language model, the card of a known editor. Raises as `load` does."""
     return await probe_wire(_wire(name, options), MODELS.get(options.listed or name) == ("editor",), options)
 
 
-async def probe_wire(wire: OpenAIWire, editor: bool, options: ProviderOptions) -> tuple[bool, str]:
+async def probe_wire(wire: OpenAIWire, editor: bool, options: OpenAIOptions) -> tuple[bool, str]:
     """The same over a connection."""
     from plantain.models.hosted.openai.responses import ResponsesConversation
     from plantain.models.hosted.probing import probe_card, probe_words
@@ -86,25 +103,13 @@ async def probe_wire(wire: OpenAIWire, editor: bool, options: ProviderOptions) -
     return await (probe_card(wire) if editor else probe_words(ResponsesConversation(wire, options)))
 
 
-async def seen(options: ProviderOptions) -> dict[str, str]:
-    """Models that the key can see -> the announced day of their end, or "".
-
-    Raises Fault where the provider does not say, and as `load` does.
-    """
-    wire = _wire("openai/…", options)
-    try:
-        return await wire.list_models()
-    finally:
-        await wire.aclose()
-
-
-def _transport(wire: OpenAIWire, role: str, options: ProviderOptions) -> OpenAITransport:
+def _transport(wire: OpenAIWire, role: str, options: OpenAIOptions) -> OpenAITransport:
     """The wire itself, or jobs over it."""
     if options.jobs is None:
         return wire
     from plantain.models.hosted.batch.client import BatchClient
 
-    assert isinstance(options.jobs, BatchClient)
+    assert isinstance(options.jobs, BatchClient) and isinstance(options, Settings)
     from plantain.models.hosted.openai.batch import OpenAIBatch
     from plantain.models.hosted.openai.picture_model import PATH as EDITS
     from plantain.models.hosted.openai.responses import PATH as RESPONSES
@@ -112,11 +117,8 @@ def _transport(wire: OpenAIWire, role: str, options: ProviderOptions) -> OpenAIT
     return OpenAIBatch(wire, options.jobs, options.batch, EDITS if role == "editor" else RESPONSES)
 
 
-def _wire(name: str, options: ProviderOptions) -> OpenAIWire:
+def _wire(name: str, options: Settings) -> OpenAIWire:
     require_extra(name, *EXTRA)
-    section = name.partition("/")[0]
-    options.check(section, TAKES, CHOICES)
-    check_size(section, options)
     key = key_from_environment(
         (options.api_key_env,) if options.api_key_env else KEYS,
         "openai",
@@ -126,15 +128,3 @@ def _wire(name: str, options: ProviderOptions) -> OpenAIWire:
     from plantain.models.hosted.openai.wire import OpenAIWire
 
     return OpenAIWire(name, key, options, options.base_url or ADDRESS)
-
-
-def check_size(section: str, options: ProviderOptions) -> None:
-    """Refuses a picture size that is no square. Raises InputError."""
-    size = options.image_size
-    if size and not _is_square(size):
-        raise InputError(f'providers.{section}.image_size: {size!r} is not a square like "1024x1024"')
-
-
-def _is_square(size: str) -> bool:
-    width, _, height = size.partition("x")
-    return width.isdigit() and width == height

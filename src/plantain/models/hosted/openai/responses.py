@@ -5,6 +5,7 @@ from __future__ import annotations
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import Heard, Question, hear
 from plantain.models.hosted.faults import Fault, cut_short, failed_answer
+from plantain.models.hosted.openai.provider import OpenAIOptions
 from plantain.models.hosted.openai.wire import OpenAITransport
 from plantain.models.hosted.pictures import to_base64
 from plantain.models.hosted.scrub import child, count, objects, read_and_written, text
@@ -12,7 +13,6 @@ from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
 from plantain.records.prices import USUAL_TIERS
 from plantain.roles import EncodedImage
-from plantain.roles.options import ProviderOptions
 
 PATH = "/responses"
 
@@ -31,7 +31,7 @@ SAMPLING = (
 class ResponsesConversation:
     """Asks one OpenAI model."""
 
-    def __init__(self, wire: OpenAITransport, options: ProviderOptions) -> None:
+    def __init__(self, wire: OpenAITransport, options: OpenAIOptions) -> None:
         self._wire = wire
         self._options = options
         self.name = wire.name
@@ -46,7 +46,7 @@ class ResponsesConversation:
         await self._wire.aclose()
 
 
-def request_body(model: str, question: Question, options: ProviderOptions) -> JsonObject:
+def request_body(model: str, question: Question, options: OpenAIOptions) -> JsonObject:
     """A request, the same for the online and the batch transport. The provider is asked to store nothing."""
     body: JsonObject = {
         "model": model,
@@ -141,7 +141,7 @@ def served_tier(body: JsonObject) -> str:
     return "" if tier in USUAL_TIERS else {"fast": "priority"}.get(tier, tier)
 
 
-def _part(part: str | EncodedImage, options: ProviderOptions) -> JsonObject:
+def _part(part: str | EncodedImage, options: OpenAIOptions) -> JsonObject:
     if isinstance(part, str):
         return {"type": "input_text", "text": part}
     url = f"data:{part.media_type};base64,{to_base64(part.data)}"

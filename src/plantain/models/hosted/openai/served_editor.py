@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.openai.compatible import Settings
 from plantain.models.hosted.openai.picture_model import PATH, SIZE, read_picture, read_usage, words_of
 from plantain.models.hosted.openai.servers import ServerProfile
 from plantain.models.hosted.openai.wire import OpenAITransport
 from plantain.records import InputError, Usage
 from plantain.roles import EncodedImage
-from plantain.roles.options import ProviderOptions
 
 FIELD_OF = {
     "image_quality": "quality",
@@ -42,7 +42,7 @@ class ServedPictureModel:
         InputError: a mask is to be shown to a server that takes none, or the server makes no edits.
     """
 
-    def __init__(self, wire: OpenAITransport, options: ProviderOptions, server: ServerProfile) -> None:
+    def __init__(self, wire: OpenAITransport, options: Settings, server: ServerProfile) -> None:
         where = f"providers.{wire.name.partition('/')[0]}"
         if not server.edits:
             raise InputError(f"{where}.server: {server.name} makes no edits; name it writer or judge")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from plantain.models.hosted.asking import Question
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.openai.chat import ChatConversation
+from plantain.models.hosted.openai.compatible import Settings
 from plantain.models.hosted.openai.endpoints import Endpoints, version_of
 from plantain.models.hosted.openai.served_editor import ServedPictureModel
 from plantain.models.hosted.openai.servers import ServerProfile, servers
@@ -19,7 +20,6 @@ from plantain.models.hosted.scrub import objects, text
 from plantain.pixels.decode import declared_size
 from plantain.pixels.encode import encode_png
 from plantain.roles import EncodedImage
-from plantain.roles.options import ProviderOptions
 
 DRAWS = re.compile(r"image|edit|flux|klein|kontext|diffusion", re.IGNORECASE)
 """Names of models that are asked for a picture first."""
@@ -52,9 +52,7 @@ class ProbedAddress:
     answer: str = ""
 
 
-async def survey(
-    wire: OpenAIWire, model: str, options: ProviderOptions, server: ServerProfile
-) -> ProbedAddress:
+async def survey(wire: OpenAIWire, model: str, options: Settings, server: ServerProfile) -> ProbedAddress:
     """Looks at one address: its list of models and its version, which are free, and one cheap call.
 
     Args:
@@ -83,7 +81,7 @@ async def survey(
         await wire.aclose()
 
 
-async def _kind(wire: OpenAIWire, options: ProviderOptions, server: ServerProfile) -> str:
+async def _kind(wire: OpenAIWire, options: Settings, server: ServerProfile) -> str:
     """The kind that the recipe states with its version; where it states none, the first kind that tells one."""
     if options.server:
         return " ".join(filter(None, (server.name, await _version(wire, server))))
@@ -101,11 +99,9 @@ async def _version(wire: OpenAIWire, server: ServerProfile) -> str:
         return ""
 
 
-async def _roles(
-    wire: OpenAIWire, options: ProviderOptions, server: ServerProfile
-) -> tuple[tuple[str, ...], str]:
+async def _roles(wire: OpenAIWire, options: Settings, server: ServerProfile) -> tuple[tuple[str, ...], str]:
     """What one call shows: of words and a picture, or of an edit; the likelier is tried first."""
-    cheap = replace(options, max_output_tokens=min(options.max_output_tokens, BILLED_TOKENS), mask=False)
+    cheap = options.but(max_output_tokens=min(options.max_output_tokens, BILLED_TOKENS), mask=False)
     endpoints = Endpoints([wire], server, named=False)
     picture = EncodedImage(encode_png(np.full((SIDE, SIDE, 3), 127, np.uint8)), "image/png")
 
@@ -122,7 +118,7 @@ async def _roles(
     async def edit() -> tuple[tuple[str, ...], str]:
         if not server.edits:
             return (), f"{server.name} makes no edits"
-        small = replace(cheap, steps=1, image_size=f"{SIDE}x{SIDE}")
+        small = cheap.but(steps=1, image_size=f"{SIDE}x{SIDE}")
         try:
             body = await ServedPictureModel(endpoints, small, server).draw((picture, "Change nothing."), 0)
             width, height = declared_size(ServedPictureModel(endpoints, small, server).read_picture(body))

@@ -160,17 +160,6 @@ class OpenAIWire:
         """The body of what lies at a path of the address, or at another address of the same server. Raises Fault."""
         return await self._read(self._connected().get(path, cast_to=httpx2.Response))
 
-    async def list_models(self) -> dict[str, str]:
-        """Ids of the models that the key can see -> the announced day of their end, or "". Raises Fault."""
-
-        async def listed(client: openai.AsyncOpenAI) -> dict[str, str]:
-            return {
-                model.id: getattr(model, "shutdown_date", None) or ""  # openai 3.57 has it
-                async for model in client.models.list()
-            }
-
-        return await self.do(listed)
-
     def scrub(self, body: JsonObject) -> object:
         """A body as it may be kept."""
         return scrub(body)

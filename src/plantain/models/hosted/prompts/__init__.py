@@ -4,14 +4,15 @@ from plantain.models.hosted.prompts.fill import (
     blind_prompt,
     checked_library,
     describe_prompt,
-    form_asked,
     judge_prompt,
+    lines_asked,
     look_prompt,
     procedures_prompt,
-    rehearse,
+    system_of,
+    with_images,
     write_prompt,
 )
-from plantain.models.hosted.prompts.library import Prompt, PromptLibrary, edition_of
+from plantain.models.hosted.prompts.library import Prompt, PromptLibrary, prompts_folder
 
 __all__ = [
     "Prompt",
@@ -19,11 +20,12 @@ __all__ = [
     "blind_prompt",
     "checked_library",
     "describe_prompt",
-    "edition_of",
-    "form_asked",
     "judge_prompt",
+    "lines_asked",
     "look_prompt",
     "procedures_prompt",
-    "rehearse",
+    "prompts_folder",
+    "system_of",
+    "with_images",
     "write_prompt",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from plantain.findings import lines_on, shown_sides, sides_on, zones_on
 from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
+from plantain.models.hosted.published import can_answer_in_lines, names_in
 from plantain.records import (
     BUILD_DIRECTIONS,
     Asked,
@@ -18,6 +20,7 @@ from plantain.records import (
     FailureCode,
     Finding,
     Geometry,
+    InputError,
     Licence,
     Observations,
     Outcome,
@@ -49,14 +52,52 @@ def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
 
 
 def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
-    """The judge's prompt, from the template that the rubric names for the request's direction."""
-    templates, rubric = request.rubric.asked.templates, request.rubric
-    prompt = library.render(
-        templates[-1] if request.direction is Direction.REMOVE else templates[0], _judged(request, leniency)
-    )
-    if rubric.asked.system == "system":
-        return prompt
-    return replace(prompt, system=library.render(rubric.asked.system, {}).text)
+    """Return the judge's prompt, from the template that the rubric names for the request's direction."""
+    rubric = request.rubric
+    name = rubric.asked.templates[-1 if request.direction is Direction.REMOVE else 0]
+    return library.render(name, _judged(request, leniency), system_of(rubric))
+
+
+def system_of(rubric: Rubric) -> str:
+    """Return the template of the rubric's system message; "" for the one that belongs to its prompt."""
+    return "" if rubric.asked.system == "system" else rubric.asked.system
+
+
+def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
+    """Return the criteria that a prompt asks for in MedEBench's published format; () where it asks for our JSON.
+
+    Raises:
+        InputError: it asks for neither.
+    """
+    if not can_answer_in_lines(rubric):
+        return ()
+    finding, image, shown = _example()
+    asked = JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)
+    text = judge_prompt(library, asked, "balanced").text
+    if "JSON" in text and all(criterion.name in text for criterion in rubric.criteria):
+        return ()
+    named = names_in(text)
+    if not named:
+        raise InputError(
+            f"prompt {rubric.asked.templates[0]}.md.j2: asks neither for JSON with the keys of the rubric "
+            f"{rubric.name} nor for lines such as `Editing Accuracy: n/10`"
+        )
+    return named
+
+
+def with_images(text: str, images: Mapping[str, Sequence[EncodedImage]]) -> list[str | EncodedImage]:
+    """Return a prompt's text with an image at each mark, such as `<before>`: the next one of that name.
+
+    A value cannot contain a mark: its angle brackets are replaced. Marks beyond the images are dropped.
+    """
+    left = {name: iter(found) for name, found in images.items()}
+    parts: list[str | EncodedImage] = []
+    for number, piece in enumerate(re.split(f"<({'|'.join(images)})>", text)):
+        if number % 2:
+            parts += [image for image in [next(left[piece], None)] if image is not None]
+        elif piece.strip():
+            parts.append(piece.strip())
+    return parts
 
 
 def look_prompt(library: PromptLibrary) -> Prompt:
@@ -90,24 +131,22 @@ def form_asked(library: PromptLibrary, rubric: Rubric) -> bool:
 
 
 def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
-    """The prompt that asks for a real pair in words; its system's words are its own."""
-    prompt = library.render("describe", _pair(request.organ, request.task, request.prompt, request.given))
-    return replace(prompt, system=library.render("describe_system", {}).text)
+    """Return the prompt that asks for a description of a real pair."""
+    return library.render("describe", _pair(request.organ, request.task, request.prompt, request.given))
 
 
 def procedures_prompt(library: PromptLibrary, organ: str, known: Sequence[str], most: int) -> Prompt:
-    """The prompt that asks for procedures on an organ that change how it looks."""
-    prompt = library.render("procedures", {"organ": organ, "known": list(known), "most": most})
-    return replace(prompt, system=library.render("describe_system", {}).text)
+    """Return the prompt that asks for procedures on an organ that change how it looks."""
+    return library.render("procedures", {"organ": organ, "known": list(known), "most": most})
 
 
-def checked_library(folder: Path | None, edition: int = 0) -> PromptLibrary:
-    """The prompts of a run, every one of them tried; of ours the given edition, 0 for the latest.
+def checked_library(folder: Path | None) -> PromptLibrary:
+    """Return the prompts of a run; a user's are all rendered once.
 
     Raises:
-        InputError: a file cannot be read, replaces nothing, or cannot be filled in.
+        InputError: a file cannot be read, replaces nothing, or cannot be rendered.
     """
-    library = PromptLibrary(folder, edition)
+    library = PromptLibrary(folder)
     if folder is not None:
         rehearse(library)
     return library
@@ -147,7 +186,6 @@ def rehearse(library: PromptLibrary) -> None:
                     judge_prompt(library, asked, "strict")
                     blind_prompt(library, asked, "strict", ("A", "B"), ("example",))
     look_prompt(library)
-    library.render("describe_system", {})
     for prompt in ("", "example"):
         library.render("describe", _pair("example", "example", prompt, {"modality": "example"}))
     library.render("procedures", {"organ": "example", "known": ["example"], "most": 1})

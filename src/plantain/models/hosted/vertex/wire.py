@@ -13,7 +13,7 @@ from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import signed
 from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.vertex.credentials import RenewedCredentials
-from plantain.roles.options import ProviderOptions
+from plantain.models.hosted.vertex.provider import Settings
 
 T = TypeVar("T")
 
@@ -45,9 +45,10 @@ class VertexWire(GeminiWire):
 
     version = "v1beta1"
 
-    def __init__(self, name: str, credentials: RenewedCredentials, options: ProviderOptions) -> None:
+    def __init__(self, name: str, credentials: RenewedCredentials, options: Settings) -> None:
         location = options.location or GLOBAL
         super().__init__(name, Secret(""), options, address_of(location))
+        self._tier = options.service_tier
         self.credentials = credentials
         self.project, self.location = options.project, location
 
@@ -62,8 +63,7 @@ class VertexWire(GeminiWire):
         return await signed(lambda: send(request, timeout_s), self.credentials)
 
     def _headers(self) -> dict[str, str]:
-        tier = self._options.service_tier
-        return {SHARED_TIER: tier} if tier in ("flex", "priority") else {}
+        return {SHARED_TIER: self._tier} if self._tier in ("flex", "priority") else {}
 
     def _new_client(self, http: types.HttpOptions) -> genai.Client:
         return genai.Client(
