@@ -71,10 +71,10 @@ def test_table_is_printed_whole(
     ("name", "path", "said"),
     [
         ("gemini/gemini-3.8-flash", "", "served by gemini-fake-001"),
-        ("gemini/gemini-3-pro-image", "", "made no picture"),
+        ("gemini/gemini-3-pro-image", "", "made no image"),
         ("openai/gpt-5-mini", "/v1", "served by gpt-fake-2026"),
-        ("openai/gpt-image-2", "/v1", "made no picture"),
-        ("openai-compatible/local", "/v1", "served by gpt-fake-2026"),
+        ("openai/gpt-image-2", "/v1", "made no image"),
+        ("openai-compatible/local", "/v1", "other: lists no models"),
     ],
 )
 def test_probe_makes_one_call(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plantain.files.templates import StrangersTemplates
-from plantain.models.hosted.prompts import checked_library
+from plantain.models.hosted.prompts.fill import checked_library
 from plantain.records import InputError
 
 RUNS_A_COMMAND = "{{ ''.__class__.__mro__[1].__subclasses__() | map(attribute='__init__') | list }}"

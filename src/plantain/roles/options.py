@@ -238,11 +238,6 @@ class ProviderOptions(ProviderSettings):
     form: ForJudges[Literal["plain", "blind"]] = "plain"
     prompts: Free[Path | None] = None
 
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """Every address of the section; none for the provider's usual one."""
-        return (self.base_url,) if self.base_url else ()
-
     @field_validator("base_url", "proxy")
     @classmethod
     def _is_an_address(cls, url: str) -> str:
@@ -255,10 +250,9 @@ class ProviderOptions(ProviderSettings):
                 "on_premises: true, but no base_url says where: the provider's own address is not on the premises; "
                 "add base_url, or take on_premises out"
             )
-        for url in self.addresses if self.on_premises else ():
-            host = (urlsplit(url).hostname or "").rstrip(".")
-            if any(host == public or host.endswith(f".{public}") for public in PUBLIC):
-                raise ValueError(f"on_premises: true, but {host} is the provider's own address for everybody")
+        host = (urlsplit(self.base_url).hostname or "").rstrip(".")
+        if self.on_premises and any(host == public or host.endswith(f".{public}") for public in PUBLIC):
+            raise ValueError(f"on_premises: true, but {host} is the provider's own address for everybody")
         if self.client_key is not None and self.client_certificate is None:
             raise ValueError("client_key: belongs to a client_certificate, which is missing")
         return self

@@ -57,9 +57,8 @@ def where(terms: Terms, model: str) -> Destination:
     section = terms.provider(model)
     if not isinstance(section, ProviderOptions):
         return Destination(provider, Reach.HOSTED)
-    if section.addresses:
-        each = [destination(url, section) for url in section.addresses]
-        return max(each, key=lambda to: list(Reach).index(to.reach))  # the farthest decides
+    if section.base_url:
+        return destination(section.base_url, section)
     return Destination(provider, Reach.HOSTED, tenant=tenant_of("", section))
 
 

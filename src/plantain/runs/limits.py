@@ -81,7 +81,7 @@ def _of_a_region(provider: str, section: ProviderSettings) -> bool:
         return section.get("location") not in (None, "", "global")
     if provider != "openai" or not isinstance(section, ProviderOptions):
         return False
-    return any(_REGIONAL.fullmatch(urlsplit(url).hostname or "") for url in section.addresses)
+    return bool(_REGIONAL.fullmatch(urlsplit(section.base_url).hostname or ""))
 
 
 def usual_cost(terms: Terms, model: str, role: str, usage: Usage) -> float | None:

@@ -19,7 +19,8 @@ from fakes.requests import judge_request, original
 from fakes.server import KEY, FakeProvider, Request
 from plantain.models.hosted.answers import Unreadable
 from plantain.models.hosted.blind import read_look, seen_of
-from plantain.models.hosted.prompts import PromptLibrary, blind_prompt, look_prompt
+from plantain.models.hosted.prompts.fill import blind_prompt
+from plantain.models.hosted.prompts.library import PromptLibrary
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_judge
 from plantain.records import Direction, InputError, OutcomeKind
@@ -217,4 +218,4 @@ def test_prompts_say_nothing_but_what_they_should() -> None:
         for criterion in MED_BANANA.criteria:
             at = text.index(f"- {criterion.name}: an object with the keys evidence")
             assert text.index("evidence", at) < text.index("passed", at)  # evidence before the value
-    assert "{" not in look_prompt(library).text and "<data>" not in look_prompt(library).text
+    assert "{" not in library.render("look", {}).text and "<data>" not in library.render("look", {}).text

@@ -98,11 +98,11 @@ def test_openai_gets_all_pictures_and_a_text_that_names_them(server: FakeProvide
     (call,) = server.calls
     assert call.body.count(b'name="image[]"') == 5
     text = openai_format.prompt_text(call)
-    assert [text.index(f"(picture {n})") for n in range(1, 6)] == sorted(
-        text.index(f"(picture {n})") for n in range(1, 6)
+    assert [text.index(f"(image {n})") for n in range(1, 6)] == sorted(
+        text.index(f"(image {n})") for n in range(1, 6)
     )
-    assert "Example 2, after:\n(picture 4)" in text
-    assert "New case, before:\n(picture 5)" in text
+    assert "Example 2, after:\n(image 4)" in text
+    assert "New case, before:\n(image 5)" in text
 
 
 @pytest.mark.parametrize("form", ["gemini", "openai"])

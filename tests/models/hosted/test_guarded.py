@@ -7,7 +7,6 @@ import base64
 import hashlib
 import json
 import ssl
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +20,6 @@ import httpx2
 import orjson
 import pybase64
 import pytest
-from google.genai import _api_client
 
 from fakes.away import ELSEWHERE, NAME, Anything, RecordedConnections, look_hosted, resolve_as
 from fakes.caller import options_of
@@ -29,11 +27,10 @@ from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, write_request
 from fakes.server import KEY, FakeProvider
-from plantain.files.secrets import Secret, hide_environment
+from plantain.files.secrets import hide_environment
 from plantain.models.hosted.addresses import destination
-from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.guarded import GuardedTransport
-from plantain.models.hosted.outgoing import pictures_in, sending_cleared_file
+from plantain.models.hosted.outgoing import images_in, sending_cleared_file
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_editor, resolve_writer
 from plantain.pixels.encode import encode_png
@@ -93,7 +90,7 @@ def write(provider: str, options: Any) -> Reply[Any]:
     ],
 )
 def test_pictures_are_found_in_what_is_sent(kind: str, body: bytes, found: set[str]) -> None:
-    assert {picture.sha256 for picture in pictures_in(kind, body)} == found
+    assert {picture.sha256 for picture in images_in(kind, body)} == found
 
 
 @pytest.mark.parametrize(
@@ -198,19 +195,6 @@ def test_a_piece_of_a_file_goes_only_while_the_file_is_cleared(
     assert len(server.calls) == 1
 
 
-def test_gemini_is_not_sent_by_aiohttp_where_that_is_installed(
-    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def uses() -> bool:
-        wire = GeminiWire("gemini/m", Secret(KEY), ProviderOptions(base_url=server.url))
-        uses = wire._connected()._api_client._use_aiohttp()
-        await wire.aclose()
-        return uses
-
-    monkeypatch.setattr(_api_client, "has_aiohttp", True)
-    assert asyncio.run(uses()) is False
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -297,7 +281,7 @@ def test_what_is_no_proxys_address_is_one_line(address: str, monkeypatch: pytest
         reply = write(
             provider, options_of(provider, base_url="http://provider.invalid/v1", clearance=Anything())
         )
-        assert reply.outcome.fatal and "variable http_proxy holds no address" in reply.outcome.reason
+        assert reply.outcome.fatal and "variable http_proxy has no address" in reply.outcome.reason
         assert "Tr0ub4dor" not in reply.outcome.reason
 
 
@@ -380,16 +364,3 @@ def _certificates(folder: Path) -> dict[str, Path]:
         paths[name] = folder / f"{name}.pem"
         paths[name].write_bytes(built.public_bytes(pem) + key.private_bytes(pem, *plain))
     return paths
-
-
-@pytest.mark.parametrize("name", ["gemini/m", "vertex/m"])
-def test_the_sdks_own_switch_to_a_package_that_is_not_installed_is_one_line(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GOOGLE_GENAI_HTTP_CLIENT", " HTTPX ")
-    monkeypatch.setitem(sys.modules, "httpx", None)  # type: ignore[arg-type]
-    monkeypatch.setattr(_api_client, "httpx", None)
-    with pytest.raises(ImportError, match="httpx is not installed"):  # what the SDK makes of it
-        _api_client._get_http_client_backend()
-    with pytest.raises(InputError, match=f"{name}: the environment has GOOGLE_GENAI_HTTP_CLIENT=httpx"):
-        resolve_writer(name, options_of(name, key_later=True))

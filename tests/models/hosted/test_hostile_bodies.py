@@ -6,16 +6,15 @@ import orjson
 import pytest
 
 from plantain.models.hosted.answers import Unreadable, read_object
+from plantain.models.hosted.bodies import scrub
 from plantain.models.hosted.faults import Fault, read_body
 from plantain.models.hosted.gemini.replies import read_usage
-from plantain.models.hosted.scrub import scrub
 from plantain.roles.options import checked_url
 
 DEEP = "[" * 100_000 + "]" * 100_000
 BODIES = {
     "nested lists": f'{{"a": {DEEP}}}',
     "nested lists, not ended": '{"a": ' + "[" * 100_000,
-    "nested objects": '{"a":' * 900 + "1" + "}" * 900,
     "nested lists and a surrogate": f'{{"s": "\\ud800", "a": {DEEP}}}',
     "a long number": '{"a": ' + "9" * 5000 + "}",
     "a long number and a surrogate": '{"s": "\\ud800", "a": ' + "9" * 5000 + "}",

@@ -20,13 +20,13 @@ from plantain.calls.budget import demand
 from plantain.files.secrets import Secret
 from plantain.journal.payload import to_json, usage_from_json
 from plantain.models.hosted.gemini.batch import GeminiJobs
-from plantain.models.hosted.gemini.picture_model import GeminiPictureModel
+from plantain.models.hosted.gemini.models import image_model as gemini_image_model
 from plantain.models.hosted.gemini.replies import read_usage as read_gemini
 from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.known import price_of
 from plantain.models.hosted.openai.batch import OpenAIJobs
 from plantain.models.hosted.openai.chat import read_usage as read_chat
-from plantain.models.hosted.openai.picture_model import OpenAIPictureModel
+from plantain.models.hosted.openai.images import image_model as openai_image_model
 from plantain.models.hosted.openai.responses import read_usage as read_responses
 from plantain.models.hosted.openai.wire import OpenAIWire
 from plantain.records import Price, Step, Usage
@@ -179,12 +179,12 @@ def usage_of(invoice: Invoice) -> Usage:
         wire = GeminiWire(name, NO_KEY, options)
         if invoice.batch:
             body = GeminiJobs(wire).read({"key": "1", "response": body})
-        return GeminiPictureModel(wire, options).read_usage(body) if "image" in name else read_gemini(body)
+        return gemini_image_model(wire, options).read_usage(body) if "image" in name else read_gemini(body)
     there = OpenAIWire(name, NO_KEY, options, "https://nowhere.example/v1")
     if invoice.batch:
         answer: bodies.Body = {"status_code": 200, "request_id": "", "body": body}
         body = OpenAIJobs(there).read({"id": "1", "custom_id": "1", "response": answer, "error": None})
-    return OpenAIPictureModel(there, options).read_usage(body) if "image" in name else read_responses(body)
+    return openai_image_model(there, options).read_usage(body) if "image" in name else read_responses(body)
 
 
 @pytest.mark.parametrize("invoice", INVOICES, ids=lambda invoice: f"{invoice.model}: {invoice.what}")

@@ -13,7 +13,8 @@ from fakes.openai_format import openai_route, prompt_text
 from fakes.requests import source_image
 from fakes.server import KEY, Answer, FakeProvider
 from plantain.models.hosted.answers import Unreadable
-from plantain.models.hosted.prompts import checked_library, lines_asked, prompts_folder
+from plantain.models.hosted.prompts.fill import checked_library, lines_asked
+from plantain.models.hosted.prompts.library import prompts_folder
 from plantain.models.hosted.published import read_lines
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_judge
@@ -188,12 +189,12 @@ def test_malformed_answer_is_requested_once_more_and_then_unscored(server: FakeP
 
 
 def test_users_folder_is_asked_for_what_its_wording_names(tmp_path: Path) -> None:
-    (tmp_path / "scale.md.j2").write_text("Rate {{ text }}. {{ form }}")
+    (tmp_path / "scale.md.j2").write_text("Rate {{ instruction }}. {{ form }}")
     with pytest.raises(InputError, match="'form' is undefined"):
         checked_library(tmp_path)
-    (tmp_path / "scale.md.j2").write_text(f"Rate {{{{ text }}}} in this form:\n{SCRIPT}")
+    (tmp_path / "scale.md.j2").write_text(f"Rate {{{{ instruction }}}} in this form:\n{SCRIPT}")
     assert len(lines_asked(checked_library(tmp_path), MEDEBENCH)) == 3
-    (tmp_path / "scale.md.j2").write_text("Rate {{ text }}.")
+    (tmp_path / "scale.md.j2").write_text("Rate {{ instruction }}.")
     judge = resolve_judge("openai/m", options_of("openai", prompts=tmp_path, key_later=True))
     with pytest.raises(InputError, match="asks neither for JSON"):
         fingerprint_of(judge, MEDEBENCH)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +24,6 @@ from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider, provider_names, settings_class
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError, Price
-from plantain.runs.probing import look_at
 from plantain.runs.probing import probe as probe_model
 from plantain.runs.settings.terms import Terms, load_terms
 
@@ -39,8 +37,7 @@ def models(
         str,
         typer.Option(
             metavar="NAME|FILE",
-            help="make one cheap call to this model; of a recipe or settings file, to each endpoint: is it there, "
-            "which models and roles has it",
+            help="make one cheap call to this model, or to each hosted model and server of a recipe or settings file",
         ),
     ] = "",
     base_url: Annotated[str, typer.Option(help="address for --probe, e.g. http://127.0.0.1:8000/v1")] = "",
@@ -255,48 +252,24 @@ def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
         document = rows if name.endswith(".toml") else rows[0]
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2 if len(rows) > 1 else 0).decode())
     for row in () if as_json else rows:
-        where = f" at {row['endpoint']}" if "endpoint" in row else ""
-        answered = "answered" if row["ok"] else "did not answer"
-        print(f"{row['name']}{where}: {answered}: {row['said']}")
-        for label, value in (
-            ("models", row.get("models")),
-            ("roles", row.get("roles")),
-            ("server", row.get("server")),
-        ):
-            if value:
-                print(f"  {label}: {', '.join(value) if isinstance(value, (list, tuple)) else value}")
+        print(f"{row['name']}: {'answered' if row['ok'] else 'did not answer'}: {row['said']}")
     return 0 if all(row["ok"] for row in rows) else 1
 
 
 def _probe_model(terms: Terms, name: str, run: Path) -> dict[str, object]:
-    done, answer = asyncio.run(probe_model(replace(terms, models=(name,)), run))
+    done, answer = asyncio.run(probe_model(terms, name, run))
     return {"name": name, "ok": done, "said": answer}
 
 
 def _probe_file(file: Path, run: Path) -> list[dict[str, object]]:
-    """A row for each address of a recipe's, or a settings file's, served endpoints, and for each other hosted model."""
+    """A row for each hosted model of a recipe, and for each server of a recipe or settings file."""
     terms = load_recipe(file).terms if "data" in read_toml_table(file) else load_terms(file, ())
-    served = [
-        name
-        for name, section_of in terms.providers.items()
-        if (section_of.kind or name) == "openai-compatible"
+    named = {name.partition("/")[0]: name for name in terms.models}
+    servers = [name for name in terms.providers if terms.kind(f"{name}/") == "openai-compatible"]
+    asked = [named.get(name, f"{name}/") for name in servers]
+    asked += [
+        name for name in terms.models if name not in asked and hasattr(provider(terms.kind(name)), "probe")
     ]
-    rows: list[dict[str, object]] = [
-        {
-            "name": section,
-            "endpoint": seen.address,
-            "there": seen.there,
-            "ok": bool(seen.roles),
-            "models": list(seen.models),
-            "roles": list(seen.roles),
-            "server": seen.server,
-            "said": seen.answer,
-        }
-        for section, seen in (asyncio.run(look_at(terms, served, run)) if served else ())
-    ]
-    for name in terms.models:
-        if terms.kind(name) != "openai-compatible" and hasattr(provider(terms.kind(name)), "probe"):
-            rows.append(_probe_model(terms, name, run))
-    if not rows:
-        raise InputError(f"{file}: names no hosted model and no endpoint to probe")
-    return rows
+    if not asked:
+        raise InputError(f"{file}: names no hosted model and no server to probe")
+    return [_probe_model(terms, name, run) for name in asked]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from plantain.models.hosted.answers import JsonObject, Unreadable, read_object
-from plantain.models.hosted.prompts import with_images
+from plantain.models.hosted.answers import JsonObject, Unreadable, object_schema, read_object
+from plantain.models.hosted.prompts.fill import with_images
 from plantain.records import InputError, Rubric
 from plantain.roles import EncodedImage, JudgeRequest, LookRequest
 
@@ -27,24 +27,13 @@ _FLAG: JsonObject = {"type": "boolean"}
 _NUMBER: JsonObject = {"type": "number"}
 
 
-def _list_of(entry: JsonObject) -> JsonObject:
-    known = {"type": "object", "properties": entry, "required": list(entry), "additionalProperties": False}
-    return {"type": "array", "items": known}
-
-
-_LISTS: JsonObject = {
-    "differences": _list_of({"place": _TEXT, "in_a": _TEXT, "in_b": _TEXT, "confidence": _NUMBER}),
-    "findings": _list_of(
-        {"evidence": _TEXT, "name": _TEXT, "in_a": _FLAG, "in_b": _FLAG, "confidence": _NUMBER}
-    ),
+_LISTS: dict[str, JsonObject] = {
+    "differences": {"place": _TEXT, "in_a": _TEXT, "in_b": _TEXT, "confidence": _NUMBER},
+    "findings": {"evidence": _TEXT, "name": _TEXT, "in_a": _FLAG, "in_b": _FLAG, "confidence": _NUMBER},
 }
-
-LOOK_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": _LISTS,
-    "required": list(_LISTS),
-    "additionalProperties": False,
-}
+LOOK_SCHEMA = object_schema(
+    {name: {"type": "array", "items": object_schema(entry)} for name, entry in _LISTS.items()}
+)
 """Of the first turn's answer: evidence before what it amounts to."""
 
 
@@ -95,8 +84,8 @@ def read_look(text: str, *, edited_first: bool) -> str:
     """
     found = read_object(text, set(_LISTS))
     kept: JsonObject = {"edited_first": edited_first}
-    for name, schema in _LISTS.items():
-        entries, asked = found.get(name), schema["items"]["properties"]  # type: ignore[index]
+    for name, asked in _LISTS.items():
+        entries = found.get(name)
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise Unreadable(f"{name} must be a list of objects")
         kept[name] = [_entry(entry, name, asked) for entry in entries]

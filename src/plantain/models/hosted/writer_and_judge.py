@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -10,15 +11,13 @@ import orjson
 
 from plantain.models.hosted import blind
 from plantain.models.hosted.answers import read_instruction
-from plantain.models.hosted.asking import Conversation, Question, ShownSmaller, ask_until_readable
+from plantain.models.hosted.asking import LanguageModel, LanguageRole
 from plantain.models.hosted.describer import HostedDescriber
-from plantain.models.hosted.prompts import (
-    PromptLibrary,
+from plantain.models.hosted.editor import HostedEditor, ImageModel
+from plantain.models.hosted.prompts.fill import (
     blind_prompt,
-    checked_library,
     judge_prompt,
     lines_asked,
-    look_prompt,
     system_of,
     with_images,
     write_prompt,
@@ -34,40 +33,31 @@ VERSION = "1"
 """Of this adapter; raised when the same model and prompt could be asked or read differently."""
 
 
-class HostedWriter:
+class HostedWriter(LanguageRole):
     """Writes instructions with a hosted language model, looking at the original picture."""
 
-    def __init__(self, model: Conversation, options: ProviderOptions) -> None:
-        self._model = model
-        self._library = checked_library(options.prompts)
-        self.name = model.name
-        self.fingerprint = _fingerprint(self._library, model, ("write_initial", "refine", "again"))
+    def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
+        super().__init__(model, options)
+        self.fingerprint = f"hosted@{VERSION} {self._asked_by(('write_initial', 'refine', 'again'))}"
 
     async def write(self, request: WriteRequest) -> Reply[str]:
         """An instruction; `malformed` when none could be read twice."""
         prompt = write_prompt(self._library, request)
         pictures = (request.original, request.failed_edit) if request.failed_edit else (request.original,)
-        question = Question(prompt.system, (*pictures, prompt.text), request.seed)
-        return await ask_until_readable(self._model, question, prompt, self._library, read_instruction)
-
-    async def aclose(self) -> None:
-        """Closes the connection; it opens again with the next call."""
-        await self._model.aclose()
+        return await self._ask(prompt, (*pictures, prompt.text), request.seed, read_instruction)
 
 
-class HostedJudge:
+class HostedJudge(LanguageRole):
     """Reports on edits by any rubric with a hosted language model.
 
     Asks for JSON by the rubric's schema, or in MedEBench's published answer format where the prompts ask for that. In
     the blind form it first looks at the images without knowing what was asked; see `blind`.
     """
 
-    def __init__(self, model: Conversation, options: ProviderOptions) -> None:
-        self._model = model
-        self._library = checked_library(options.prompts)
+    def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
+        super().__init__(model, options)
         self._leniency = options.leniency
         self.looks_first = options.form == "blind"
-        self.name = model.name
         self.fingerprint = self.fingerprint_by(MED_BANANA)
 
     def fingerprint_by(self, rubric: Rubric) -> str:
@@ -82,22 +72,21 @@ class HostedJudge:
         forms = [blind.LOOK_SCHEMA] if self.looks_first else []
         if self.looks_first or not lines_asked(self._library, rubric):
             forms.append(report_schema(rubric))
-        prompts = _fingerprint(self._library, self._model, (*templates, "again"), system_of(rubric))
+        prompts = self._asked_by((*templates, "again"), system_of(rubric))
         schema = hashlib.sha256(orjson.dumps(forms)).hexdigest()[:12]
         known = f"{rubric.name}@{rubric.version}:{digest_of(rubric)[:12]}"
         form = " form=blind" if self.looks_first else ""
-        return f"{prompts} leniency={self._leniency}{form} rubric={known} schema={schema}"
+        return f"hosted@{VERSION} {prompts} leniency={self._leniency}{form} rubric={known} schema={schema}"
 
     async def look(self, request: LookRequest) -> Reply[str]:
         """The first turn of the blind form: what differs between two pictures and which findings are in which, as JSON.
 
         The model learns nothing of instruction, finding or case; `malformed` when nothing could be read twice.
         """
-        prompt, first = look_prompt(self._library), request.edited_first
+        prompt, first = self._library.render("look", {}), request.edited_first
         parts = blind.shown(prompt.text, request, first)
-        question = Question(prompt.system, tuple(parts), request.seed, blind.LOOK_SCHEMA)
         read = partial(blind.read_look, edited_first=first)
-        return await ask_until_readable(self._model, question, prompt, self._library, read)
+        return await self._ask(prompt, parts, request.seed, read, blind.LOOK_SCHEMA)
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         """Return observations per criterion; `malformed` when no whole report could be read twice.
@@ -114,19 +103,14 @@ class HostedJudge:
             prompt = judge_prompt(self._library, request, self._leniency)
             parts = _shown(prompt.text, request)
         schema = None if lines else report_schema(rubric)
-        question = Question(prompt.system, tuple(parts), request.seed, schema)
 
         def read(text: str) -> Observations:
             return read_lines(text, rubric, lines) if lines else read_report(text, rubric)
 
-        reply = await ask_until_readable(self._model, question, prompt, self._library, read)
+        reply = await self._ask(prompt, parts, request.seed, read, schema)
         if reply.value is not None and seen:
             return replace(reply, value=replace(reply.value, differences=seen))
         return reply
-
-    async def aclose(self) -> None:
-        """Closes the connection; it opens again with the next call."""
-        await self._model.aclose()
 
 
 def _shown(text: str, request: JudgeRequest) -> list[str | EncodedImage]:
@@ -139,17 +123,16 @@ def _shown(text: str, request: JudgeRequest) -> list[str | EncodedImage]:
     return [part for label, image in named if image for part in (label, image) if part] + parts
 
 
-def language_role(role: str, model: Conversation, options: ProviderOptions) -> object:
-    """What a language model becomes in a role: "writer", "judge" or "describer"."""
-    if options.shown_side is not None:
-        model = ShownSmaller(model, options.shown_side)
-    if role == "describer":
-        return HostedDescriber(model, options)
-    return HostedWriter(model, options) if role == "writer" else HostedJudge(model, options)
-
-
-def _fingerprint(
-    library: PromptLibrary, model: Conversation, prompts: tuple[str, ...], system: str = ""
-) -> str:
-    labels = ",".join(library.label(name, system) for name in prompts)
-    return f"hosted@{VERSION} {model.name} {model.sampling} prompts={labels}"
+def in_role(
+    role: str,
+    options: ProviderOptions,
+    language: Callable[[], LanguageModel],
+    image: Callable[[], ImageModel],
+) -> object:
+    """Return a provider's model in a role: "editor" of an image model, "writer", "judge" or "describer" of words."""
+    if role == "editor":
+        return HostedEditor(image(), options)
+    model = language()
+    model.shown_side = options.shown_side
+    roles = {"writer": HostedWriter, "judge": HostedJudge, "describer": HostedDescriber}
+    return roles[role](model, options)

@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 
 from fakes.requests import judge_request, source_image, write_request
 from plantain.findings import load_taxonomy, shown_sides
-from plantain.models.hosted.prompts import (
-    PromptLibrary,
-    checked_library,
-    judge_prompt,
-    write_prompt,
-)
-from plantain.models.hosted.prompts.library import BUILT_IN, as_data
+from plantain.models.hosted.prompts.fill import checked_library, judge_prompt, write_prompt
+from plantain.models.hosted.prompts.library import BUILT_IN, PromptLibrary, as_data
 from plantain.records import (
     BUILD_DIRECTIONS,
     OK,

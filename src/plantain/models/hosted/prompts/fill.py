@@ -14,21 +14,14 @@ from plantain.records import (
     BUILD_DIRECTIONS,
     Asked,
     Attempt,
-    Criterion,
-    CriterionResult,
     Direction,
-    FailureCode,
     Finding,
     Geometry,
     InputError,
     Licence,
-    Observations,
-    Outcome,
-    OutcomeKind,
     Rubric,
     RubricCriterion,
     SourceImage,
-    Verdict,
 )
 from plantain.roles import DescribeRequest, EncodedImage, JudgeRequest, WriteRequest
 from plantain.rubrics import MED_BANANA, MEDEBENCH
@@ -37,17 +30,21 @@ MODALITIES = {
     "chest_xray": "frontal chest radiograph",
     "brain_mri": "slice of a brain MRI",
     "fundus": "colour fundus photograph",
+    "unknown": "medical photograph or scan",
 }
 
 _FACTS = ("view", "projection", "position", "sequence", "contrast", "plane", "laterality")
 
 
 def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
-    """The first instruction's prompt, or the refining one as soon as there is a history."""
+    """Return the first instruction's prompt, or the refining one as soon as there is a history."""
     values = _case(request.finding, request.image, request.task.direction)
     if not request.history:
         return library.render("write_initial", values)
-    values |= _history_values(request.history, shows_failed_edit=request.failed_edit is not None)
+    values |= {
+        "history": [_round(attempt) for attempt in request.history],
+        "shows_failed_edit": request.failed_edit is not None,
+    }
     return library.render("refine", values)
 
 
@@ -71,9 +68,7 @@ def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
     """
     if not can_answer_in_lines(rubric):
         return ()
-    finding, image, shown = _example()
-    asked = JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)
-    text = judge_prompt(library, asked, "balanced").text
+    text = judge_prompt(library, _example_of(rubric), "balanced").text
     if "JSON" in text and all(criterion.name in text for criterion in rubric.criteria):
         return ()
     named = names_in(text)
@@ -100,11 +95,6 @@ def with_images(text: str, images: Mapping[str, Sequence[EncodedImage]]) -> list
     return parts
 
 
-def look_prompt(library: PromptLibrary) -> Prompt:
-    """What a judge that looks first is told beside the two pictures: the same for all."""
-    return library.render("look", {})
-
-
 def blind_prompt(
     library: PromptLibrary,
     request: JudgeRequest,
@@ -112,7 +102,7 @@ def blind_prompt(
     letters: tuple[str, str],
     seen: Sequence[str],
 ) -> Prompt:
-    """The prompt of such a judge's second turn.
+    """Return the prompt of a blind judge's second turn.
 
     Args:
         letters: of the original and of the edit.
@@ -122,17 +112,11 @@ def blind_prompt(
     return library.render("blind", values)
 
 
-def form_asked(library: PromptLibrary, rubric: Rubric) -> bool:
-    """Whether a prompt for numbers asks for JSON with the rubric's names, as ours does; else any words will do."""
-    finding, image, picture = _example()
-    asked = JudgeRequest(image, picture, picture, "example", finding, Direction.ADD, rubric, 0, picture)
-    text = judge_prompt(library, asked, "balanced").text
-    return "JSON" in text and all(criterion.name in text for criterion in rubric.criteria)
-
-
 def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
     """Return the prompt that asks for a description of a real pair."""
-    return library.render("describe", _pair(request.organ, request.task, request.prompt, request.given))
+    facts = [{"what": what, "value": value} for what, value in request.given.items() if value]
+    values = {"organ": request.organ, "task": request.task, "prompt": request.prompt, "facts": facts}
+    return library.render("describe", values)
 
 
 def procedures_prompt(library: PromptLibrary, organ: str, known: Sequence[str], most: int) -> Prompt:
@@ -141,97 +125,69 @@ def procedures_prompt(library: PromptLibrary, organ: str, known: Sequence[str], 
 
 
 def checked_library(folder: Path | None) -> PromptLibrary:
-    """Return the prompts of a run; a user's are all rendered once.
+    """Return the prompts of a run; a user's are all rendered once, so that an error is found before the first call.
 
     Raises:
         InputError: a file cannot be read, replaces nothing, or cannot be rendered.
     """
     library = PromptLibrary(folder)
     if folder is not None:
-        rehearse(library)
+        _render_all(library)
     return library
 
 
-def rehearse(library: PromptLibrary) -> None:
-    """Fills in every prompt once, so that a template that asks for what there is not is found before the first call.
-
-    Raises:
-        InputError: names the template and what it asked for.
-    """
-    finding, image, picture = _example()
-    result = CriterionResult(False, 0.5, (FailureCode.TOO_SUBTLE,), "example")
-    seen = Observations(
-        dict.fromkeys(Criterion, result), dict.fromkeys(MED_BANANA.facts, False), False, "example"
-    )
-    verdict = Verdict("example", seen, False, False, 0.0, False)
-    history = (
-        Attempt("", 1, 1, "example", Outcome(OutcomeKind.NO_IMAGE, "example")),
-        Attempt("", 1, 2, "example", verdict=verdict),
-    )
+def _render_all(library: PromptLibrary) -> None:
+    finding, image = _example()
+    result = dict.fromkeys(("name", "codes", "evidence"), "example") | {"passed": False}
+    told = {"round": 1, "results": [result], "judged": True, "has_disease": False, "other_disease": False}
+    told |= {"instruction": "example", "reason": "example"}
+    history = [{**told, "outcome": "example"}, {**told, "outcome": ""}]
     for direction in BUILD_DIRECTIONS:
         case = _case(finding, image, direction)
         library.render("write_initial", case)
-        library.render("refine", case | _history_values(history, shows_failed_edit=True))
-        for rubric in (
-            MED_BANANA,
-            MEDEBENCH,
-            replace(MED_BANANA, asked=Asked()),
-            replace(MEDEBENCH, asked=Asked()),
-        ):
-            for known, truth, variant in ((finding, picture, "P"), (None, None, "D")):
-                if known is not None or rubric.asked != MED_BANANA.asked:
-                    asked = JudgeRequest(
-                        image, picture, picture, "example", known, direction, rubric, 0, truth, variant
-                    )
-                    judge_prompt(library, asked, "strict")
-                    blind_prompt(library, asked, "strict", ("A", "B"), ("example",))
-    look_prompt(library)
+        library.render("refine", {**case, "history": history, "shows_failed_edit": True})
+        plain = [replace(rubric, asked=Asked()) for rubric in (MED_BANANA, MEDEBENCH)]
+        for rubric in (MED_BANANA, MEDEBENCH, *plain):
+            full = replace(_example_of(rubric), direction=direction)
+            asked = [full, replace(full, finding=None, truth=None, variant="D")]
+            for request in asked[: 1 if rubric == MED_BANANA else 2]:
+                judge_prompt(library, request, "strict")
+                blind_prompt(library, request, "strict", ("A", "B"), ("example",))
+    library.render("look", {})
     for prompt in ("", "example"):
-        library.render("describe", _pair("example", "example", prompt, {"modality": "example"}))
-    library.render("procedures", {"organ": "example", "known": ["example"], "most": 1})
+        facts = [{"what": "modality", "value": "example"}]
+        library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})
+    procedures_prompt(library, "example", ["example"], 1)
     library.render("edit", {"instruction": "example", "shown": "example"})
     library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
     library.render("again", {"problem": "example", "answer": "example"})
 
 
-def _example() -> tuple[Finding, SourceImage, EncodedImage]:
-    """What a prompt is tried with."""
-    picture = EncodedImage(b"", "image/png")
-    finding = Finding(
-        "Example", "example", "example", "example", "example", sides=("left",), zones=("upper",)
-    )
-    image = SourceImage(
-        "",
-        "",
-        "example",
-        ("example",),
-        Licence.OPEN,
-        "",
-        "",
-        Geometry(1, 1, "pad", 0, 0, 1, 1),
-        view="frontal",
-    )
-    return finding, image, picture
+def _example() -> tuple[Finding, SourceImage]:
+    text = "example"
+    finding = Finding("Example", text, text, text, text, sides=("left",), zones=("upper",))
+    geometry = Geometry(1, 1, "pad", 0, 0, 1, 1)
+    image = SourceImage("", "", text, (text,), Licence.OPEN, "", "", geometry, view="frontal")
+    return finding, image
 
 
-def _history_values(history: Sequence[Attempt], *, shows_failed_edit: bool) -> dict[str, object]:
-    return {"history": [_round(attempt) for attempt in history], "shows_failed_edit": shows_failed_edit}
+def _example_of(rubric: Rubric) -> JudgeRequest:
+    finding, image = _example()
+    shown = EncodedImage(b"", "image/png")
+    return JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)
 
 
 def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
-    """What any judge's template may ask for; what is known of a finding only where there is one."""
+    """Return what any judge's template may use; what is known of a finding only if there is one."""
     rubric, finding = request.rubric, request.finding
     case = _case(finding, request.image, request.direction) if finding is not None else {"finding": None}
-    criteria = [_questioned(criterion) for criterion in rubric.criteria]
     return {
         "modality": _modality(request.image.modality),
         **case,
         "instruction": request.instruction,
-        "text": request.instruction,
         "variant": request.variant,
         "shows_truth": request.truth is not None,
-        "criteria": criteria,
-        "dimensions": criteria,
+        "criteria": [_questioned(criterion) for criterion in rubric.criteria],
         "most": max((criterion.scale[1] for criterion in rubric.criteria if criterion.scale), default=1),
         "flags": [{"name": name, "question": question} for name, question in rubric.facts.items()],
         "codes": list(rubric.codes),
@@ -248,14 +204,8 @@ def _questioned(criterion: RubricCriterion) -> dict[str, object]:
     return {**values, "scale": criterion.scale is not None, "least": least, "most": most}
 
 
-def _pair(organ: str, task: str, prompt: str, given: Mapping[str, str]) -> dict[str, object]:
-    facts = [{"what": what, "value": value} for what, value in given.items() if value]
-    return {"organ": organ, "task": task, "prompt": prompt, "facts": facts}
-
-
 def _modality(name: str) -> str:
-    named = "medical photograph or scan" if name == "unknown" else name.replace("_", " ")
-    return MODALITIES.get(name, named)
+    return MODALITIES.get(name, name.replace("_", " "))
 
 
 def _case(finding: Finding, image: SourceImage, direction: Direction) -> dict[str, object]:
@@ -263,7 +213,7 @@ def _case(finding: Finding, image: SourceImage, direction: Direction) -> dict[st
     return {
         "adding": direction is Direction.ADD,
         "finding": finding,
-        "modality": MODALITIES.get(image.modality, image.modality.replace("_", " ")),
+        "modality": _modality(image.modality),
         "facts": [fact for fact in facts if fact["value"] != "unknown"],
         "labels": ", ".join(image.labels) or "nothing",
         "sides": sides_on(finding, image),
@@ -275,36 +225,28 @@ def _case(finding: Finding, image: SourceImage, direction: Direction) -> dict[st
 
 
 def _round(attempt: Attempt) -> dict[str, object]:
-    outcome = attempt.edit_outcome
-    values: dict[str, object] = {
+    outcome, verdict = attempt.edit_outcome, attempt.verdict
+    failed = outcome is not None and not outcome.ok
+    why = f"{outcome.kind.value.replace('_', ' ')}: {outcome.reason}".rstrip(": ") if outcome else ""
+    facts = verdict.observations.facts if verdict else {}
+    results = verdict.observations.criteria.items() if verdict else ()
+    return {
         "round": attempt.round,
         "instruction": attempt.instruction,
-        "outcome": "",
-        "results": [],
-        "judged": False,
-        "has_disease": False,
-        "other_disease": False,
-        "reason": "",
-    }
-    if outcome is not None and not outcome.ok:
-        values["outcome"] = f"{outcome.kind.value.replace('_', ' ')}: {outcome.reason}".rstrip(": ")
-    if attempt.verdict is not None:
-        seen = attempt.verdict.observations
-        values["results"] = [
+        "outcome": why if failed else "",
+        "results": [
             {
-                "name": criterion,
+                "name": name,
                 "passed": result.passed,
                 "codes": ", ".join(result.codes),
-                "evidence": result.evidence
-                if result.value is None
-                else f"{result.value:g}. {result.evidence}",
+                "evidence": f"{result.value:g}. {result.evidence}"
+                if result.value is not None
+                else result.evidence,
             }
-            for criterion, result in seen.criteria.items()
-        ]
-        values |= {
-            "judged": "has_disease" in seen.facts,
-            "has_disease": seen.facts.get("has_disease", False),
-            "other_disease": seen.facts.get("other_disease", False),
-            "reason": seen.reason,
-        }
-    return values
+            for name, result in results
+        ],
+        "judged": "has_disease" in facts,
+        "has_disease": facts.get("has_disease", False),
+        "other_disease": facts.get("other_disease", False),
+        "reason": verdict.observations.reason if verdict else "",
+    }

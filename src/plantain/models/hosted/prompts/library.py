@@ -16,25 +16,7 @@ from plantain.records import InputError
 
 OURS, PUBLISHED = "ours", "published"
 BUILT_IN = Path(__file__).with_name("templates")
-SENT = (
-    "write_initial",
-    "refine",
-    "judge_add",
-    "judge_remove",
-    "rubric",
-    "look",
-    "blind",
-    "edit",
-    "edit_by_example",
-    "again",
-    "scale",
-    "describe",
-    "procedures",
-)
-"""The prompts that are sent; the other templates are parts of them or their system message."""
-
-PARTS = ("system", "judge_system", "scale_system", "describe_system", "case", "requirements", "report")
-
+TEMPLATES = tuple(sorted(file.name.removesuffix(".md.j2") for file in BUILT_IN.glob("*.md.j2")))
 SYSTEMS = {
     **dict.fromkeys(("judge_add", "judge_remove", "rubric", "look", "blind"), "judge_system"),
     **dict.fromkeys(("describe", "procedures"), "describe_system"),
@@ -90,7 +72,7 @@ class PromptLibrary:
     def __init__(self, folder: Path | None = None) -> None:
         if folder is not None:
             _refuse_unknown(folder)
-        self._sources = {name: _read(name, folder) for name in (*SENT, *PARTS)}
+        self._sources = {name: _read(name, folder) for name in TEMPLATES}
         self._templates = _compiled(tuple((f"{name}.md.j2", text) for name, text in self._sources.items()))
 
     def label(self, name: str, system: str = "") -> str:
@@ -138,7 +120,7 @@ def _read(name: str, folder: Path | None) -> str:
 
 
 def _refuse_unknown(folder: Path) -> None:
-    known = [f"{name}.md.j2" for name in (*SENT, *PARTS)]
+    known = [f"{name}.md.j2" for name in TEMPLATES]
     if not folder.is_dir():
         raise InputError(f"prompts: {folder} is not a folder")
     for path in sorted(folder.glob("*.j2")):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationInfo, field_validator
 
-from plantain.models.hosted.gemini.provider import GeminiOptions, require_sdk
+from plantain.models.extras import require_extra
+from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.hosted.known import roles_at
 from plantain.records import InputError
 from plantain.roles.options import ForEditors, Free
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from plantain.models.hosted.vertex.wire import VertexWire
 
 SIGNS_IN = "application default credentials"
+EXTRA = ("vertex", "httpx2", "pybase64", "google.auth", "requests")
 MODELS = roles_at("vertex")
 
 
-class Settings(GeminiOptions):
+class Settings(gemini.GeminiOptions):
     """`[providers.vertex]`.
 
     Attributes:
@@ -42,26 +44,21 @@ class Settings(GeminiOptions):
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """The model for a role; an id that we do not know is taken at its word.
+    """Return the model for a role; an unknown id is accepted.
 
     Raises:
-        InputError: no extra, no credentials, no project, or a setting that is none of Gemini's.
+        InputError: no extra, no credentials, or no project.
     """
-    wire = _wire(name, options)
-    from plantain.models.hosted.gemini.provider import role_of
-
-    return role_of(wire, role, options)
+    return gemini.role_of(_wire(name, options), role, options)
 
 
 async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """One cheap call: a word from a language model, the card of a known editor. Raises as `load` does."""
-    from plantain.models.hosted.gemini.provider import probe_wire
-
-    return await probe_wire(_wire(name, options), MODELS.get(options.listed or name) == ("editor",), options)
+    """Make one cheap call: a word from a language model, the card of a known editor. Raise as `load` does."""
+    return await gemini.probe_wire(_wire(name, options), options)
 
 
 def _wire(name: str, options: Settings) -> VertexWire:
-    require_sdk(name)
+    require_extra(name, *EXTRA)
     where = f"providers.{name.partition('/')[0]}"
     if options.api_key_env:
         raise InputError(f"{where}.api_key_env: vertex signs in with {SIGNS_IN}, not with a key")
@@ -70,8 +67,6 @@ def _wire(name: str, options: Settings) -> VertexWire:
             f"{where}.project: is missing; name the Google Cloud project responsible for the images (the "
             "environment's is ignored)"
         )
-    from plantain.models.hosted.vertex.credentials import default_credentials, no_credentials
     from plantain.models.hosted.vertex.wire import VertexWire
 
-    credentials = no_credentials() if options.key_later else default_credentials(options)
-    return VertexWire(name, credentials, options)
+    return VertexWire(name, options)

@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import replace
-from pathlib import Path
-from typing import IO
 
-from plantain.files.redaction import redacted_line
-from plantain.files.writing import create
 from plantain.journal.batches import BatchLedger, JobRow, LeftWithJob
 from plantain.models.hosted.batch.files import JobFiles
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
@@ -18,14 +14,14 @@ from plantain.records import OutcomeKind
 from plantain.roles.batch_rules import BatchRules
 
 SLOWEST = 10.0
-"""Looks at a job become rarer up to this multiple of the first interval; tries after a fault likewise."""
+"""Most multiple of the first interval between two looks at a job, or two tries after a fault."""
 
 PATIENT = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
 """Faults that pass. A job waits as long as they last: giving it up could mean to pay for it twice."""
 
 
 class JobPoller:
-    """Sees one job through. Waits grow with the tries, and are at least what the provider asks for."""
+    """Follows one job. Waits grow with the tries, and are at least what the provider asks for."""
 
     def __init__(
         self, service: BatchService, ledger: BatchLedger, files: JobFiles, rules: BatchRules
@@ -37,18 +33,18 @@ class JobPoller:
         self._jitter = random.Random()
 
     async def run(self, job: JobRow, *, fresh: bool) -> BatchJob:
-        """The job as it ended, its answers on disk.
+        """Return the job as it ended, its answers on disk.
 
         Args:
             job: as journalled, its request file on disk while it has no id at the provider.
-            fresh: the provider cannot have heard of it yet.
+            fresh: the provider cannot know it yet.
 
         Raises:
-            Fault: the provider does not take the job; its requests are answered by that.
-            LeftWithJob: something stands in the way that a person has to see to first; resuming goes on from here.
+            Fault: the provider does not take the job; that is the answer to its requests.
+            LeftWithJob: a person has to act first; resuming continues from here.
         """
         if not job.provider_id:
-            made = await self._have_made(job, fresh=fresh)
+            made = await self._create(job, fresh=fresh)
             await self._ledger.move(job.key, "running", provider_id=made.id)
             job = replace(job, provider_id=made.id)
             await asyncio.to_thread(self._files.drop_requests, job.key)
@@ -57,8 +53,8 @@ class JobPoller:
         await self._ledger.move(job.key, "ended", reason="" if ended.state is JobState.DONE else ended.state)
         return ended
 
-    async def _have_made(self, job: JobRow, *, fresh: bool) -> BatchJob:
-        """Makes the job, unless the provider has one of its key: an answer to `create` can get lost."""
+    async def _create(self, job: JobRow, *, fresh: bool) -> BatchJob:
+        """Create the job, unless the provider has one with its key: an answer to `create` can get lost."""
         file_id, tries = "", 0
         while True:
             try:
@@ -71,9 +67,8 @@ class JobPoller:
             except Fault as fault:
                 if fault.outcome.kind not in PATIENT:
                     await self._ledger.move(job.key, "ended", reason=fault.outcome.reason)
-                    raise Fault(
-                        replace(fault.outcome, fatal=True), fault.status, fault.raw, NOT_BILLED
-                    ) from None
+                    fatal = replace(fault.outcome, fatal=True)
+                    raise Fault(fatal, fault.status, fault.raw, NOT_BILLED) from None
                 await self._sit_out(job, fault, tries)
                 tries += 1
 
@@ -96,32 +91,22 @@ class JobPoller:
                 tries += 1
 
     async def _fetch(self, job: JobRow, ended: BatchJob) -> None:
-        """Downloads what an earlier process has not; a file is here only when it is whole."""
+        """Download what an earlier process has not; an answer file exists only when it is complete."""
         for number, file_id in enumerate(ended.answers):
-            final = self._files.answer(job.key, number)
             tries = 0
-            while not final.exists():
+            while not self._files.answer(job.key, number).exists():
                 try:
-                    with self._files.naming_full_disk(0), self._files.nameless() as (raw, path):
-                        await self._service.fetch(file_id, path)
-                        await asyncio.to_thread(self._keep, raw, final)
+                    with self._files.naming_full_disk(0), self._files.nameless() as raw:
+                        await self._service.fetch(file_id, raw)
+                        await asyncio.to_thread(self._files.keep_answer, raw, job.key, number)
                 except Fault as fault:
                     if fault.status == 404:
                         break
                     await self._sit_out(job, fault, tries)
                     tries += 1
 
-    def _keep(self, raw: IO[bytes], final: Path) -> None:
-        """Gives what was downloaded a name, without keys, which no file of ours may hold."""
-        clean = final.with_suffix(".clean")
-        raw.seek(0)
-        with create(clean) as sink:
-            for line in raw:
-                sink.write(redacted_line(line))
-        self._files.keep(clean, final)
-
     async def _sit_out(self, job: JobRow, fault: Fault, tries: int) -> None:
-        """Waits for a fault to pass; `plantain status` tells it. Raises LeftWithJob where it will not by itself."""
+        """Wait for a fault to pass; `plantain status` shows it. Raise LeftWithJob if it will not pass by itself."""
         if fault.outcome.fatal or fault.outcome.kind not in PATIENT:
             raise LeftWithJob(fault.outcome.reason) from None
         await self._ledger.note(job.key, fault.outcome.reason)
