@@ -14,6 +14,7 @@ import pytest
 from fakes.served import Served, queue_full, still_loading
 from fakes.server import Answer
 from pipeline.quick import NoText, quick_catalogue
+from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
