@@ -46,7 +46,7 @@ class Unsuccessful:
             shown = [task for task in self.tasks if task.state == state]
             yield from (task.line for task in shown)
             if count > len(shown):
-                yield f"and {count - len(shown)} more that {state}: plantain show {run} --state {state}"
+                yield f"and {count - len(shown)} more {state}: plantain show {run} --state {state}"
 
 
 @dataclass(frozen=True, slots=True)
