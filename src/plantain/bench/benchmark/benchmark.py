@@ -31,8 +31,6 @@ class Benchmark:
         root: its folder.
         samples: sorted by id.
         hashes: SHA-256 of (previous, changed, roi) by sample id, "" where there is no file.
-        named: the semantic version that its file names, and the hash of the content that it was given to.
-        public_digest: content hash of the public part, where this is the private part of a hidden benchmark; else "".
 
     Example:
         >>> bench = Benchmark.load("bench")
@@ -44,8 +42,6 @@ class Benchmark:
     root: Path
     samples: tuple[Sample, ...]
     hashes: dict[str, tuple[str, str, str]]
-    named: tuple[str, str] = ("", "")
-    public_digest: str = ""
 
     @classmethod
     def load(cls, path: Path | str, *, keep_sources: bool = False) -> Benchmark:
@@ -67,9 +63,7 @@ class Benchmark:
         if errors:
             more = f" (and {len(errors) - 1} more: plantain bench check {path})" if errors[1:] else ""
             raise InputError(f"{reading.root / errors[0].file}: {_after_file(str(errors[0]))}{more}")
-        return cls(
-            reading.name, reading.root, reading.samples, reading.hashes, reading.named, reading.public_digest
-        )
+        return cls(reading.name, reading.root, reading.samples, reading.hashes)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -136,12 +130,6 @@ class Benchmark:
     def digest(self) -> str:
         """SHA-256 over all samples; the same wherever the benchmark lies."""
         return hashlib.sha256("".join(map(self.sample_digest, self.samples)).encode()).hexdigest()
-
-    @property
-    def edition(self) -> str:
-        """Its semantic version, "" where it was given none; "1.0.0+changed.3fd1c2a9" where it was changed since."""
-        version, digest = self.named
-        return f"{version}+changed.{self.digest[:8]}" if version and digest != self.digest else version
 
     @functools.cached_property
     def _by_id(self) -> dict[str, Sample]:

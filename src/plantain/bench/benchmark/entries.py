@@ -66,8 +66,6 @@ class Reading:
         samples: those that can be used, sorted by id.
         hashes: (previous, changed, roi) SHA-256 by sample id, "" where there is no file.
         problems: everything that the metadata and the files' headers tell.
-        named: the semantic version that the file names, and the hash of the content that it was given to.
-        public_digest: content hash of the public part, where the file says that it is a private one.
     """
 
     name: str
@@ -76,8 +74,6 @@ class Reading:
     samples: tuple[Sample, ...]
     hashes: dict[str, tuple[str, str, str]]
     problems: tuple[BenchmarkProblem, ...]
-    named: tuple[str, str] = ("", "")
-    public_digest: str = ""
 
 
 def id_order(sample_id: str) -> tuple[object, ...]:

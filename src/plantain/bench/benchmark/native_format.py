@@ -47,7 +47,6 @@ class _Row(BaseModel):
     aligned: bool | None = None
     notes: tuple[str, ...] = ()
     sha256: dict[str, str] = Field(default_factory=dict)
-    hidden: dict[str, str] = Field(default_factory=dict)
     image: dict[str, object] | None = None
 
 
@@ -87,18 +86,7 @@ def read_own(metadata: Path, *, keep_sources: bool = False) -> Reading:
             reader.problem(f"{where}.{place}" if place else where, str(first["msg"])[:200])
             continue
         reader.add(_entry(where, parsed, image))
-    return replace(
-        reader.reading(name),
-        named=_named(data.get("edition")),
-        public_digest=str(data.get("public_digest", ""))[:64],
-    )
-
-
-def _named(edition: object) -> tuple[str, str]:
-    """Version and content hash of the newest edition that the file names."""
-    named = edition if isinstance(edition, dict) else {}
-    version, digest = named.get("version"), named.get("digest")
-    return (version, digest) if isinstance(version, str) and isinstance(digest, str) else ("", "")
+    return reader.reading(name)
 
 
 def _entry(where: str, row: _Row, image: SourceImage | None) -> BenchmarkEntry:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 import orjson
@@ -22,7 +21,6 @@ import orjson
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.medebench import METADATA
 from plantain.bench.benchmark.native_format import OWN
-from plantain.bench.benchmark.samples import Sample
 from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
 from plantain.files.opening import MAX_FILE_BYTES, check_received, read_inside
@@ -177,38 +175,6 @@ def recorded(reader: JournalReader) -> dict[str, list[str]]:
     """What a run knows of each arm's training pictures, a line for each place; by the arm's label."""
     known: dict[str, dict[str, dict[str, str]]] = orjson.loads(reader.meta(META) or "{}")
     return {arm: [record["said"] for _, record in sorted(places.items())] for arm, places in known.items()}
-
-
-def truths_shown(bench: Benchmark, samples: Sequence[Sample], place: Path) -> dict[str, str]:
-    """The samples whose image after a place shows, by id with the picture there.
-
-    An edit moves a code little, so that a picture there near a truth may be the image before: it counts only where it
-    is nearer to the truth, pixel by pixel, than to the image before.
-    """
-    known: list[tuple[Sample, Codes]] = [
-        (sample, np.stack([np.frombuffer(code, np.uint8) for code in _both(bench.changed(sample))]))
-        for sample in samples
-        if sample.changed is not None
-    ]
-    found: dict[str, str] = {}
-    for name, _, pixels in pictures_of(place):
-        theirs = [np.frombuffer(code, np.uint8) for code in _both(pixels)]
-        for sample, codes in known:
-            if sample.id not in found and min(int(distances(code, codes).min()) for code in theirs) <= LIMIT:
-                before, after = (
-                    _apart(pixels, own) for own in (bench.previous(sample), bench.changed(sample))
-                )
-                if after < before:
-                    found[sample.id] = name
-    return found
-
-
-def _apart(one: Pixels, other: Pixels) -> float:
-    """Mean difference of two pictures in grey levels at the second one's size, without their borders."""
-    first, second = _without_borders(one), _without_borders(other)
-    size = (second.shape[1], second.shape[0])
-    resized = cv2.resize(first, size, interpolation=cv2.INTER_AREA)
-    return float(np.abs(resized.astype(np.int16) - second.astype(np.int16)).mean())
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,3 @@ def marked(png: bytes) -> bytes:
     checked = _XMP_CHUNK + body
     chunk = len(body).to_bytes(4, "big") + checked + zlib.crc32(checked).to_bytes(4, "big")
     return png[:_HEADER_END] + chunk + png[_HEADER_END:]
-
-
-def unmarked(png: bytes) -> bytes:
-    """The PNG that `marked` was given; one that bears no such mark as it is."""
-    bare = png[:_HEADER_END] + png[_HEADER_END + len(_XMP_KEY) + len(XMP_PACKET) + 12 :]
-    return bare if marked(bare) == png else png

@@ -97,7 +97,7 @@ async def make_plan(
     check_labels(planned)
     await _check_models(journal, planned)
     arms = {**recorded, **{one.arm.label: one.arm for one in planned}}
-    header = BenchHeader.of(benchmark.root, benchmark.name, benchmark.digest, journal.run, benchmark.edition)
+    header = BenchHeader.of(benchmark.root, benchmark.name, benchmark.digest, journal.run)
     plan = GenerationPlan(benchmark, planned)
     await _refresh_outputs(journal, planned)
     await write_bench(journal, header, arms, facts)

@@ -34,23 +34,21 @@ class BenchHeader:
     """Which benchmark a run belongs to.
 
     Attributes:
-        root: its folder: absolute, or in older runs as it was given.
+        root: its folder, absolute.
         name: of the benchmark; digest: of all its content.
-        beside: its folder as seen from the run's, so that both can be moved together; "" in older runs.
-        edition: the benchmark's semantic version; "" where it has none, and in older runs.
+        beside: its folder relative to the run's, so that both can be moved together.
     """
 
     root: str
     name: str
     digest: str
-    beside: str = ""
-    edition: str = ""
+    beside: str
 
     @classmethod
-    def of(cls, root: Path, name: str, digest: str, run: Path, edition: str = "") -> BenchHeader:
+    def of(cls, root: Path, name: str, digest: str, run: Path) -> BenchHeader:
         """The header of a run of the benchmark in a folder."""
         folder = root.resolve()
-        return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()), edition)
+        return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +145,9 @@ class BenchRun:
 
     @property
     def benchmark_root(self) -> Path:
-        """Where the benchmark is now: beside the run as it was, where it was, or seen from a folder above the run.
-
-        Whether it still is the same one is for its reader to say; without any such folder it is where the run says.
-        """
-        run, recorded = self.run.resolve(), Path(self.header.root)
-        places = [run / self.header.beside] if self.header.beside else []
-        places += [recorded, *(parent / recorded for parent in run.parents)]
-        return next((place.resolve() for place in places if place.exists()), recorded)
+        """Return the benchmark's folder: relative to the run if it exists there, else where the run recorded it."""
+        moved = (self.run.resolve() / self.header.beside).resolve()
+        return moved if moved.exists() else Path(self.header.root)
 
     def find_benchmark(self, stated: Path | None) -> Path:
         """Where the benchmark is: where a person says, else `benchmark_root`. Raises InputError where it is gone."""

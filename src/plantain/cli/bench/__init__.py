@@ -27,21 +27,6 @@ app = LazyGroup(
         "score": ("plantain.cli.bench.score", "metrics and judges over what was generated"),
         "table": ("plantain.cli.bench.table", "the leaderboard: HTML, CSV, LaTeX, JSON"),
         "attend": ("plantain.cli.bench.attend", "where open editors looked, against the region"),
-        "version": ("plantain.cli.bench.sharing.version", "versions of a benchmark, and naming the next one"),
-        "diff": ("plantain.cli.bench.sharing.diff", "what differs between two benchmarks"),
-        "export": (
-            "plantain.cli.bench.sharing.export",
-            "a benchmark for others: card, licences, Parquet, checksums",
-        ),
-        "verify": ("plantain.cli.bench.sharing.verify", "whether an exported benchmark is what it says"),
-        "hide": ("plantain.cli.bench.sharing.hide", "a public part of a benchmark, and a private one"),
-        "pack": ("plantain.cli.bench.sharing.pack", "a run as a submission to a leaderboard"),
-        "submit-check": ("plantain.cli.bench.sharing.submit_check", "whether a submission is whole"),
-        "rescore": (
-            "plantain.cli.bench.sharing.rescore",
-            "a submission's scores, recomputed from its outputs",
-        ),
-        "site": ("plantain.cli.bench.sharing.site", "submissions as a static site"),
         "rank": ("plantain.cli.bench.rank", "how metrics agree with people"),
     },
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings
-from plantain.bench.submission.bundle import ComparisonRow
+from plantain.metrics.statistics.bradley_terry import Comparison
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 from plantain.review.results.analysis import comparisons_of
@@ -51,7 +51,7 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
     return HumanRatings(tuple(readers), kept, found, frozenset(found) if len(tasks) > 1 else frozenset())
 
 
-def study_pairs(folder: Path) -> list[ComparisonRow]:
+def study_pairs(folder: Path) -> list[Comparison]:
     """A study's main answers to `pair` and `rank` as comparisons of two arms; readers stand by their codes.
 
     Raises:
@@ -71,10 +71,7 @@ def study_pairs(folder: Path) -> list[ComparisonRow]:
         raise InputError(
             f"--study {folder}: none of its answers compares two models; ask with --task pair or rank"
         )
-    return [
-        ComparisonRow(left=one.left, right=one.right, outcome=one.outcome, reader=one.reader, case=one.case)
-        for one in compared
-    ]
+    return compared
 
 
 def _fill(values: dict[str, Floats], row: Row, reader: int, sample: int, arm: dict[str, int]) -> bool:

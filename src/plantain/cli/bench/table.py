@@ -98,9 +98,8 @@ def _compared(study: Path | None) -> list[Comparison]:
     if study is None:
         return []
     from plantain.cli.bench.study_ratings import study_pairs
-    from plantain.metrics.statistics.bradley_terry import Comparison
 
-    return [Comparison(one.left, one.right, one.outcome, one.reader, one.case) for one in study_pairs(study)]
+    return study_pairs(study)
 
 
 def _print_pairs(
