@@ -41,7 +41,7 @@ ROOM = 6 << 30
 """Bytes of free memory from which on tests write there: all of them together write about 3 GB."""
 
 SLOW = (
-    "attending audit batch_kill batch_run bench_demo blind_run blocks brain_removal "
+    "attention audit batch_kill batch_run bench_demo blind_run blocks brain_removal "
     "brain_renderers browser build cards cataract chest_renderers clouds cluster consent_gate "
     "control crash croissant demo dicom diffusers_editor diffusers_engine distributions door "
     "effusion engine evaluating export feeding flow flow_preferences frames from_build "
@@ -53,7 +53,7 @@ SLOW = (
     "provenance publish quarantine radedit_worker reference release_terms remote_edit restore "
     "retry room run run_invoice run_tables score score_command score_kill seed_x_worker "
     "separability shards simulated_day site slow_server stateful stopping study tables "
-    "tampering text_changes text_check train training two_nodes verify viewer_browser "
+    "text_changes text_check train training two_nodes verify viewer_browser "
     "what_travels windows_in_browser workers"
 )
 """Files test_*.py that start processes, train, draw many pictures or walk whole runs: `--fast` leaves them out."""

@@ -47,7 +47,7 @@ bench from-build runs/pilot --out other-bench
 bench generate my-bench --run runs/bench
 bench score runs/bench --judge none
 bench table runs/bench --to leaderboard
-bench overlap my-bench catalogue
+bench leakage my-bench catalogue
 review plan --readers 5 --cases 100 --effect 0.15
 review results studies/pilot
 train separability runs/pilot --to figures

@@ -318,21 +318,21 @@ def test_what_training_measures_is_judged_through_the_door(
     assert asked and measured() == 0 and len(away.calls) == asked
 
 
-def test_only_what_runs_here_can_be_attended(
+def test_attention_is_recorded_of_open_editors_only(
     servers: tuple[FakeProvider, FakeProvider],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Attention is watched inside a pipeline of this process: a hosted editor's outputs are refused in one line."""
+    """Attention is recorded inside a pipeline of this process: a hosted editor's outputs are refused in one line."""
     made = generate()(Place(tmp_path, servers[0].url, servers[1].url, Licence.OPEN), "concurrency = 2")
     assert main(made.arguments) == 0
     asked = len(servers[0].calls)
     place = placed(tmp_path, servers, Licence.OPEN, monkeypatch)
     with RecordedConnections() as connections:
         named = ["--editor", EDITOR, "--settings", place.settings("concurrency = 2")]
-        assert main(["bench", "attend", str(made.run), *named]) == 2
-    assert "only open editors (diffusers/…) can be watched" in capsys.readouterr().err
+        assert main(["bench", "attention", str(made.run), *named]) == 2
+    assert "attention can be recorded of open editors (diffusers/…) only" in capsys.readouterr().err
     assert connections == [] and len(servers[0].calls) == asked
 
 

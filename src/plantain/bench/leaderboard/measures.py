@@ -52,7 +52,7 @@ _UNREGISTERED = {
     "attention_auroc": ("attention_auroc", "attention ranks the region first", True, 0.0, 1.0, 2),
     "demo_similarity": ("demo_similarity", "likeness to the demonstrations", False, None, None, 2),
 }
-"""What is measured beside the outputs, by `attend` or of an arm, and so is no metric that can be asked for."""
+"""Measured by `bench attention` or of an arm, not by a metric of `--metrics`."""
 
 
 def _known() -> dict[str, tuple[str, str, bool, float | None, float | None, int]]:

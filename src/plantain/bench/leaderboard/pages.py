@@ -322,7 +322,6 @@ def arm_note(arm: Arm, scores: Scores) -> str:
         )
     if arm.model.startswith("offline/"):
         parts.append("offline: rules and image processing, no learned model")
-    parts += [f"trained on: {line}" for line in scores.overlaps.get(arm.label, [])]
     return "; ".join(parts)
 
 

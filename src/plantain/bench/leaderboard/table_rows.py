@@ -11,7 +11,6 @@ import numpy.typing as npt
 import orjson
 
 from plantain.bench.benchmark.organs import ORGANS
-from plantain.bench.benchmark.overlap import recorded
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
@@ -38,7 +37,6 @@ class Scores:
         made: outputs that the rule names and that were made or failed to be, by arm; scored_counts: of those, how many
             have been scored or have a reason why not, by (arm, stored metric). Empty where nobody goes on scoring.
         draw_variances: for (arm label, stored metric) the variance between draws of each output, as `outputs`.
-        overlaps: what is known of pictures that an arm was trained on, a line for each place, by label.
         standings: what each judge rests on, by its label, e.g. "offline/instruments/D".
     """
 
@@ -53,7 +51,6 @@ class Scores:
     made: Mapping[str, int] = field(default_factory=dict)
     scored_counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     draw_variances: Mapping[tuple[str, str], Floats] = field(default_factory=dict)
-    overlaps: Mapping[str, list[str]] = field(default_factory=dict)
     standings: Mapping[str, Standing] = field(default_factory=dict)
 
     @property
@@ -151,7 +148,6 @@ def read_scores(run: BenchRun) -> Scores:
         made=_made(run, samples, arms),
         scored_counts=scored_counts,
         draw_variances=_draw_variances(run, samples, arms),
-        overlaps=recorded(run.reader),
         standings=_standings(run),
     )
 

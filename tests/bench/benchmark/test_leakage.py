@@ -18,8 +18,8 @@ import skimage.data
 from PIL import Image
 
 from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.leakage import find_leakage
 from plantain.bench.benchmark.native_format import BenchmarkWriter, plain_image
-from plantain.bench.benchmark.overlap import overlap
 from plantain.bench.benchmark.samples import Sample
 from plantain.cli import main
 from plantain.pixels.prepare import prepare
@@ -40,7 +40,7 @@ def encoded(pixels: np.ndarray, form: str, **options: object) -> bytes:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
     """Four samples of three originals."""
-    out = tmp_path_factory.mktemp("overlap") / "bench"
+    out = tmp_path_factory.mktemp("leakage") / "bench"
     with BenchmarkWriter(out, "Mixed") as writer:
         for number, name in enumerate(("astronaut", "astronaut", "coffee", "chelsea")):
             before = picture(name)
@@ -96,39 +96,37 @@ def test_a_picture_is_known_in_another_codec_size_exposure_and_frame(
         "d.webp": encoded(picture("immunohistochemistry"), "WEBP"),
     }
     kept(tmp_path / "place", shown)  # type: ignore[operator]
-    found = overlap(bench, tmp_path / "place")
+    found = find_leakage(bench, tmp_path / "place")
     assert (found.samples_found, found.clusters_found, found.seen) == (3, 2, 4)
     assert {(pair.cluster, "a.jpg" in pair.other or "row 0" in pair.other) for pair in found.pairs} == {
         ("astronaut", True),
         ("coffee", False),
     }
-    assert "2 of 3 originals (3 samples)" in found.in_words()
+    assert "2 of 3 originals (3 samples)" in found.line
 
 
 def test_a_benchmark_is_in_itself_and_not_in_strange_pictures(bench: Benchmark, tmp_path: Path) -> None:
-    assert overlap(bench, bench.root).samples_found == 4
+    assert find_leakage(bench, bench.root).samples_found == 4
     files(
         tmp_path / "place",
         {f"{name}.png": encoded(picture(name), "PNG") for name in ("rocket", "immunohistochemistry")},
     )
-    assert overlap(bench, tmp_path / "place").pairs == ()
+    assert find_leakage(bench, tmp_path / "place").pairs == ()
 
 
-def test_what_an_arm_learned_from_stands_in_the_table(
+def test_command_prints_pairs_and_counts(
     bench: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run, place = tmp_path / "run", tmp_path / "place"
-    files(place, {"a.png": encoded(picture("chelsea"), "PNG")})
-    assert main(["bench", "generate", str(bench.root), "--run", str(run), "--json"]) == 0
-    assert main(["bench", "score", str(run), "--metrics", "psnr", "--json"]) == 0
-    capsys.readouterr()
-    told = ["bench", "overlap", str(bench.root), str(place), "--record", str(run)]
-    assert main([*told, "--editor", "nobody"]) == 2
-    assert "no such arm" in capsys.readouterr().err
-    assert main([*told, "--editor", "jpeg-75", "--json"]) == 0
+    files(tmp_path / "place", {"a.png": encoded(picture("chelsea"), "PNG")})
+    command = ["bench", "leakage", str(bench.root), str(tmp_path / "place")]
+    assert main([*command, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["samples_found"], found["clusters_found"], found["seen"]) == (1, 1, 1)
     assert {pair["other"] for pair in found["pairs"]} == {"a.png"}
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1 of 3 originals (1 sample) are near duplicates of images in place"
+    assert lines[1].startswith("  3 (previous): a.png, ")
 
 
 @pytest.mark.parametrize("made", ["nothing", "empty", "words"])
@@ -139,7 +137,7 @@ def test_a_place_without_pictures_is_one_line(made: str, bench: Benchmark, tmp_p
     if made == "words":
         (place / "notes.txt").write_text("none")
     with pytest.raises(InputError, match=r"place: (no |not a )"):
-        overlap(bench, place)
+        find_leakage(bench, place)
 
 
 def _of_letters(path: Path) -> None:
@@ -186,7 +184,7 @@ def _huge_member(path: Path) -> None:
         ("a.parquet", _of_a_path_that_is_no_text, "a.parquet: not a readable Parquet"),
         ("a.parquet", _of_one_name_twice, "a.parquet: edited, row 0: "),
         ("a.parquet", _of_a_list_of_bombs, "a.parquet: unpacks "),
-        ("a.parquet", _of_text_cells, "no pictures to compare with"),
+        ("a.parquet", _of_text_cells, "no images to compare with"),
         ("a.tar", lambda path: path.write_bytes(b"words" * 500), "a.tar: not a readable tar"),
         ("a.tar", _huge_member, "a.tar: 'a.png' claims "),
         ("a.png", lambda path: path.write_bytes(b"words"), "a.png: "),
@@ -198,7 +196,7 @@ def test_a_place_that_cannot_be_read_is_one_line(
     (tmp_path / "place").mkdir()
     made(tmp_path / "place" / name)
     with pytest.raises(InputError) as refused:
-        overlap(bench, tmp_path / "place")
+        find_leakage(bench, tmp_path / "place")
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -211,7 +209,7 @@ def test_a_crop_and_a_mirrored_copy_are_known_again_and_said_to_be(bench: Benchm
         "chelsea.png": whole["chelsea"],
     }
     files(tmp_path / "place", {name: encoded(pixels, "PNG") for name, pixels in shown.items()})
-    found = {(pair.sample, pair.other, pair.cut) for pair in overlap(bench, tmp_path / "place").pairs}
+    found = {(pair.sample, pair.other, pair.cut) for pair in find_leakage(bench, tmp_path / "place").pairs}
     assert ("0", "astronaut.png", True) in found
     assert ("2", "coffee.png", True) in found
     assert ("3", "chelsea.png", False) in found

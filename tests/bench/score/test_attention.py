@@ -20,14 +20,19 @@ from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.failure_types import CutOffs, FailureType, failure_shares, sensitivity
-from plantain.bench.leaderboard.grounding_page import grounding_rows, typings, write_grounding
+from plantain.bench.leaderboard.attention_page import (
+    CutOffs,
+    FailureType,
+    failure_row,
+    failure_rows,
+    grounding_rows,
+    write_attention_page,
+)
 from plantain.bench.leaderboard.table_rows import read_scores
-from plantain.bench.score.attending import Measuring, attend, attended_arms, map_path
+from plantain.bench.score.attention import MapOptions, map_path, measure_attention, recordable_arms
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.models.frames import Frame, FramePolicy
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 from plantain.runs.engine import stored_state
@@ -40,7 +45,6 @@ ARM = "diffusers/planted"
 @dataclass
 class PlantedLook:
     attention: np.ndarray | None
-    frame: Frame
     tokens: tuple[int, ...] = (3,)
     edited: Pixels | None = None
     what: str = "planted attention"
@@ -64,20 +68,19 @@ class Planted:
     ) -> PlantedLook:
         self.asked.append(instruction)
         height, width = pixels.shape[:2]
-        frame = FramePolicy().frame(width, height)
         number = int(instruction.rstrip(".").split()[-1])
         if number == 4:
-            return PlantedLook(None, frame, (), reason="the model does not see 'disc' in its prompt")
+            return PlantedLook(None, (), reason="the model does not see 'disc' in its prompt")
         y, x = np.mgrid[:height, :width]
         centre = (height / 2 - (number - 1) % 5, width / 2) if number % 2 else (0, 0)
         distance = np.hypot(y - centre[0], x - centre[1])
-        return PlantedLook(np.exp(-((distance / 16) ** 4)).astype(np.float32), frame)
+        return PlantedLook(np.exp(-((distance / 16) ** 4)).astype(np.float32))
 
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Benchmark]:
     """A run with outputs and metrics of an editor that calls itself open."""
-    folder = tmp_path_factory.mktemp("attend")
+    folder = tmp_path_factory.mktemp("attention")
     plain = small_bench(folder / "plain", 6, tasks=2)
     with BenchmarkWriter(folder / "bench", "Discs") as writer:
         for sample in plain.samples:
@@ -99,9 +102,9 @@ def made(generated: tuple[Path, Benchmark], tmp_path: Path) -> tuple[Path, Bench
 def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
     run, benchmark = made
     watched = Planted()
-    first = asyncio.run(attend(run, benchmark, ARM, watched, Measuring()))
+    first = asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions()))
     assert (first.measured, first.kept, len(watched.asked)) == (6, 0, 6)
-    again = asyncio.run(attend(run, benchmark, ARM, watched, Measuring()))
+    again = asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions()))
     assert (again.measured, again.kept, len(watched.asked)) == (0, 6, 6)
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
@@ -113,10 +116,10 @@ def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
     assert scores.missing[ARM, "attention_iou"] == {"the model does not see 'disc' in its prompt": 1}
     assert map_path(run, arm, "1", 0).is_file()
     map_path(run, arm, "1", 0).unlink()
-    assert asyncio.run(attend(run, benchmark, ARM, watched, Measuring())).measured == 1
-    changed = asyncio.run(attend(run, benchmark, ARM, watched, Measuring(alpha=1.0)))
+    assert asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions())).measured == 1
+    changed = asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions(alpha=1.0)))
     assert changed.measured == 6
-    asyncio.run(attend(run, benchmark, ARM, watched, Measuring()))
+    asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions()))
 
 
 def test_a_concept_that_was_named_anew_is_measured_anew(tmp_path: Path) -> None:
@@ -137,7 +140,7 @@ def test_a_concept_that_was_named_anew_is_measured_anew(tmp_path: Path) -> None:
     for folder, concepts, measured in (("a", ("disc",) * 3, 3), ("b", ("disc", "bright disc", "disc"), 1)):
         benchmark = named(tmp_path / folder, concepts)
         asyncio.run(generate(benchmark, tmp_path / "run", wanted, Terms(wanted.models)))
-        found = asyncio.run(attend(tmp_path / "run", benchmark, ARM, Planted(), Measuring()))
+        found = asyncio.run(measure_attention(tmp_path / "run", benchmark, ARM, Planted(), MapOptions()))
         assert found.measured == measured
 
 
@@ -150,15 +153,17 @@ def test_a_stop_keeps_what_is_done(made: tuple[Path, Benchmark]) -> None:
             if len(watched.asked) == 2:
                 os.kill(os.getpid(), signal.SIGINT)
 
-    part = asyncio.run(attend(run, benchmark, ARM, watched, Measuring(size="latent"), observer=Stopping()))
+    part = asyncio.run(
+        measure_attention(run, benchmark, ARM, watched, MapOptions(alpha=1.5), observer=Stopping())
+    )
     assert 2 <= part.measured < 6 and part.stopped == "interrupted"
-    rest = asyncio.run(attend(run, benchmark, ARM, watched, Measuring(size="latent")))
+    rest = asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions(alpha=1.5)))
     assert (rest.measured, rest.kept) == (6 - part.measured, part.measured)
 
 
 def test_table_four_types_and_page(made: tuple[Path, Benchmark], tmp_path: Path) -> None:
     run, benchmark = made
-    asyncio.run(attend(run, benchmark, ARM, Planted(), Measuring()))
+    asyncio.run(measure_attention(run, benchmark, ARM, Planted(), MapOptions()))
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
     rows = grounding_rows(scores)
@@ -171,44 +176,42 @@ def test_table_four_types_and_page(made: tuple[Path, Benchmark], tmp_path: Path)
     by_task = {row.task: row.estimates for row in rows if row.task}
     assert by_task["Task 0"]["iou"].value is not None
     assert by_task["Task 0"]["iou"].value > 0.5 > 0.1 > (by_task["Task 1"]["iou"].value or 0.0)
-    assert typings(scores, None, CutOffs()) == []  # no judge has scored anything
-    page = write_grounding(run, benchmark, tmp_path)
+    assert failure_rows(scores, None, CutOffs()) == []  # no judge has scored anything
+    page = write_attention_page(run, benchmark, tmp_path)
     text = page.read_text(encoding="utf-8")
     assert "Table 4" in text
     assert text.count("data:image/jpeg") >= 5
     assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
     rows_said = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))["rows"]
     assert {row["metric"] for row in rows_said} >= {"attention_iou", "attention_chance", "attention_auroc"}
-    assert text == write_grounding(run, benchmark, tmp_path).read_text(encoding="utf-8")
+    assert text == write_attention_page(run, benchmark, tmp_path).read_text(encoding="utf-8")
 
 
 def test_failures_are_told_apart_and_the_cut_offs_matter() -> None:
     ea = np.array([0.9, 0.1, 0.1, 0.1, np.nan])
     cp = np.array([0.9, 0.3, 0.95, 0.95, 0.9])
     iou = np.array([0.1, 0.5, 0.5, 0.02, 0.5])
-    shares = failure_shares(ea, cp, iou, CutOffs())
-    assert [shares.counts[kind] for kind in FailureType] == [1, 1, 1, 1]
-    assert shares.unknown == 1
-    around = sensitivity(ea, cp, iou, CutOffs(iou=0.45))
-    seen = {one.counts[FailureType.LOOKED_THERE] for one in around}
-    assert seen == {0, 1}
-    assert len(around) == 27
+    row = failure_row("m", ea, cp, iou, CutOffs())
+    assert [row.counts[kind] for kind in FailureType] == [1, 1, 1, 1]
+    assert row.unscored == 1
+    # IoU cut at 0.35, 0.45 and 0.55: an overlap of 0.5 is high, high and low, one edit of four.
+    around = failure_row("m", ea, cp, iou, CutOffs(iou=0.45)).around
+    assert around[FailureType.LOOKED_THERE] == (0.0, 0.25)
 
 
 def test_what_cannot_be_watched_is_one_line(made: tuple[Path, Benchmark], tmp_path: Path) -> None:
-    run, benchmark = made
+    run, _ = made
     with BenchRun.open(run) as opened:
-        assert [arm.label for arm in attended_arms(opened, ())] == [ARM]
+        assert [arm.label for arm in recordable_arms(opened, ())] == [ARM]
         with pytest.raises(InputError, match="no such arm"):
-            attended_arms(opened, ("diffusers/other",))
-        with pytest.raises(InputError, match="only open editors"):
-            attended_arms(opened, ("copy-input",))
-    for wrong, said in ((Measuring(alpha=0.0), "--alpha"), (Measuring(size="small"), "--size")):
-        with pytest.raises(InputError, match=said):
-            asyncio.run(attend(run, benchmark, ARM, Planted(), wrong))
+            recordable_arms(opened, ("diffusers/other",))
+        with pytest.raises(InputError, match="of open editors"):
+            recordable_arms(opened, ("copy-input",))
+    with pytest.raises(InputError, match="--alpha"):
+        MapOptions(alpha=0.0)
     other = small_bench(tmp_path / "other", 2)
     with pytest.raises(InputError, match="not the benchmark"):
-        asyncio.run(attend(run, other, ARM, Planted(), Measuring()))
+        asyncio.run(measure_attention(run, other, ARM, Planted(), MapOptions()))
 
 
 @pytest.mark.slow
@@ -237,7 +240,7 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     assert main(["bench", "generate", bench, "--run", run, "--editor", editor, *with_settings]) == 0
     capsys.readouterr()
     there = shutil.copytree(run, tmp_path / "there")
-    assert main(["bench", "attend", run, *with_settings, "--json"]) == 0
+    assert main(["bench", "attention", run, *with_settings, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     overall = [row for row in said["rows"] if row["organ"] == "overall" and row["metric"] == "attention_iou"]
     assert [(row["n"], row["coverage"]) for row in overall] == [(2, 1.0)]
@@ -247,12 +250,12 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
         ).fetchall()
     differs = [json.loads(text)["differs"] for (text,) in details]
     assert max(differs) <= 1
-    assert main(["bench", "attend", run]) == 2  # other settings than it was generated with
+    assert main(["bench", "attention", run]) == 2  # other settings than it was generated with
     assert "the same --settings" in capsys.readouterr().err
     pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
     with settings.open("a", encoding="utf-8") as file:
         file.write('[engine]\naddress = "local"\nworkers = 1\n')
-    assert main(["bench", "attend", str(there), *with_settings, "--engine", "ray"]) == 0
+    assert main(["bench", "attention", str(there), *with_settings, "--engine", "ray"]) == 0
     assert attention_of(there) == attention_of(Path(run))
     with JournalReader.open(there) as reader:
         engine = stored_state(reader)
@@ -275,6 +278,6 @@ def test_arms_say_nothing_of_attention_until_it_is_measured(tmp_path: Path) -> N
     with BenchRun.open(tmp_path / "run") as opened:
         assert isinstance(next(iter(opened.arms.values())), Arm)
         with pytest.raises(InputError, match="no outputs of an open editor"):
-            attended_arms(opened, ())
+            recordable_arms(opened, ())
     with pytest.raises(InputError, match="no attention has been measured"):
-        write_grounding(tmp_path / "run", benchmark, tmp_path)
+        write_attention_page(tmp_path / "run", benchmark, tmp_path)

@@ -1,9 +1,9 @@
-"""How often different films are taken for one another, and copies of one film are not: `plantain bench overlap`.
+"""How often different films are taken for one another, and copies of one film are not: `plantain bench leakage`.
 
 A benchmark of the films is compared by the command itself with folders of their copies, and one half of them with the
 other. About 6 minutes for 300 films.
 
-Usage: python benchmarks/overlap.py FOLDER [COPY...]
+Usage: python benchmarks/leakage.py FOLDER [COPY...]
 
 FOLDER has distinct radiographs, one a patient or several; COPY is a kind of copy, e.g. "JPEG 60". All by default.
 """
@@ -23,8 +23,8 @@ import numpy as np
 from PIL import Image
 
 from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.leakage import CUT_LIMIT
 from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.benchmark.overlap import CUT_LIMIT
 from plantain.bench.benchmark.samples import Sample
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.likeness import LIMIT
@@ -70,8 +70,8 @@ def films_of(files: list[Path], out: Path) -> Benchmark:
 
 
 def alike(bench: Benchmark, place: Path) -> list[dict[str, object]]:
-    """The pairs that `plantain bench overlap BENCH PLACE --json` prints."""
-    command = [sys.executable, "-m", "plantain", "bench", "overlap", str(bench.root), str(place), "--json"]
+    """The pairs that `plantain bench leakage BENCH PLACE --json` prints."""
+    command = [sys.executable, "-m", "plantain", "bench", "leakage", str(bench.root), str(place), "--json"]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return list(told[0]["pairs"])
 
