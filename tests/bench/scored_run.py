@@ -16,7 +16,6 @@ from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, 
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, GridPoint, bench_task_id
 from plantain.bench.generate.baselines import BASELINES
-from plantain.bench.generate.plan import content_of
 from plantain.bench.generate.runfile import BenchHeader, SampleFacts, write_bench
 from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredScore
 from plantain.records import (
@@ -168,7 +167,7 @@ def facts_of(bench: Benchmark, sample: Sample) -> SampleFacts:
         has_truth=sample.changed is not None,
         has_roi=sample.roi is not None,
         roi_share=float(bench.roi(sample).mean()) if sample.roi is not None else None,
-        content=content_of(bench, sample),
+        content=bench.content_of(sample),
         synthetic_truth=sample.synthetic_truth,
     )
 

@@ -13,7 +13,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.demo_benchmark import PLAN, demo_benchmark
 from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.generate.known_editors import PLANTED, KnownEditor, exact, misplaced, repainted
-from plantain.bench.leaderboard import pages
+from plantain.bench.leaderboard import page as leaderboard_page
 from plantain.bench.leaderboard.tables import OVERALL
 from plantain.bench.recovery import recovered
 from plantain.metrics import masked_ssim
@@ -28,7 +28,7 @@ FEW = (PLAN[0], PLAN[3], PLAN[8], PLAN[12])
 def _no_figures() -> Iterator[None]:
     """Nothing here looks at them, and `leaderboard/test_leaderboard.py` does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "_figures", lambda table, shots: {})
+        patch.setattr(leaderboard_page, "all_figures", lambda table, shots: {})
         yield
 
 

@@ -11,8 +11,8 @@ from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.known_editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.pages import write_leaderboard
-from plantain.bench.leaderboard.table_rows import Scores, read_scores
+from plantain.bench.leaderboard.page import write_leaderboard
+from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.tables import Table, make_table
 from plantain.bench.recovery import recovered
 from plantain.bench.score.judging import JudgeName
@@ -104,7 +104,7 @@ async def bench_demo(
         scores = read_scores(opened)
     found = recoveries(scores)
     report = write_leaderboard(
-        run, folder / "leaderboard", remarks=(PLANTED_NOTE, *(one.line for one in found))
+        [run], folder / "leaderboard", remarks=(PLANTED_NOTE, *(one.line for one in found))
     )
     return Demo(run, report, make_table(scores), found, stopped)
 

@@ -51,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wanted = ArmRequest(own={editor.name: editor})
     asyncio.run(generate(bench, root / "bench-run", wanted, Terms(wanted.models)))
     asyncio.run(score_run(root / "bench-run", bench, ScoreRequest(["psnr"], networks=Networks())))
-    assert main(["bench", "table", str(root / "bench-run"), "--html"]) == 0
+    assert main(["bench", "table", str(root / "bench-run"), "--to", str(root / "bench-run")]) == 0
     clusters: dict[str, list[str]] = {}
     for sample in bench.samples:
         clusters.setdefault(sample.cluster, []).append(sample.id)
@@ -123,7 +123,8 @@ def test_samples_outputs_and_pages_go_and_models_are_named(
     bench = Benchmark.load(case / "bench")
     again = asyncio.run(generate(bench, case / "bench-run", wanted, Terms(wanted.models)))
     assert again.made == 0
-    assert main(["bench", "table", str(case / "bench-run"), "--bench", str(case / "bench"), "--html"]) == 0
+    run = str(case / "bench-run")
+    assert main(["bench", "table", run, "--bench", str(case / "bench"), "--to", run]) == 0
     assert_gone_but_page(case, gone)
 
 

@@ -18,8 +18,8 @@ from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.from_build import REAL, SYNTHETIC, benchmark_from_build
-from plantain.bench.leaderboard import pages
-from plantain.bench.leaderboard.pages import write_leaderboard
+from plantain.bench.leaderboard import page as leaderboard_page
+from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.run import run_build
@@ -163,12 +163,12 @@ def test_leaderboard_says_which_true_images_are_synthetic(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In its warning, its table and its gallery; a picture of one carries the mark, whoever "made" it."""
-    monkeypatch.setattr(pages, "_figures", lambda table, shots: {})
+    monkeypatch.setattr(leaderboard_page, "all_figures", lambda table, shots: {})
     benchmark_from_build(build, tmp_path / "b", side=256)
     bench = Benchmark.load(tmp_path / "b")
     shown = [arm for arm in baselines() if arm.label in ("copy-input", "ground-truth")]
     run = make_run(tmp_path / "run", bench, shown, plain_scores)
-    text = write_leaderboard(run, tmp_path / "out", gallery=len(bench)).read_text(encoding="utf-8")
+    text = write_leaderboard([run], tmp_path / "out", gallery=len(bench)).read_text(encoding="utf-8")
     half = len(bench) // 2
     assert f"so are {half} of {2 * half} true images" in " ".join(text.split())
     assert f"the image after, {half} of {2 * half} synthetic: the ceiling" in text

@@ -15,41 +15,22 @@ from bench.scored_run import (
     EXACT,
     NOISY,
     WEAK,
-    Made,
     baselines,
-    make_all,
     make_benchmark,
     make_run,
     plain_scores,
 )
 from plantain.bench.generate.arms import Arm, GridPoint
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.demonstrated import shot_rows, studies
-from plantain.bench.leaderboard.latex import table_csv, table_seven, table_two
-from plantain.bench.leaderboard.pages import number, signed
-from plantain.bench.leaderboard.sweeps import sweeps
-from plantain.bench.leaderboard.table_json import table_json
-from plantain.bench.leaderboard.table_rows import Scores, read_scores
-from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, make_table, region_size
+from plantain.bench.leaderboard.latex import table_seven, table_two
+from plantain.bench.leaderboard.page import number, signed
+from plantain.bench.leaderboard.rows import table_csv, table_json
+from plantain.bench.leaderboard.scores import Scores, read_scores
+from plantain.bench.leaderboard.studies import shot_studies, sweeps
+from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, make_table
 from plantain.journal.cards import Standing
 from plantain.metrics.statistics.paired import paired_differences
 from plantain.records import Gate, InputError, JudgeCard
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    return make_all(tmp_path_factory.mktemp("bench"))
-
-
-@pytest.fixture(scope="module")
-def scores(made: Made) -> Scores:
-    with BenchRun.open(made.run) as run:
-        return read_scores(run)
-
-
-@pytest.fixture(scope="module")
-def table(scores: Scores) -> Table:
-    return make_table(scores)
 
 
 def test_models_come_first_and_baselines_last(table: Table) -> None:
@@ -183,9 +164,9 @@ def test_arms_that_see_part_of_the_benchmark_stay_out_of_the_leaderboard(table: 
 
 
 def test_a_study_pairs_every_number_of_shots_with_the_fewest(table: Table) -> None:
-    found = studies(table)
+    found = shot_studies(table)
     assert list(found) == ["gemini/m"]
-    rows = shot_rows(table, "gemini/m", found["gemini/m"])
+    rows = found["gemini/m"]
     line = [row for row in rows if row.task == "" and row.metric == "CP"]
     assert [row.shots for row in line] == [0, 1, 2]
     assert line[0].change is None
@@ -245,9 +226,8 @@ def test_a_judge_that_fails_its_gate_marks_no_best_and_ranks_nothing(table: Tabl
 
 
 def test_csv_has_a_line_per_cell(table: Table) -> None:
-    cells = [*table.cells.values(), *table.tasks.values()]
-    rows = list(csv.DictReader(io.StringIO(table_csv(cells, table))))
-    assert len(rows) == len(cells)
+    rows = list(csv.DictReader(io.StringIO(table_csv(table))))
+    assert len(rows) == len(table.cells) + len(table.tasks)
     assert {row["task"] for row in rows} == {"", "Brighten a disc, kind 1.", "Brighten a disc, kind 2."}
 
 
@@ -261,7 +241,7 @@ def test_latex_escapes_names_and_marks_the_best(table: Table) -> None:
 
 
 def test_latex_of_a_study_has_a_line_per_task_and_one_for_all(table: Table) -> None:
-    text = table_seven("gemini/m", shot_rows(table, "gemini/m", studies(table)["gemini/m"]))
+    text = table_seven("gemini/m", shot_studies(table)["gemini/m"])
     lines = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert [line.partition(" &")[0] for line in lines] == [
         "Task",
@@ -327,18 +307,6 @@ def test_the_spread_between_draws_is_that_of_the_judge(scores: Scores) -> None:
     cell = make_table(replace(scores, draw_variances={key: variances})).cell(EXACT.label, OVERALL, "EA")
     assert cell is not None
     assert (cell.draws_sd, cell.outputs_sd) == (pytest.approx(0.02**0.5), None)
-
-
-def test_a_table_goes_by_the_size_of_regions(table: Table, scores: Scores) -> None:
-    assert [region_size(share) for share in (None, 0.0, 0.0099, 0.01, 0.05, 0.2, 1.0)] == [
-        "", "0 to 1 %", "0 to 1 %", "1 to 5 %", "5 to 20 %", "20 to 100 %", "20 to 100 %",
-    ]  # fmt: skip
-    sizes = {region_size(sample.roi_share) for sample in scores.samples}
-    assert {region for _, region, _ in table.regions} == sizes
-    (size,) = sizes  # all discs of this benchmark are of one size, so that its cells are those of all samples
-    whole, part = table.cell(WEAK.label, OVERALL, "CP"), table.regions[WEAK.label, size, "CP"]
-    assert whole is not None
-    assert (part.estimate, part.samples) == (whole.estimate, whole.samples)
 
 
 @pytest.mark.parametrize("value", [-0.001, 0.001, -0.0, 0.0])

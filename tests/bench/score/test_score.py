@@ -15,7 +15,7 @@ from bench.closed_forms import Means
 from bench.discs import PLANTED, make_bench, make_run, scores
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run

@@ -58,23 +58,6 @@ def test_a_model_that_never_lost_has_a_strength_and_no_rank_is_invented():
         bradley_terry([Comparison("a", "a", 1, "r", "c")])
 
 
-def test_scores_of_one_judge_give_strengths_without_a_place_and_intervals_over_cases():
-    # a wins 75 of 100 against b and always stands left: odds of 3 by hand, log 3 = 1.099. A place that is fitted beside
-    # it takes a third of that away. The case-wise standard error of a log odds is sqrt(1/75 + 1/25) = 0.231.
-    said = [Comparison("a", "b", 1 if n % 4 else -1, "judge", f"c{n}") for n in range(100)]
-    found = bradley_terry(said, implied=True)
-    # 300 simulated tables of four clusters of like answers: 91.6 % of the intervals held the truth, of five 94.6 %
-    few = [one for one in said if one.case in sorted({other.case for other in said})[:4]]
-    assert all(value.low is None for value in bradley_terry(few, implied=True).strength)
-    first, second = found.strength
-    assert first.value - second.value == pytest.approx(np.log(3), abs=0.002)
-    assert found.position.value == 0.0
-    half = 1.984 * 0.231 / 2  # t with 99 degrees of freedom; each strength is half of the difference
-    assert (first.low, first.high) == pytest.approx((first.value - half, first.value + half), abs=0.01)
-    assert found.ranks == ((1, 1), (2, 2))
-    assert bradley_terry(said).strength[0].low is None  # one reader says nothing of readers
-
-
 def test_coverage_of_a_small_slice():
     from simulated.reader_studies import coverage_of_strengths
 

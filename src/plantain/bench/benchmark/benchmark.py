@@ -109,27 +109,20 @@ class Benchmark:
         """The region's file as grey levels, uint8 (H, W), as the published code reads it; for `cp_reference`."""
         return resized_grey(self.mask(sample).grey, sample.size)
 
-    def sample_digest(self, sample: Sample) -> str:
-        """SHA-256 over what a sample asks and shows: its texts and the hashes of its files."""
-        fields = [
-            sample.id,
-            sample.organ,
-            sample.task,
-            sample.prompt,
-            sample.rephrased,
-            sample.detailed,
-            sample.key_concept,
-            sample.direction.value,
-            sample.finding,
-            sample.cluster,
-            list(self.hashes[sample.id]),
-        ]
+    def content_of(self, sample: Sample) -> str:
+        """Return the SHA-256 of all of a sample that outputs and scores depend on: its texts and files.
+
+        Its cluster is left out, as it can change when samples are added, and so is its key concept.
+        """
+        texts = (sample.id, sample.organ, sample.task, sample.prompt, sample.rephrased, sample.detailed)
+        fields = [*texts, sample.direction.value, sample.finding, *self.hashes[sample.id]]
         return hashlib.sha256(orjson.dumps(fields)).hexdigest()
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 over all samples; the same wherever the benchmark lies."""
-        return hashlib.sha256("".join(map(self.sample_digest, self.samples)).encode()).hexdigest()
+        """Return the SHA-256 over all samples; the same wherever the folder is."""
+        fields = [[self.content_of(sample), sample.key_concept, sample.cluster] for sample in self.samples]
+        return hashlib.sha256(orjson.dumps(fields)).hexdigest()
 
     @functools.cached_property
     def _by_id(self) -> dict[str, Sample]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.organs import ORGANS
+from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.benchmark.samples import Sample
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.metrics.networks.encoders import ImageTextEncoder, label

@@ -9,12 +9,28 @@ from typing import Final
 import orjson
 
 from plantain.bench.benchmark.entries import BenchmarkEntry, EntryReader, Reading
-from plantain.bench.benchmark.organs import canonical_organ
 from plantain.files.opening import read_inside
 from plantain.records import Direction, InputError
 from plantain.records.suggestions import nearest
 
 METADATA: Final = "editing_metadata.json"
+
+ORGANS: dict[str, tuple[str, ...]] = {
+    "Teeth": ("tooth", "dental"),
+    "Eyes": ("eye",),
+    "Spine and Bones": ("spine", "bone", "bones", "bones and spine", "skeleton"),
+    "Skin": (),
+    "Nose": (),
+    "Face": (),
+    "GI Tract": ("gi", "gastrointestinal tract", "gastrointestinal", "digestive tract", "intestine"),
+    "Ears": ("ear",),
+    "Hands": ("hand",),
+    "Mouth": ("lip", "lips"),
+    "Torso": ("trunk",),
+    "Feet": ("foot",),
+    "Hair": (),
+}
+"""Other names by canonical name, in the order of the paper's Table 2 (which says Spine; Table 4 says Bones)."""
 
 _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "id": ("id",),
@@ -52,6 +68,33 @@ def direction_of(text: str) -> Direction:
     if _REMOVING.match(text):
         return Direction.REMOVE
     return Direction.ADD if _ADDING.match(text) else Direction.CHANGE
+
+
+def _folded(name: str) -> str:
+    """Case, punctuation and the word "and" do not count."""
+    return " ".join(word for word in re.split(r"[\W_]+", name.casefold()) if word and word != "and")
+
+
+_NAMES = {_folded(alias): organ for organ, aliases in ORGANS.items() for alias in (organ, *aliases)}
+
+
+def canonical_organ(name: str) -> tuple[str, str]:
+    """The organ's canonical name, and a remark where it is none of the thirteen.
+
+    A name of one's own is kept as it is, so that other benchmarks may have other organs.
+
+    Example:
+        >>> canonical_organ(" bones ")
+        ('Spine and Bones', '')
+        >>> canonical_organ("Teath")
+        ('Teath', "not one of MedEBench's organs; did you mean 'Teeth'?")
+    """
+    found = _NAMES.get(_folded(name))
+    if found:
+        return found, ""
+    near = nearest(_folded(name), _NAMES, cutoff=0.75)
+    hint = f"; did you mean {_NAMES[near]!r}?" if near else ""
+    return " ".join(name.split()), f"not one of MedEBench's organs{hint}"
 
 
 def read_medebench(metadata: Path, *, keep_sources: bool = False) -> Reading:

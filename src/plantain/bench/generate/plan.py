@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
@@ -118,34 +115,19 @@ def _facts(benchmark: Benchmark, journal: Journal) -> dict[str, SampleFacts]:
     known = read_samples(journal.reader)
     if journal.reader.meta(BENCH) is not None and read_header(journal.reader).digest == benchmark.digest:
         return known
-    contents = {sample.id: content_of(benchmark, sample) for sample in benchmark.samples}
+    contents = {sample.id: benchmark.content_of(sample) for sample in benchmark.samples}
     for sample_id, facts in known.items():
         if contents.get(sample_id) != facts.content:
-            what = "was changed" if sample_id in contents else "was taken out"
+            what = "changed" if sample_id in contents else "was removed"
             raise InputError(
-                f"{benchmark.root}: sample {sample_id} {what} since {journal.run} was begun; samples can only be "
+                f"{benchmark.root}: sample {sample_id} {what} since {journal.run} was started; samples can only be "
                 "added: use a new --run folder, or restore the benchmark"
             )
-    return {
-        sample.id: sample_facts(benchmark, sample, contents[sample.id], known.get(sample.id))
-        for sample in benchmark.samples
-    }
+    return {s.id: sample_facts(benchmark, s, known.get(s.id)) for s in benchmark.samples}
 
 
-def content_of(benchmark: Benchmark, sample: Sample) -> str:
-    """SHA-256 over all of a sample that outputs and scores depend on. Its cluster may change as others are added."""
-    parts = [
-        *(sample.id, sample.organ, sample.task, sample.prompt, sample.rephrased, sample.detailed),
-        *(sample.direction.value, sample.finding),
-        *benchmark.hashes[sample.id],
-    ]
-    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
-
-
-def sample_facts(
-    benchmark: Benchmark, sample: Sample, content: str, known: SampleFacts | None = None
-) -> SampleFacts:
-    """What scores and tables need of a sample; its region is measured unless that is `known`."""
+def sample_facts(benchmark: Benchmark, sample: Sample, known: SampleFacts | None = None) -> SampleFacts:
+    """Return what scores and tables need of a sample; its region is measured unless it is `known`."""
     share = known.roi_share if known is not None else None
     if share is None and sample.roi is not None:
         share = float(benchmark.roi(sample).mean())
@@ -165,7 +147,7 @@ def sample_facts(
         has_truth=sample.changed is not None,
         has_roi=sample.roi is not None,
         roi_share=share,
-        content=content,
+        content=benchmark.content_of(sample),
         synthetic_truth=sample.synthetic_truth,
     )
 

@@ -22,9 +22,9 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, outline
-from plantain.bench.leaderboard.latex import csv_text
 from plantain.bench.leaderboard.measures import measure
-from plantain.bench.leaderboard.table_rows import Scores, read_scores
+from plantain.bench.leaderboard.rows import csv_text
+from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.attention import MEASURES, concept_of, map_path, read_map
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate

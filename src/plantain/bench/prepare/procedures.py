@@ -12,7 +12,7 @@ from typing import Protocol, cast, runtime_checkable
 
 import orjson
 
-from plantain.bench.benchmark.organs import canonical_organ
+from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.calls import CallSpec
 from plantain.journal import CallResult
 from plantain.records import Direction, EditTask, InputError, Step, TaskKind, TaskState

@@ -89,7 +89,7 @@ class Judgement:
         identity: dict[str, object] = {
             "fingerprint": seated.fingerprint,
             "seed": seed,
-            "sample": self.benchmark.sample_digest(sample),
+            "sample": self.benchmark.content_of(sample),
             "edited": output.edited,
             "variant": name.variant,
             "truth": name.truth,

@@ -14,7 +14,6 @@ from threading import Lock
 import cv2
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.plan import content_of
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.bench.score.judges import Judgement
 from plantain.bench.score.judging import JudgeName, SeatedJudge, asks_for_scores, seat
@@ -128,7 +127,7 @@ def _check_run(run: Path, benchmark: Benchmark) -> None:
     with BenchRun.open(run) as recorded:
         for facts in recorded.samples.values():
             found = benchmark.sample(facts.id)
-            if content_of(benchmark, found) != facts.content:
+            if benchmark.content_of(found) != facts.content:
                 raise InputError(
                     f"{benchmark.root}: sample {facts.id} is not the one that {run} was generated from: its files or "
                     "texts have changed; score with the benchmark as it was, or generate into a new run folder"

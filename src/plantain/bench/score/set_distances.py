@@ -116,9 +116,7 @@ def _digest(
     benchmark: Benchmark, outputs: Sequence[Output], encoder: ImageEncoder, names: Sequence[str]
 ) -> str:
     line = [VERSION, encoder.name, sorted(names)]
-    images = [
-        (o.sample_id, benchmark.sample_digest(benchmark.sample(o.sample_id)), o.edited) for o in outputs
-    ]
+    images = [(o.sample_id, benchmark.content_of(benchmark.sample(o.sample_id)), o.edited) for o in outputs]
     return hashlib.sha256(orjson.dumps([line, images])).hexdigest()
 
 

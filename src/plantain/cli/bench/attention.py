@@ -18,7 +18,7 @@ from plantain.bench.leaderboard.attention_page import (
     table_lines,
     write_attention_page,
 )
-from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.score.attention import MapOptions, measure_attention, recordable_arms
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress

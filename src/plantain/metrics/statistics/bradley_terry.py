@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.statistics.intervals import Sampling
-from plantain.metrics.statistics.means import FEWEST
 from plantain.metrics.statistics.readers import careful
 from plantain.pixels.arrays import Floats
 
@@ -87,12 +86,8 @@ class Comparison:
     case: str
 
 
-def bradley_terry(comparisons: Sequence[Comparison], *, implied: bool = False) -> Strengths:
+def bradley_terry(comparisons: Sequence[Comparison]) -> Strengths:
     """Fits strengths to comparisons.
-
-    Args:
-        implied: by scores that one judge gave each model by itself. Nothing stood left or right then, so there is no
-            position to fit, and intervals are over cases alone: none with fewer than five of them.
 
     Raises:
         ValueError: none, one model only, a model against itself, or an outcome that is none.
@@ -106,12 +101,12 @@ def bradley_terry(comparisons: Sequence[Comparison], *, implied: bool = False) -
         >>> round(found.strength[0].value - found.strength[1].value, 1)
         1.4
     """
-    coded = _Coded(comparisons, places=not implied)
+    coded = _Coded(comparisons)
     m = len(coded.models)
     beta, _ = _fit(coded.design, coded.chosen, coded.hold)
     contrast = np.eye(m) - 1.0 / m
     beta[:m] = contrast @ beta[:m]
-    measure = _Sure(coded, beta, over_readers=not implied)
+    measure = _Sure(coded, beta)
     unit = np.eye(beta.size)
     strength = tuple(measure.value(np.concatenate([row, np.zeros(beta.size - m)])) for row in contrast)
     return Strengths(
@@ -158,7 +153,7 @@ def reader_effects(comparisons: Sequence[Comparison]) -> ReaderEffects:
 class _Coded:
     """Comparisons as numbers: what was shown (comparisons, outcomes, parameters), and what was chosen."""
 
-    def __init__(self, comparisons: Sequence[Comparison], *, places: bool = True) -> None:
+    def __init__(self, comparisons: Sequence[Comparison]) -> None:
         for one in comparisons:
             if one.left == one.right or one.outcome not in (LEFT, TIE, RIGHT):
                 raise ValueError(f"not a comparison of two models: {one}")
@@ -175,8 +170,6 @@ class _Coded:
         self.reader = np.array([who[one.reader] for one in comparisons])
         self.case = np.unique([one.case for one in comparisons], return_inverse=True)[1]
         self.design = _design(left, right, len(self.models), self.tied)
-        if not places:
-            self.design[:, :, len(self.models)] = 0.0
         self.hold = np.full(len(self.models) + 1 + self.tied, HOLD)
 
 
@@ -231,8 +224,8 @@ def _fit(design: Floats, chosen: npt.NDArray[np.intp], hold: Floats) -> tuple[Fl
 class _Sure:
     """How far estimates move with other readers and other cases."""
 
-    def __init__(self, coded: _Coded, beta: Floats, *, over_readers: bool) -> None:
-        self.beta, self.over_readers = beta, over_readers
+    def __init__(self, coded: _Coded, beta: Floats) -> None:
+        self.beta = beta
         _, score, information = _parts(coded.design, coded.chosen, beta)
         whole = information.sum(axis=0) + np.diag(coded.hold)
         self.readers, self.cases = len(coded.readers), int(coded.case.max()) + 1
@@ -263,13 +256,9 @@ class _Sure:
         return Value(value, None, None) if found is None else Value(value, *found.interval())
 
     def sampling(self, contrast: Floats) -> Sampling | None:
-        """None with fewer than two cases, or readers where these are random; without readers, than five cases."""
-        if self.cases < (2 if self.over_readers else FEWEST) or (self.over_readers and self.readers < 2):
+        """None with fewer than two cases or readers."""
+        if self.cases < 2 or self.readers < 2:
             return None
-        if not self.over_readers:
-            variance = float(np.sum((self._moves[1] @ contrast) ** 2))
-            value = float(contrast @ self.beta)
-            return Sampling(value, math.sqrt(variance), self.cases - 1.0) if variance > 0 else None
         by_reader, by_case, each = (float(np.sum((moves @ contrast) ** 2)) for moves in self._moves)
         variance = max(by_reader + by_case - each, by_reader, by_case)
         if not variance > 0:
