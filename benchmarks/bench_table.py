@@ -29,8 +29,8 @@ import skimage.data
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.medebench import ORGANS
-from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.arms import bench_task_id
 from plantain.bench.generate.generate import generate

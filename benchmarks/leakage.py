@@ -24,8 +24,8 @@ from PIL import Image
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.leakage import CUT_LIMIT
-from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.likeness import LIMIT
 

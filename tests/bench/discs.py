@@ -12,8 +12,8 @@ import numpy as np
 import skimage.data
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
 from plantain.journal import JournalReader

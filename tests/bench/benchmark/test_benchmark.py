@@ -21,8 +21,8 @@ from fakes.medebench_tree import picture, published_rows, spot, write_png, write
 from plantain.bench.benchmark.benchmark import Benchmark, read_benchmark
 from plantain.bench.benchmark.entries import is_inside, plain_address
 from plantain.bench.benchmark.medebench import ORGANS, canonical_organ, direction_of
-from plantain.bench.benchmark.native_format import BenchmarkWriter, plain_image
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.native_format import BenchmarkWriter
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.records import Direction, InputError, Licence
 
 
@@ -175,9 +175,9 @@ def test_missing_files_are_named(tree: Path) -> None:
         ("prompt", ["a"], "prompt: expected text, found list"),
         ("id", 2.5, "id: expected text, found float"),
         ("id", True, "id: expected text, found bool"),
-        ("previous_image", "/etc/hostname", "lies outside the benchmark's folder"),
-        ("changed_image", "editing/../../secret.png", "lies outside the benchmark's folder"),
-        ("previous_mask", "C:\\mask.png", "lies outside the benchmark's folder"),
+        ("previous_image", "/etc/hostname", "is outside the benchmark's folder"),
+        ("changed_image", "editing/../../secret.png", "is outside the benchmark's folder"),
+        ("previous_mask", "C:\\mask.png", "is outside the benchmark's folder"),
         ("previous_mask", "editing/previous_mask/absent.png", "no such file"),
     ],
 )

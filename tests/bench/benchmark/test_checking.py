@@ -14,8 +14,7 @@ import pytest
 from fakes.medebench_tree import picture, published_rows, spot, write_png, write_rows, write_tree
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
-from plantain.bench.benchmark.describing import Spread, describe_benchmark
-from plantain.bench.benchmark.describing_figures import properties_figure
+from plantain.bench.benchmark.describing import Spread, describe_benchmark, properties_figure
 from plantain.cli import main
 
 
@@ -44,8 +43,8 @@ def test_a_sound_tree_passes_with_its_warnings(published: Path, capsys: pytest.C
     assert out.splitlines()[-1] == "OK: 6 samples from 5 sources, 5 warnings"
     assert "sample 5: task: the task adds (“Add a mark”), the prompt removes" in out
     assert "sample 3: previous: the pair is that of sample 4 reversed" in out
-    assert "2 samples share one source and are drawn together in intervals: 3, 4" in out
-    assert "1 hold words that often stand beside a person's name (samples 5)" in out
+    assert "2 samples share one source and count as one in intervals: 3, 4" in out
+    assert "1 contain words that often occur beside a person's name (samples 5)" in out
     assert "6 images have no stated licence" in out
     assert "example.org" not in out
 
@@ -68,7 +67,7 @@ def test_every_problem_has_its_line_and_the_exit_code_is_1(
             line for line in problems if line.startswith("previous/1.png: sample 1: previous: damaged or cut")
         ),
         "previous_mask/4.png: sample 4: pixels: mask (empty): it marks nothing",
-        "changed/5.png: sample 5: pixels: the image after is the image before: there is nothing to do",
+        "changed/5.png: sample 5: pixels: the image after equals the image before",
         "NOT OK: 5 problems; 4 samples could be read",
     ]
 
@@ -129,7 +128,7 @@ def test_files_that_nobody_names_and_small_texts_are_warned_of(tree: Path) -> No
     said = "\n".join(found(tree, warning=True))
     assert "sample 1: rephrased: the paraphrase is the prompt" in said
     assert "sample 1: detailed: no description of the change" in said
-    assert "sample 2: detailed: speaks of a left or right image" in said
+    assert "sample 2: detailed: mentions a left or right image" in said
     assert "samples[0].orgna: a field that is not read; did you mean 'organ'?" in said
     assert "changed: files: 1 that no usable sample names" in said
 

@@ -19,8 +19,8 @@ from PIL import Image
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.leakage import find_leakage
-from plantain.bench.benchmark.native_format import BenchmarkWriter, plain_image
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.native_format import BenchmarkWriter
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.cli import main
 from plantain.pixels.prepare import prepare
 from plantain.records import InputError, Licence

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from plantain.bench.benchmark.native_format import encode_png, plain_image
+from plantain.bench.benchmark.native_format import encode_png
+from plantain.bench.benchmark.samples import plain_image
 from plantain.bench.generate.baselines import COPY_INPUT, JPEG_75, RESIZE_ONLY, Trick, Truth
 from plantain.bench.generate.export_outputs import marked
 from plantain.bench.generate.outputs import at_own_size

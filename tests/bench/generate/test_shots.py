@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plantain.bench.benchmark.native_format import plain_image
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.bench.generate.shots import choose_study
 from plantain.records import InputError
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from plantain.bench.benchmark.from_build import benchmark_from_build, restricted
+from plantain.bench.benchmark.from_build import benchmark_from_build
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.bar import progress_bar
 from plantain.findings import load_taxonomy
@@ -48,7 +48,7 @@ def from_build(
             progress=progress,
         )
     if in_json:
-        document = asdict(made) | {"path": str(made.path), "restricted": restricted(made)}
+        document = asdict(made) | {"path": str(made.path), "restricted": made.restricted}
         typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 0
     typer.echo(
@@ -58,7 +58,7 @@ def from_build(
     )
     for reason, n in made.left_out.items():
         typer.echo(f"left out {n}: {reason}")
-    if restricted(made):
-        typer.echo(restricted(made))
+    if made.restricted:
+        typer.echo(made.restricted)
     typer.echo(str(made.path))
     return 0
