@@ -31,10 +31,10 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
 from plantain.bench.benchmark.samples import Sample, plain_image
-from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.arms import bench_task_id
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.plan import sample_facts
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun, Output, write_bench
 from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.leaderboard.tables import make_table
@@ -105,7 +105,7 @@ async def repeat(folder: Path, samples: int) -> None:
     with BenchRun.open(small) as made:
         async with Journal.create(folder / "run", made.reader.header) as journal:
             header = replace(made.header, digest=bench.digest)
-            await write_bench(journal, header, made.arms, facts)
+            await write_bench(journal, header, made.arms.values(), facts)
             for label in made.arms:
                 outputs = {output.sample_id: output for output in made.outputs(label)}
                 await journal.add_recorded(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bench.small_bench import Brightener
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
 

@@ -98,7 +98,7 @@ async def _make_run(
     facts = {sample.id: facts_of(bench, sample) for sample in bench.samples}
     async with Journal.create(run, RunHeader("run", "made-up", 7, {}, "0.1.0")) as journal:
         header = BenchHeader.of(bench.root, bench.name, bench.digest, run)
-        await write_bench(journal, header, {arm.label: arm for arm in arms}, facts)
+        await write_bench(journal, header, arms, facts)
         rows: list[StoredScore] = []
         for i, sample in enumerate(bench.samples):
             blob = journal.put_blob(sample.previous.read_bytes(), "image/png")

@@ -16,8 +16,8 @@ from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark import withdrawal
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.from_build import benchmark_from_build
-from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.catalogue.store import Catalogue

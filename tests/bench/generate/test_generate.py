@@ -18,11 +18,11 @@ from PIL import Image
 from bench.generating import by, made
 from bench.small_bench import HEIGHT, WIDTH, Brightener, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arm_requests import (
-    ArmRequest,
-)
 from plantain.bench.generate.arms import PromptVariant
 from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import (
+    ArmRequest,
+)
 from plantain.bench.generate.runfile import BenchRun
 from plantain.calls import Budget
 from plantain.cli import main
@@ -228,7 +228,7 @@ def test_images_of_unknown_licence_go_to_no_hosted_model(tmp_path: Path) -> None
             {"sweep": {"guidance": (7.5,)}},
             "--sweep: offline/brightener has no parameter 'guidance'; it can vary amount",
         ),
-        ({"shots": (0, 1)}, "--shots: 1 demonstrations; offline/brightener looks at none"),
+        ({"shots": (0, 1)}, "--shots: 1 demonstrations; offline/brightener accepts none"),
         ({"shots": (9,)}, "--shots: 9; a study has 3 demonstrations a task"),
     ],
 )
@@ -325,8 +325,11 @@ def test_retry_of_a_build_points_to_the_one_of_a_benchmark(
     [
         ("bench", "[]", "bench"),
         ("bench", '{"root": "a", "digest": "b"}', "bench.name"),
-        ("bench.arms", "[]", "bench.arms"),
-        ("bench.arms", '{"x": 1}', "x"),
+        ("bench.arms", "{}", "bench.arms"),
+        ("bench.arms", '[{"label": "m"}]', "bench.arms.0.model"),
+        ("bench.arms", '[{"label": "m", "model": "m", "kind": "x"}]', "bench.arms.0.kind"),
+        ("bench.arms", '[{"label": "m", "model": "m", "grid": [{"seed": "0"}]}]', "bench.arms.0.grid.0.seed"),
+        ("bench.arms", '[{"label": "m", "model": "m", "rule": "best"}]', "bench.arms.0.rule"),
         ("bench.samples", "{}", "bench.samples"),
         ("bench.samples", '[{"id": 7}]', "bench.samples.0"),
         ("bench.samples", "[", "bench.samples"),

@@ -24,10 +24,10 @@ from fakes.batch_jobs import FakeJobs
 from fakes.gemini_format import blocked_before, gemini_route, picture_answer, pictures_sent
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.generate.shots_confusion import METRIC
+from plantain.bench.generate.shots import METRIC
 from plantain.cli import main
 from plantain.journal import JournalReader, verify
 from plantain.pixels.decode import decode

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import struct
+import zlib
 
 import cv2
 import numpy as np
@@ -17,7 +19,7 @@ from PIL.PngImagePlugin import PngInfo
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import plain_image
 from plantain.bench.generate.baselines import COPY_INPUT, JPEG_75, RESIZE_ONLY, Trick, Truth
-from plantain.bench.generate.export_outputs import marked
+from plantain.bench.generate.output_files import marked
 from plantain.bench.generate.outputs import at_own_size
 from plantain.metrics import psnr, ssim
 from plantain.pixels.decode import BadImage, decode
@@ -92,7 +94,14 @@ def test_transparent_and_grey_outputs_become_rgb() -> None:
         assert decode(at_own_size(file.getvalue(), (64, 64)).png).shape == (64, 64, 3)
 
 
-@pytest.mark.parametrize("data", [b"", b"no picture", b"\x89PNG\r\n\x1a\n" + b"\0" * 40])
+def bomb() -> bytes:
+    """A PNG whose header announces 10^10 pixels."""
+    body = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
+    chunk = b"IHDR" + body
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk + struct.pack(">I", zlib.crc32(chunk))
+
+
+@pytest.mark.parametrize("data", [b"", b"no picture", b"\x89PNG\r\n\x1a\n" + b"\0" * 40, bomb()])
 def test_garbage_is_malformed(data: bytes) -> None:
     with pytest.raises(BadImage):
         at_own_size(data, (64, 64))

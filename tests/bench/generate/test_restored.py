@@ -11,8 +11,8 @@ import pytest
 
 from bench.small_bench import Brightener, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.journal import verify
 from plantain.pixels.decode import decode
@@ -57,7 +57,7 @@ def test_the_restored_arm_stands_beside_the_editors_and_asks_it_nothing(
     assert len(editor.requests) == 2
     with BenchRun.open(run) as bench:
         alone = {label: arm.kind.value for label, arm in bench.arms.items()}
-    made(benchmark, run, editor, restore="outside")
+    made(benchmark, run, editor, restore=True)
     assert len(editor.requests) == 2  # the outputs that the run had
     label = f"{editor.name}+restored"
     with BenchRun.open(run) as bench:
@@ -85,7 +85,7 @@ def test_a_restored_arm_waits_for_the_editor_and_tells_how_it_ended(
         generate(
             benchmark,
             run,
-            ArmRequest(own={editor.name: editor}, restore="outside"),
+            ArmRequest(own={editor.name: editor}, restore=True),
             Terms((editor.name,)),
             limit=1,
         )
@@ -98,5 +98,5 @@ def test_a_restored_arm_waits_for_the_editor_and_tells_how_it_ended(
 
     assert sorted(reasons(editor.name).values())[-1] != ""
     assert reasons(label) == reasons(editor.name)
-    made(benchmark, run, editor, restore="outside")
+    made(benchmark, run, editor, restore=True)
     assert reasons(label) == reasons(editor.name) == {"1": "", "2": "refused: not this one"}

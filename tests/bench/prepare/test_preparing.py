@@ -17,7 +17,7 @@ from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
-from plantain.bench.generate.export_outputs import marked
+from plantain.bench.generate.output_files import marked
 from plantain.bench.prepare.pairs import PairRules, PreparedPair, RawFile, prepare_pair
 from plantain.bench.prepare.procedures import listed_procedures, procedures_of
 from plantain.bench.prepare.raw_pairs import RawPair, read_raw

@@ -16,9 +16,9 @@ import pytest
 from bench.small_bench import Brightener, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter
-from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.attention_page import (
     CutOffs,

@@ -13,9 +13,14 @@ from bench.discs import make_bench, make_run
 from fakes.elsewhere import Elsewhere
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.score.pixel_metrics import by_sample, lacking, measure
-from plantain.bench.score.remote import measure_on
-from plantain.bench.score.suite import PIXEL_METRICS, open_metrics
+from plantain.bench.score.suite import (
+    PIXEL_METRICS,
+    SampleCase,
+    lacking,
+    measure,
+    measure_on,
+    open_metrics,
+)
 from plantain.journal import StoredScore
 from plantain.metrics.networks.at_hand import Networks
 
@@ -26,10 +31,13 @@ def test_scores_are_those_of_this_process(tmp_path: Path, monkeypatch: pytest.Mo
     benchmark = Benchmark.load(tmp_path / "bench")
     monkeypatch.setattr(metrics[0], "version", "of another release")
 
+    def case(name: str) -> SampleCase:
+        return SampleCase(benchmark, benchmark.sample(name))
+
     async def there(run: BenchRun, samples: list[Any]) -> list[tuple[list[StoredScore], list[Any]]]:
         engine = Elsewhere()
         try:
-            return [await measure_on(engine, benchmark, name, work, run.read) for name, work in samples]
+            return [await measure_on(engine, case(name), work, run.read) for name, work in samples]
         finally:
             engine.close()
 
@@ -37,11 +45,11 @@ def test_scores_are_those_of_this_process(tmp_path: Path, monkeypatch: pytest.Mo
         return row.task_id, row.round, row.metric
 
     with BenchRun.open(tmp_path / "run") as run:
-        samples = [(name, lacking(run.reader, outputs, metrics)) for name, outputs in by_sample(run)]
+        samples = [(name, list(lacking(run, outputs, metrics))) for name, outputs in run.by_sample()]
         found = asyncio.run(there(run, samples))
         for (name, work), (rows, rest) in zip(samples, found, strict=True):
-            here = measure(benchmark, name, work, run.read, Lock())
-            remaining = measure(benchmark, name, rest, run.read, Lock())
+            here = measure(case(name), work, run.read, Lock())
+            remaining = measure(case(name), rest, run.read, Lock())
             assert sorted([*rows, *remaining], key=key) == sorted(here, key=key)
             without = {lack.output.task_id for lack in work if lack.output.edited is None}
             assert {row.metric for row in remaining if row.task_id not in without} == {metrics[0].name}

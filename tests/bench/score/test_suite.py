@@ -11,8 +11,15 @@ import pytest
 from bench.closed_forms import Distance, Length, Means
 from bench.discs import SIDE, exact, make_bench, weak
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.score.field import field_of_view
-from plantain.bench.score.suite import PIXEL_METRICS, SETS, SampleCase, chosen, measured, open_metrics
+from plantain.bench.score.suite import (
+    PIXEL_METRICS,
+    SETS,
+    SampleCase,
+    chosen,
+    field_of_view,
+    measured,
+    open_metrics,
+)
 from plantain.metrics import Metric, cp_reference, masked_ssim, psnr, ssim
 from plantain.metrics.networks.at_hand import Networks
 from plantain.metrics.networks.available import find_networks

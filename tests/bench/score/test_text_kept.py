@@ -13,8 +13,8 @@ import pytest
 from bench.small_bench import small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import encode_png
-from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.score import text_kept
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import open_metrics

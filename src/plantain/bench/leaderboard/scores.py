@@ -16,7 +16,7 @@ from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.score.judging import JUDGES
-from plantain.bench.score.set_distances import SETS, Distance
+from plantain.bench.score.set_distances import DISTANCES, Distance
 from plantain.journal.cards import Standing, cards_of, standing_of
 from plantain.journal.questions.benchmark import draw_scores, output_scores, outputs_made
 from plantain.pixels.arrays import Floats
@@ -223,7 +223,7 @@ def _add_scores(scores: Scores, run: BenchRun, labels: Mapping[str, str]) -> Non
         if label in arms and sample in place and len(draws) > 1:
             variance = float(np.var(draws, ddof=1))
             array_of(scores.draw_variances, arms[label], metric)[place[sample], k] = variance
-    for row in orjson.loads(run.reader.meta(SETS) or "[]"):
+    for row in orjson.loads(run.reader.meta(DISTANCES) or "[]"):
         if row["arm"] in labels:
             scores.distances.append(Distance(**{**row, "arm": labels[row["arm"]]}))
 

@@ -22,7 +22,6 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, output_seed
 from plantain.bench.generate.runfile import BenchRun, Output
-from plantain.bench.score.pixel_metrics import rows_of
 from plantain.files.writing import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
@@ -178,7 +177,7 @@ class _RepeatedEdits:
 
     def is_measured(self, output: Output) -> bool:
         """Return True if it was measured for this concept with these options, and its map, if any, still exists."""
-        found = rows_of(self.run.reader, output).get(f"attention_{MEASURES[0]}")
+        found = self.run.scores(output).get(f"attention_{MEASURES[0]}")
         concept = concept_of(self.benchmark.sample(output.sample_id))  # can be named, or changed, at any time
         if found is None or (found.detail["options"], found.detail["concept"]) != (
             self.options.digest,
@@ -226,13 +225,8 @@ class _RepeatedEdits:
         concept = concept_of(self.benchmark.sample(output.sample_id))
         detail = {"options": self.options.digest, "concept": concept, **detail}
         return [
-            StoredScore(
-                output.task_id,
-                output.generation,
-                output.k + 1,
-                f"attention_{name}",
-                found if isinstance(found, Score) else getattr(found, name),
-                detail,
+            output.score(
+                f"attention_{name}", found if isinstance(found, Score) else getattr(found, name), detail
             )
             for name in MEASURES
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -128,7 +129,7 @@ def leaderboard(made: Table) -> RichTable:
         shown.add_column(measure.name, justify="right")
     shown.add_column("coverage", justify="right")
     arms = made.general
-    for arm, following in zip(arms, [*arms[1:], None], strict=True):
+    for arm, following in zip_longest(arms, arms[1:]):
         cells = [made.cell(arm.label, OVERALL, measure.name) for measure in made.main]
         coverage = min((cell.coverage for cell in cells if cell), default=None)
         own = made.cell(arm.label, OVERALL, ranked.name) if ranked else None
