@@ -136,7 +136,7 @@ def on_the_second(second: Elsewhere) -> None:
     step("import", lambda: second.plantain("import", "release", "--run", "run").splitlines()[0])
     step(
         "bench from-build",
-        lambda: second.plantain("bench", "from-build", "run", "--out", "bench").splitlines()[0],
+        lambda: second.plantain("bench", "from-build", "run", "--to", "bench").splitlines()[0],
     )
     step("bench check", lambda: second.plantain("bench", "check", "bench").splitlines()[-1])
     second.plantain("models", "make-tiny", "tiny", "--like", "diffusers/medebench-instruct-pix2pix")

@@ -43,7 +43,7 @@ merge runs/part-1 runs/part-2 --run runs/whole
 withdraw runs/whole --group nilearn:mni152 --dry-run
 bench check my-bench
 bench describe my-bench
-bench from-build runs/pilot --out other-bench
+bench from-build runs/pilot --to other-bench
 bench generate my-bench --run runs/bench
 bench score runs/bench --judge none
 bench table runs/bench --to leaderboard

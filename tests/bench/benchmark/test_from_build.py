@@ -120,7 +120,7 @@ def test_what_comes_out_passes_the_check(bench: Benchmark) -> None:
 
 
 def test_command_says_what_it_made(build: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "from-build", str(build), "--out", str(tmp_path / "b"), "--json"]) == 0
+    assert main(["bench", "from-build", str(build), "--to", str(tmp_path / "b"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["real"] == told["synthetic"] == told["successes"]
     assert told["regions"] == 2 * told["successes"]
@@ -129,9 +129,9 @@ def test_command_says_what_it_made(build: Path, tmp_path: Path, capsys: pytest.C
     assert f"{half} with a real image after, {half} with a synthetic one" in " ".join(
         capsys.readouterr().out.split()
     )
-    assert main(["bench", "from-build", str(build), "--out", str(tmp_path / "b")]) == 2
+    assert main(["bench", "from-build", str(build), "--to", str(tmp_path / "b")]) == 2
     assert "exists and is not an empty folder" in capsys.readouterr().err
-    assert main(["bench", "from-build", str(tmp_path), "--out", str(tmp_path / "c")]) == 2
+    assert main(["bench", "from-build", str(tmp_path), "--to", str(tmp_path / "c")]) == 2
     assert not (tmp_path / "c").exists()
 
 

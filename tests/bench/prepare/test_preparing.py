@@ -100,7 +100,7 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("made") / "bench"
-    assert main(["bench", "prepare", str(raw), "--out", str(out), "--accept-text"]) == 0
+    assert main(["bench", "prepare", str(raw), "--to", str(out), "--accept-text"]) == 0
     return out
 
 
@@ -185,7 +185,7 @@ def test_a_person_chooses_another_region(made: Path, tmp_path: Path) -> None:
 
 def test_the_same_pairs_make_the_same_bytes(raw: Path, made: Path, tmp_path: Path) -> None:
     out = tmp_path / "bench"
-    main(["bench", "prepare", str(raw), "--out", str(out), "--accept-text"])
+    main(["bench", "prepare", str(raw), "--to", str(out), "--accept-text"])
     again = {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
     assert again == {p.relative_to(made): p.read_bytes() for p in made.rglob("*") if p.is_file()}
 
@@ -195,7 +195,7 @@ def test_unaligned_pairs_can_be_kept_and_say_so(
 ) -> None:
     out = tmp_path / "b"
     args = ["--keep-unaligned", "--no-region", "--keep-urls", "--accept-text", "--json"]
-    assert main(["bench", "prepare", str(raw), "--out", str(out), *args]) == 0
+    assert main(["bench", "prepare", str(raw), "--to", str(out), *args]) == 0
     assert json.loads(capsys.readouterr().out)["samples"] == 3
     bench = Benchmark.load(out, keep_sources=True)
     other = bench.sample("other")
@@ -251,7 +251,7 @@ def test_a_table_without_a_usable_pair_makes_nothing(
     (tmp_path / "raw" / "after" / "a.jpg").write_bytes(b"\xff\xd8\xff broken")
     write_table(tmp_path / "raw", [row("a")])
     assert (
-        main(["bench", "prepare", str(tmp_path / "raw"), "--out", str(tmp_path / "out"), "--accept-text"])
+        main(["bench", "prepare", str(tmp_path / "raw"), "--to", str(tmp_path / "out"), "--accept-text"])
         == 2
     )
     assert (

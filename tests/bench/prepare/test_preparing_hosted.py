@@ -107,7 +107,7 @@ def settings(tmp_path: Path, server: FakeProvider, model: str, more: str = "") -
 def prepare(raw: Path, out: Path, model: str, settings_file: str, *more: str) -> int:
     args = [
         str(raw),
-        "--out",
+        "--to",
         str(out),
         "--describer",
         model,

@@ -98,7 +98,7 @@ def test_no_echo_of_the_corpus_is_in_anything_that_later_commands_leave_or_show(
                 ("models", "--probe", str(pilot), "--run", str(tmp_path / "probe")),
                 ("models", "--probe", "openai/e", "--base-url", f"{server.url}/v1", "--json"),
                 ("models", "--drift", "--base-url", server.url),
-                ("bench", "from-build", run, "--out", bench),
+                ("bench", "from-build", run, "--to", bench),
                 ("bench", "generate", bench, "--run", outputs, "--editor", "openai/e", *judge[2:]),
                 ("bench", "score", outputs, *judge, "--draws", "1"),
                 ("bench", "table", outputs),

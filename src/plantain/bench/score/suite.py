@@ -136,7 +136,7 @@ class SampleCase:
 
 
 def measured(metric: Metric, case: MetricSample, output: Pixels) -> Measured:
-    """Return a metric's score of an output; unscored where the sample lacks something, or the image does not suit it."""
+    """Return a metric's score of an output; unscored if the sample lacks something or the image does not suit it."""
     for need in metric.needs:
         given = getattr(case, need)
         if given is None or (isinstance(given, str) and not given):

@@ -18,10 +18,10 @@ from plantain.records.counts import counted
 app = application()
 
 
-@app.command(epilog="Example: plantain bench from-build runs/pilot --out benches/pilot")
+@app.command(epilog="Example: plantain bench from-build runs/pilot --to benches/pilot")
 def from_build(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="The build's run folder; it is only read.")],
-    out: Annotated[Path, typer.Option("--out", metavar="BENCH", help="A new folder for the benchmark.")],
+    out: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder for the benchmark.")],
     name: Annotated[str, typer.Option(help="Name of the benchmark; default: the build's.")] = "",
     real_only: Annotated[
         bool, typer.Option("--real-only", help="Only samples whose ground truth is a real image.")
