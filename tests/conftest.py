@@ -46,7 +46,7 @@ SLOW = (
     "control crash croissant demo dicom diffusers_editor diffusers_engine distributions door "
     "effusion engine evaluating export feeding flow flow_preferences frames from_build "
     "front_door fundus_disc_vessels fundus_local fuzz gallery generate generate_hosted "
-    "generate_open gpu_benchmark hosted_outcomes hosted_run hostile hostile_releases imagic "
+    "gpu_benchmark hosted_outcomes hosted_run hostile hostile_releases imagic "
     "importing ingest judge judge_agreement keys_in_runs layouts leaderboard limits means "
     "memory near nifti online_kill open_run originals outside page paired pituitary planning "
     "planted_defects power_loss preparing preparing_hosted private probe prompts_compare "

@@ -53,44 +53,27 @@ def test_arm_survives_the_journal(arm: Arm) -> None:
     assert TypeAdapter(list[Arm]).validate_json(text, strict=True) == [arm]
 
 
-def test_labels_say_what_differs() -> None:
-    assert arm_label("gemini/m", PromptVariant.ORIGINAL) == "gemini/m"
-    assert arm_label("gemini/m", PromptVariant.REPHRASED) == "gemini/m+rephrased"
-    assert arm_label("gemini/m", PromptVariant.DETAILED, 2) == "gemini/m+detailed+2shot"
-    assert Arm("diffusers/a/b", "diffusers/a/b").folder == "diffusers__a__b"
-
-
 def test_more_seeds_and_values_follow_behind_what_exists() -> None:
     before = Arm("m", "m", grid=grid_of(1, {"guidance": (7.5, 7.6)}))
     seeds = grown(before, replace(before, grid=grid_of(2, {"guidance": (7.5, 7.6)})))
-    assert [(p.seed, p.parameters["guidance"]) for p in seeds.grid] == [
-        (0, 7.5),
-        (0, 7.6),
-        (1, 7.5),
-        (1, 7.6),
-    ]
-    assert seeds.grid[:2] == before.grid
+    points = [(p.seed, p.parameters["guidance"]) for p in seeds.grid]
+    assert points == [(0, 7.5), (0, 7.6), (1, 7.5), (1, 7.6)]
     values = grown(seeds, replace(before, grid=grid_of(1, {"guidance": (7.4, 7.5)})))
-    assert values.grid[:4] == seeds.grid
-    assert values.grid[4:] == (GridPoint(0, {"guidance": 7.4}),)
+    assert values.grid == (*seeds.grid, GridPoint(0, {"guidance": 7.4}))
     assert grown(values, replace(before, grid=grid_of(1, {}))).grid[-1] == GridPoint()
-
-
-def test_arm_of_the_same_label_that_is_another_is_refused() -> None:
     arm = Arm("m", "gemini/a")
-    with pytest.raises(
-        InputError, match="arm m: model is now 'gemini/b', but this run has it with 'gemini/a'"
-    ):
+    with pytest.raises(InputError, match="model is now 'gemini/b', but this run has it with 'gemini/a'"):
         grown(arm, replace(arm, model="gemini/b"))
     with pytest.raises(InputError, match="rule is now 'mean'"):
         grown(arm, replace(arm, rule="mean"))
 
 
-def test_seed_depends_on_sample_and_index_only() -> None:
+def test_seed_depends_on_run_sample_and_index() -> None:
     assert output_seed(1, "38", 0) == output_seed(1, "38", 0)
-    assert (
-        len({output_seed(run, sample, k) for run in (1, 2) for sample in ("38", "39") for k in (0, 1)}) == 8
-    )
+    seeds = {output_seed(run, sample, k) for run in (1, 2) for sample in ("38", "39") for k in (0, 1)}
+    assert len(seeds) == 8
+    assert arm_label("gemini/m", PromptVariant.DETAILED, 2) == "gemini/m+detailed+2shot"
+    assert Arm("diffusers/a/b", "diffusers/a/b").folder == "diffusers__a__b"
 
 
 def test_sweep_is_read_and_multiplied_seeds_outermost() -> None:
@@ -106,9 +89,7 @@ def test_sweep_is_read_and_multiplied_seeds_outermost() -> None:
     ("given", "said"),
     [
         (["guidance"], "'guidance' is not like guidance=7.5,7.6"),
-        (["=1"], "is not like"),
         (["guidance=a"], "'a' in 'guidance=a' is no number"),
-        (["guidance=nan"], "is no number"),
         (["guidance=1,,2"], "'' in 'guidance=1,,2' is no number"),
         (["guidance=1,1.0"], "has a value twice"),
         (["guidance=1", "guidance=2"], "guidance is given twice"),
@@ -117,11 +98,7 @@ def test_sweep_is_read_and_multiplied_seeds_outermost() -> None:
 def test_bad_sweep_is_one_clear_line(given: list[str], said: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_sweep(given)
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_huge_grid_is_refused() -> None:
+    assert said in str(caught.value) and "\n" not in str(caught.value)
     with pytest.raises(InputError, match="20000 outputs for each sample; at most 10000"):
         grid_of(100, {"a": tuple(map(float, range(200)))})
 

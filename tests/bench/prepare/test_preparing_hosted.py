@@ -105,18 +105,8 @@ def settings(tmp_path: Path, server: FakeProvider, model: str, more: str = "") -
 
 
 def prepare(raw: Path, out: Path, model: str, settings_file: str, *more: str) -> int:
-    args = [
-        str(raw),
-        "--to",
-        str(out),
-        "--describer",
-        model,
-        "--settings",
-        settings_file,
-        "--accept-text",
-        *more,
-    ]
-    return main(["bench", "prepare", *args])
+    args = [str(raw), "--to", str(out), "--describer", model, "--settings", settings_file]
+    return main(["bench", "prepare", *args, "--accept-text", *more])
 
 
 def pictures(request: Request) -> list[bytes]:
@@ -212,9 +202,7 @@ def test_procedures_are_proposed_beside_ours(
     [
         ({"description": ""}, "description is missing"),
         ({"action": 3}, "action is missing"),
-        ({"rephrasings": "one"}, "rephrasings must be a list"),
         ({"rephrasings": ["remove the mole from the cheek"]}, "none of them differs"),
-        ({"rephrasings": ["x" * 2000]}, "far longer"),
         ({"modality": "x" * 2000}, "modality has 2000 characters"),
     ],
 )

@@ -9,16 +9,15 @@ import shutil
 import signal
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bench.small_bench import Brightener, small_bench
+from bench.small_bench import Brightener, by, small_bench
+from bench.small_bench import made as made_here
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter
-from plantain.bench.generate.arms import Arm
-from plantain.bench.generate.generate import generate
-from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.attention_page import (
     CutOffs,
@@ -33,11 +32,12 @@ from plantain.bench.score.attention import MapOptions, map_path, measure_attenti
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.metrics.grounding import ALPHA
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 from plantain.runs.engine import stored_state
 from plantain.runs.observer import ProgressObserver
-from plantain.runs.settings.terms import Terms
+from plantain.runs.summary import RunSummary
 
 ARM = "diffusers/planted"
 
@@ -77,18 +77,25 @@ class Planted:
         return PlantedLook(np.exp(-((distance / 16) ** 4)).astype(np.float32))
 
 
+def with_concepts(plain: Benchmark, folder: Path, *concepts: str) -> Benchmark:
+    """The benchmark again, with the words that attention should be on."""
+    with BenchmarkWriter(folder, "Discs") as writer:
+        for sample, concept in zip(plain.samples, concepts, strict=True):
+            named = replace(sample, key_concept=concept)
+            writer.add(named, plain.previous(sample), plain.changed(sample), plain.roi(sample))
+    return Benchmark.load(folder)
+
+
+def look(run: Path, benchmark: Benchmark, watched: Planted, alpha: float = ALPHA, **more: Any) -> RunSummary:
+    return asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions(alpha), **more))
+
+
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Benchmark]:
     """A run with outputs and metrics of an editor that calls itself open."""
     folder = tmp_path_factory.mktemp("attention")
-    plain = small_bench(folder / "plain", 6, tasks=2)
-    with BenchmarkWriter(folder / "bench", "Discs") as writer:
-        for sample in plain.samples:
-            named = replace(sample, key_concept="disc")
-            writer.add(named, plain.previous(sample), plain.changed(sample), plain.roi(sample))
-    benchmark = Benchmark.load(folder / "bench")
-    wanted = ArmRequest(own={ARM: Brightener(name=ARM)})
-    asyncio.run(generate(benchmark, folder / "run", wanted, Terms(wanted.models)))
+    benchmark = with_concepts(small_bench(folder / "plain", 6, tasks=2), folder / "bench", *["disc"] * 6)
+    made_here(benchmark, folder / "run", by(Brightener(name=ARM)))
     asyncio.run(score_run(folder / "run", benchmark, ScoreRequest(metrics=["masked_ssim"])))
     return folder / "run", benchmark
 
@@ -102,9 +109,9 @@ def made(generated: tuple[Path, Benchmark], tmp_path: Path) -> tuple[Path, Bench
 def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
     run, benchmark = made
     watched = Planted()
-    first = asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions()))
+    first = look(run, benchmark, watched)
     assert (first.measured, first.kept, len(watched.asked)) == (6, 0, 6)
-    again = asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions()))
+    again = look(run, benchmark, watched)
     assert (again.measured, again.kept, len(watched.asked)) == (0, 6, 6)
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
@@ -114,34 +121,17 @@ def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
     assert np.all(values[[1, 5]] < 0.05)
     assert np.isnan(values[3])
     assert scores.missing[ARM, "attention_iou"] == {"the model does not see 'disc' in its prompt": 1}
-    assert map_path(run, arm, "1", 0).is_file()
     map_path(run, arm, "1", 0).unlink()
-    assert asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions())).measured == 1
-    changed = asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions(alpha=1.0)))
-    assert changed.measured == 6
-    asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions()))
+    assert look(run, benchmark, watched).measured == 1
+    assert look(run, benchmark, watched, 1.0).measured == 6
 
 
 def test_a_concept_that_was_named_anew_is_measured_anew(tmp_path: Path) -> None:
     plain = small_bench(tmp_path / "plain", 3)
-
-    def named(folder: Path, concepts: tuple[str, ...]) -> Benchmark:
-        with BenchmarkWriter(folder, "Discs") as writer:
-            for sample, concept in zip(plain.samples, concepts, strict=True):
-                writer.add(
-                    replace(sample, key_concept=concept),
-                    plain.previous(sample),
-                    plain.changed(sample),
-                    plain.roi(sample),
-                )
-        return Benchmark.load(folder)
-
-    wanted = ArmRequest(own={ARM: Brightener(name=ARM)})
     for folder, concepts, measured in (("a", ("disc",) * 3, 3), ("b", ("disc", "bright disc", "disc"), 1)):
-        benchmark = named(tmp_path / folder, concepts)
-        asyncio.run(generate(benchmark, tmp_path / "run", wanted, Terms(wanted.models)))
-        found = asyncio.run(measure_attention(tmp_path / "run", benchmark, ARM, Planted(), MapOptions()))
-        assert found.measured == measured
+        benchmark = with_concepts(plain, tmp_path / folder, *concepts)
+        made_here(benchmark, tmp_path / "run", by(Brightener(name=ARM)))
+        assert look(tmp_path / "run", benchmark, Planted()).measured == measured
 
 
 def test_a_stop_keeps_what_is_done(made: tuple[Path, Benchmark]) -> None:
@@ -153,17 +143,15 @@ def test_a_stop_keeps_what_is_done(made: tuple[Path, Benchmark]) -> None:
             if len(watched.asked) == 2:
                 os.kill(os.getpid(), signal.SIGINT)
 
-    part = asyncio.run(
-        measure_attention(run, benchmark, ARM, watched, MapOptions(alpha=1.5), observer=Stopping())
-    )
+    part = look(run, benchmark, watched, 1.5, observer=Stopping())
     assert 2 <= part.measured < 6 and part.stopped == "interrupted"
-    rest = asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions(alpha=1.5)))
+    rest = look(run, benchmark, watched, 1.5)
     assert (rest.measured, rest.kept) == (6 - part.measured, part.measured)
 
 
 def test_table_four_types_and_page(made: tuple[Path, Benchmark], tmp_path: Path) -> None:
     run, benchmark = made
-    asyncio.run(measure_attention(run, benchmark, ARM, Planted(), MapOptions()))
+    look(run, benchmark, Planted())
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
     rows = grounding_rows(scores)
@@ -211,7 +199,12 @@ def test_what_cannot_be_watched_is_one_line(made: tuple[Path, Benchmark], tmp_pa
         MapOptions(alpha=0.0)
     other = small_bench(tmp_path / "other", 2)
     with pytest.raises(InputError, match="not the benchmark"):
-        asyncio.run(measure_attention(run, other, ARM, Planted(), MapOptions()))
+        look(run, other, Planted())
+    made_here(other, tmp_path / "run")
+    with BenchRun.open(tmp_path / "run") as opened, pytest.raises(InputError, match="no outputs of an open"):
+        recordable_arms(opened, ())
+    with pytest.raises(InputError, match="no attention has been measured"):
+        write_attention_page(tmp_path / "run", other, tmp_path)
 
 
 @pytest.mark.slow
@@ -223,14 +216,7 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 
     plain = small_bench(tmp_path / "plain", 2, size=(96, 80))
-    with BenchmarkWriter(tmp_path / "bench", "Discs") as writer:
-        for sample in plain.samples:
-            writer.add(
-                replace(sample, key_concept="disc"),
-                plain.previous(sample),
-                plain.changed(sample),
-                plain.roi(sample),
-            )
+    with_concepts(plain, tmp_path / "bench", "disc", "disc")
     tiny_instruct_pix2pix(seed=0, words=("disc",)).save_pretrained(tmp_path / "model")
     settings = tmp_path / "settings.toml"
     settings.write_text('[providers.diffusers]\ndevice = "cpu"\nsteps = 2\nside = 96\n', encoding="utf-8")
@@ -270,14 +256,3 @@ def attention_of(run: Path) -> tuple[list[tuple[object, ...]], dict[str, bytes]]
     assert rows
     maps = sorted((run / "attention").rglob("*.png"))
     return rows, {str(path.relative_to(run)): path.read_bytes() for path in maps}
-
-
-def test_arms_say_nothing_of_attention_until_it_is_measured(tmp_path: Path) -> None:
-    benchmark = small_bench(tmp_path / "bench", 2)
-    asyncio.run(generate(benchmark, tmp_path / "run", ArmRequest(), Terms(())))
-    with BenchRun.open(tmp_path / "run") as opened:
-        assert isinstance(next(iter(opened.arms.values())), Arm)
-        with pytest.raises(InputError, match="no outputs of an open editor"):
-            recordable_arms(opened, ())
-    with pytest.raises(InputError, match="no attention has been measured"):
-        write_attention_page(tmp_path / "run", benchmark, tmp_path)
