@@ -51,7 +51,7 @@ SLOW = (
     "memory near nifti online_kill open_run originals outside page paired pituitary planning "
     "planted_defects power_loss preparing preparing_hosted private probe prompts_compare "
     "provenance publish quarantine radedit_worker reference release_terms remote_edit restore "
-    "retry room run run_invoice run_tables score score_command score_kill seed_x_worker "
+    "retry room run run_invoice run_tables score kills seed_x_worker "
     "separability shards simulated_day site slow_server stateful stopping study tables "
     "text_changes text_check train training two_nodes verify viewer_browser "
     "what_travels windows_in_browser workers"

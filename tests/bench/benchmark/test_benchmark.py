@@ -50,15 +50,7 @@ def test_medebench_is_read_as_published(published: Path) -> None:
 def test_organs_have_one_name_each(published: Path) -> None:
     assert [sample.organ for sample in Benchmark.load(published).samples[4:]] == ["Spine and Bones"] * 2
     assert len(ORGANS) == 13
-    for name in (
-        "Spine",
-        "Bones",
-        "bone",
-        "Spine/Bones",
-        "spine & bones",
-        "Bones and Spine",
-        "spine_and_bones",
-    ):
+    for name in ("Spine", "bone", "Spine/Bones", "spine & bones", "Bones and Spine", "spine_and_bones"):
         assert canonical_organ(name) == ("Spine and Bones", "")
     assert canonical_organ("Gastrointestinal Tract") == ("GI Tract", "")
     assert canonical_organ(" Chest  X-ray") == ("Chest X-ray", "not one of MedEBench's organs")
@@ -73,36 +65,27 @@ def test_every_shape_of_the_metadata_is_read(tree: Path, shape: str) -> None:
     assert [sample.id for sample in Benchmark.load(tree).samples] == list("123456")
 
 
-def test_keys_of_the_paper_are_read(tree: Path) -> None:
-    rows = [
-        {
-            "Id": row["id"],
-            "Organ": row["Organ"],
-            "Task": row["Task"],
-            "Prompt": row["prompt"],
-            "Rephrased_prompt": row["rephrased_prompt"],
-            "Detailed_description": row["detailed_prompt"],
-            "Previous_image": row["previous_image"],
-            "GroundTruth_image": row["changed_image"],
-            "ROI_mask": row["previous_mask"],
-            "url": row["url"],
-        }
-        for row in published_rows()
-    ]
+def test_keys_of_the_paper_are_read_and_paths_may_be_left_out(tree: Path) -> None:
+    keys = {
+        "id": "Id",
+        "prompt": "Prompt",
+        "rephrased_prompt": "Rephrased_prompt",
+        "detailed_prompt": "Detailed_description",
+        "previous_image": "Previous_image",
+        "changed_image": "GroundTruth_image",
+        "previous_mask": "ROI_mask",
+    }
     as_published = Benchmark.load(tree)
-    write_rows(tree, rows)
+    write_rows(tree, [{keys.get(key, key): row[key] for key in row} for row in published_rows()])
     as_in_the_paper = Benchmark.load(tree)
     assert as_in_the_paper.samples == as_published.samples
     assert as_in_the_paper.digest == as_published.digest
-
-
-def test_paths_may_be_left_out(tree: Path) -> None:
     rows = [{k: v for k, v in row.items() if not k.endswith(("image", "mask"))} for row in published_rows()]
     write_rows(tree, rows)
     assert all(sample.changed and sample.roi for sample in Benchmark.load(tree).samples)
 
 
-def test_shared_addresses_become_clusters_and_stay_hashed(published: Path) -> None:
+def test_shared_addresses_become_clusters_and_stay_hashed(published: Path, tree: Path) -> None:
     bench = Benchmark.load(published)
     clusters = {sample.id: sample.cluster for sample in bench.samples}
     assert clusters["3"] == clusters["4"], "www. and the fragment do not make another source"
@@ -113,12 +96,9 @@ def test_shared_addresses_become_clusters_and_stay_hashed(published: Path) -> No
     kept = Benchmark.load(published, keep_sources=True)
     assert kept.sample("5").source == "https://example.org/patient/jane-doe.jpg"
     assert [sample.cluster for sample in kept.samples] == [sample.cluster for sample in bench.samples]
-
-
-def test_the_same_picture_under_two_addresses_is_one_cluster(tree: Path) -> None:
     shutil.copy(tree / "previous" / "1.png", tree / "previous" / "6.png")
-    bench = Benchmark.load(tree)
-    assert bench.sample("6").cluster == bench.sample("1").cluster
+    copied = Benchmark.load(tree)
+    assert copied.sample("6").cluster == copied.sample("1").cluster, "one image under two addresses"
 
 
 def test_addresses_of_one_place_are_one_and_those_of_two_are_two() -> None:
@@ -150,12 +130,10 @@ def test_missing_files_are_named(tree: Path) -> None:
     [
         ("id", "../1", "an id becomes a file name"),
         ("id", "1", "used twice"),
-        ("id", "", "samples[1].id: missing"),
+        ("id", True, "id: expected text, found bool"),
         ("Organ", None, "organ: missing"),
         ("prompt", " ", "prompt: missing"),
         ("prompt", ["a"], "prompt: expected text, found list"),
-        ("id", 2.5, "id: expected text, found float"),
-        ("id", True, "id: expected text, found bool"),
         ("previous_image", "/etc/hostname", "is outside the benchmark's folder"),
         ("changed_image", "editing/../../secret.png", "is outside the benchmark's folder"),
         ("previous_mask", "C:\\mask.png", "is outside the benchmark's folder"),
@@ -166,10 +144,8 @@ def test_a_bad_field_is_named(tree: Path, field: str, value: object, said: str) 
     rows = published_rows()
     rows[1][field] = value
     write_rows(tree, rows)
-    found = messages(tree)
-    assert len(found) == 1
-    assert said in found[0]
-    assert "\n" not in found[0]
+    (found,) = messages(tree)
+    assert said in found and "\n" not in found
     with pytest.raises(InputError, match="editing"):
         Benchmark.load(tree)
 
@@ -248,17 +224,8 @@ def test_own_format_comes_back_as_it_was_written(tmp_path: Path) -> None:
         bench.changed(bare)
     with pytest.raises(InputError, match="exists and is not an empty folder"):
         BenchmarkWriter(out, "Own")
-
-
-def test_own_format_notices_a_changed_file(tmp_path: Path) -> None:
-    out = tmp_path / "own"
-    clean = picture("coffee")
-    with BenchmarkWriter(out, "Own") as writer:
-        writer.add(
-            Sample("1", "Skin", "t", "p", "", plain_image("1", (160, 120), "x"), Path(), (0, 0)), clean
-        )
-    write_png(out / "previous" / "1.png", clean[::-1].copy())
-    with pytest.raises(InputError, match=r"previous/1\.png: sample 1: previous: its checksum is not the one"):
+    write_png(out / "previous" / "a-2.png", clean[::-1].copy())
+    with pytest.raises(InputError, match=r"previous/a-2\.png: sample a-2: previous: its checksum is not"):
         Benchmark.load(out)
 
 
@@ -289,22 +256,14 @@ def test_digest_follows_content_and_not_the_place(tree: Path, published: Path) -
     assert same == list("23456")
 
 
-@pytest.mark.parametrize(
-    ("text", "direction"),
-    [
-        ("Remove the mole.", "remove"),
-        ("Please remove it", "remove"),
-        ("Take the braces off the teeth", "remove"),
-        ("Add a tooth in the missing area.", "add"),
-        ("Implant or add missing teeth.", "add"),
-        ("Add or remove braces.", "change"),
-        ("Make the hair thicker.", "change"),
-        ("Address the cavities", "change"),
-        ("", "change"),
-    ],
-)
-def test_direction_is_the_opening_verb(text: str, direction: str) -> None:
-    assert direction_of(text).value == direction
+def test_direction_is_the_opening_verb() -> None:
+    texts = {
+        "remove": ("Remove the mole.", "Please remove it", "Take the braces off the teeth"),
+        "add": ("Add a tooth in the missing area.", "Implant or add missing teeth."),
+        "change": ("Add or remove braces.", "Make the hair thicker.", "Address the cavities", ""),
+    }
+    for direction, said in texts.items():
+        assert {direction_of(text).value for text in said} == {direction}
 
 
 _JSON = st.recursive(

@@ -19,9 +19,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import PromptVariant
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
-from plantain.calls import Budget
 from plantain.cli import main
-from plantain.cli.bench.generate import generate_progress
 from plantain.journal import verify
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Licence, OutcomeKind, TaskState
@@ -69,12 +67,8 @@ def test_grid_is_walked_once_and_only_grows(tmp_path: Path) -> None:
         assert not any(attempt.superseded for attempt in bench.reader.all_attempts(superseded=True))
         assert [o.k for o in bench.scored(editor.name)] == [0, 0, 0]
     assert before.items() <= after.items()
-    assert [(o.k, o.parameters["amount"]) for o in outputs if o.sample_id == "1"] == [
-        (0, 5.0),
-        (1, 40.0),
-        (2, 5.0),
-        (3, 40.0),
-    ]
+    points = [(o.k, o.parameters["amount"]) for o in outputs if o.sample_id == "1"]
+    assert points == [(0, 5.0), (1, 40.0), (2, 5.0), (3, 40.0)]
     seeds = {(r.image.id, r.seed) for r in editor.requests}
     assert len(seeds) == 6  # two seeds for each of three samples, shared by both amounts
     assert len(set(after.values())) == 12
@@ -188,9 +182,8 @@ def test_limit_counts_outputs_of_editors_and_leaves_the_rest_for_the_next_time(t
 def test_images_of_unknown_licence_go_to_no_hosted_model(tmp_path: Path) -> None:
     benchmark = small_bench(tmp_path / "bench", 2, licence=Licence.UNKNOWN)
     hosted = Brightener("somewhere/model")
-    with pytest.raises(
-        InputError, match=r"image '1' of small has no known licence .* and somewhere/model is a hosted"
-    ):
+    said = r"image '1' of small has no known licence .* and somewhere/model is a hosted"
+    with pytest.raises(InputError, match=said):
         made(benchmark, tmp_path / "run", by(hosted))
     assert not hosted.requests
     assert not (tmp_path / "run").exists()
@@ -200,10 +193,7 @@ def test_images_of_unknown_licence_go_to_no_hosted_model(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        (
-            {"sweep": {"guidance": (7.5,)}},
-            "--sweep: offline/brightener has no parameter 'guidance'; it can vary amount",
-        ),
+        ({"sweep": {"guidance": (7.5,)}}, "has no parameter 'guidance'; it can vary amount"),
         ({"shots": (0, 1)}, "--shots: 1 demonstrations; offline/brightener accepts none"),
         ({"shots": (9,)}, "--shots: 9; a study has 3 demonstrations a task"),
     ],
@@ -215,8 +205,7 @@ def test_what_an_editor_cannot_do_is_refused_beforehand(
     with pytest.raises(InputError) as caught:
         made(small_bench(tmp_path / "bench", 8), tmp_path / "run", by(editor, **wanted))
     assert said in str(caught.value)
-    assert not editor.requests
-    assert not (tmp_path / "run").exists()
+    assert not editor.requests and not (tmp_path / "run").exists()
 
 
 def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,23 +233,6 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
         assert said in capsys.readouterr().err
     shutil.rmtree(tmp_path / "bench")
     assert main(arguments) == 2
-
-
-def test_progress_tells_of_outputs_and_not_of_rounds(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("plantain.cli.terminal.progress.PLAIN_EVERY_S", 0.0)
-    with generate_progress(quiet=False) as progress:
-        progress.planned(3, {TaskState.PENDING: 3}, Budget(None))
-        progress.closed(TaskState.SUCCESS, 1)
-        progress.closed(TaskState.FAILED, 1)
-        progress.closed(TaskState.SUCCESS, 6)
-    lines = [line.partition(";")[0] for line in capsys.readouterr().err.splitlines()]
-    assert lines == [
-        "plantain: 1/3: 1 complete, 0 lack an image, one output each",
-        "plantain: 2/3: 1 complete, 1 lack an image, one output each",
-        "plantain: 3/3: 2 complete, 1 lack an image, 8 outputs",
-    ]
 
 
 def test_retry_of_a_build_points_to_the_one_of_a_benchmark(

@@ -21,10 +21,7 @@ from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.generate.shots import METRIC
-from plantain.cli import main
-from plantain.journal import JournalReader
 from plantain.pixels.decode import decode
-from plantain.records import TaskState
 from plantain.roles import EditedImage, EditRequest, Reply
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
@@ -79,22 +76,6 @@ def test_hosted_outputs_cost_money_and_refusals_stay_outputs_without_image(
         assert {decode(bench.read(one)).shape for one in outputs if one.edited} == {(96, 120, 3)}
     assert made(benchmark, run, wanted, settings(tmp_path, server)).made == 0
     assert len(server.calls) == 6
-
-
-def test_budget_stops_the_run_and_more_money_goes_on(
-    tmp_path: Path, server: FakeProvider, capsys: pytest.CaptureFixture[str]
-) -> None:
-    small_bench(tmp_path / "bench", 4)
-    where = [str(tmp_path / "bench"), "--run", str(tmp_path / "run")]
-    arguments = ["bench", "generate", *where, "--editor", EDITOR]
-    few = settings(tmp_path, server, "max_calls = 10")
-    assert main([*arguments, "--settings", str(few)]) == 3
-    assert "max_calls" in capsys.readouterr().err
-    enough = settings(tmp_path, server, "max_calls = 40")
-    assert main([*arguments, "--settings", str(enough)]) == 0
-    assert len(server.calls) == 4
-    with JournalReader.open(tmp_path / "run") as reader:
-        assert reader.counts()[TaskState.SUCCESS] == 20
 
 
 def test_study_shows_nested_demonstrations_of_the_task_and_never_of_the_source(

@@ -52,19 +52,15 @@ def test_tree_gives_one_arm_for_each_model(tmp_path: Path) -> None:
     assert reply.outcome.reason == "missing: no file for this sample"
 
 
-def test_flat_folder_and_names(tmp_path: Path) -> None:
+def test_paths_and_names_are_told_apart(tmp_path: Path) -> None:
     flat = put(tmp_path / "mine", "1_0.png")
     assert [one.label for one in find_outputs(flat, "", IDS)] == ["outputs/mine"]
     assert [one.label for one in find_outputs(flat, "My Model", IDS)] == ["outputs/My Model"]
     assert [one.label for one in find_outputs(tmp_path, "lab", IDS)] == ["outputs/lab-mine"]
-
-
-def test_path_and_name_are_told_apart(tmp_path: Path) -> None:
     assert parse_outputs("runs/x=Mine") == (Path("runs/x"), "Mine")
     assert parse_outputs("runs/x") == (Path("runs/x"), "")
-    odd = tmp_path / "a=b"
-    odd.mkdir()
-    assert parse_outputs(str(odd)) == (odd, "")
+    (tmp_path / "a=b").mkdir()
+    assert parse_outputs(str(tmp_path / "a=b")) == (tmp_path / "a=b", "")
     with pytest.raises(InputError, match="letters, digits"):
         parse_outputs("x=../up")
 
@@ -106,18 +102,14 @@ def test_folder_without_outputs_or_with_one_twice_is_refused(
         find_outputs(put(tmp_path / "x", *names), "", IDS)
 
 
-def test_pictures_beside_folders_are_refused(tmp_path: Path) -> None:
+def test_one_output_a_sample_needs_no_number(tmp_path: Path) -> None:
+    (one,) = find_outputs(put(tmp_path / "mine", "1.png", "2_b.png", "2_0.png"), "", IDS)
+    assert sorted(one.files) == [("1", 0), ("2", 0), ("2_b", 0)]
     put(tmp_path, "1_0.png")
-    put(tmp_path / "model", "1_0.png")
     with pytest.raises(InputError, match="contains images and folders"):
         find_outputs(tmp_path, "", IDS)
     with pytest.raises(InputError, match="no such folder"):
         find_outputs(tmp_path / "nowhere", "", IDS)
-
-
-def test_one_output_a_sample_needs_no_number(tmp_path: Path) -> None:
-    (one,) = find_outputs(put(tmp_path / "mine", "1.png", "2_b.png", "2_0.png"), "", IDS)
-    assert sorted(one.files) == [("1", 0), ("2", 0), ("2_b", 0)]
 
 
 def test_model_whose_files_are_all_named_otherwise_is_not_missed_in_silence(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
 from bench.scored_run import make_benchmark, make_run
@@ -168,14 +166,6 @@ def test_the_ceiling_does_not_hang_on_the_scales_that_people_used(
         if len(set(others)) > 1  # an all-tied mean of others has no order, and counts for nothing
     ]
     assert found.ceiling["EA"]["spearman"].value == pytest.approx(np.mean(expected))
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=4))
-def test_consensus_lies_between_worst_and_best(rows: list[list[int]]) -> None:
-    found = consensus(np.array([rows], float))
-    assert ((found >= 0) & (found <= 1)).all()
-    assert found.mean(axis=1) == pytest.approx(np.full(len(rows), 0.5))
 
 
 @pytest.mark.parametrize(

@@ -113,9 +113,7 @@ def test_pairs_come_into_one_frame_at_512(made: Path) -> None:
     assert exact.aligned is True
     assert "quality" in moved.notes[0] and moved.notes[0].startswith("aligned (")
     for sample in bench.samples:
-        outside = ~bench.roi(sample)
-        kernel = np.ones((31, 31), np.uint8)
-        outside &= cv2.dilate(bench.roi(sample).astype(np.uint8), kernel) == 0
+        outside = cv2.dilate(bench.roi(sample).astype(np.uint8), np.ones((31, 31), np.uint8)) == 0
         apart = np.abs(bench.previous(sample).astype(float) - bench.changed(sample))[outside]
         assert apart.mean() < (1.0 if sample.id == "exact" else 14.0)
     assert check_benchmark(made).errors == ()
@@ -124,7 +122,7 @@ def test_pairs_come_into_one_frame_at_512(made: Path) -> None:
     assert "alignment quality" in line or "overlap" in line
 
 
-def test_only_what_the_owner_says_is_said(made: Path) -> None:
+def test_only_what_the_owner_says_is_said_and_neither_name_nor_address(made: Path) -> None:
     bench = Benchmark.load(made)
     moved, exact = bench.sample("moved"), bench.sample("exact")
     assert moved.detailed == "Photograph: the mole (left cheek) was removed."
@@ -136,15 +134,9 @@ def test_only_what_the_owner_says_is_said(made: Path) -> None:
     words = json.loads((made / "descriptions.json").read_text())
     assert words["describer"] == "offline/as-told"
     assert set(words["pairs"]) == {"moved", "exact"}
-
-
-def test_neither_name_nor_address_is_in_any_file(made: Path) -> None:
-    for path in made.rglob("*"):
-        if path.is_file():
-            assert b"Jane" not in path.read_bytes() and b"example.org" not in path.read_bytes()
-    bench = Benchmark.load(made)
-    assert bench.sample("moved").cluster.startswith("person-")
-    assert bench.sample("exact").cluster.startswith("source-")
+    for path in (path for path in made.rglob("*") if path.is_file()):
+        assert b"Jane" not in path.read_bytes() and b"example.org" not in path.read_bytes()
+    assert moved.cluster.startswith("person-") and exact.cluster.startswith("source-")
 
 
 def test_proposals_lie_where_the_change_is_and_wait_for_people(made: Path) -> None:

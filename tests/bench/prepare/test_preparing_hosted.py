@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,11 +18,9 @@ from plantain.bench.prepare.describers import SEAM, concatenated, describer_of
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.models.hosted.answers import Unreadable
-from plantain.models.hosted.describer import HostedDescriber, read_description, read_procedures
-from plantain.models.registry import close_models
+from plantain.models.hosted.describer import read_description, read_procedures
 from plantain.records import InputError
 from plantain.runs.door import Door
-from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Terms
 
 MODELS = ("gemini/m", "openai/m", "openai-compatible/m")
@@ -213,9 +210,8 @@ def test_an_incomplete_description_is_unreadable(change: dict[str, object], said
 
 def test_answers_are_never_cut() -> None:
     long = "Take the mole off the cheek, " + "slowly " * 60 + "please."
-    assert read_description(json.dumps(ANSWER | {"rephrasings": [long]}), "").rephrasings == (
-        " ".join(long.split()),
-    )
+    found = read_description(json.dumps(ANSWER | {"rephrasings": [long]}), "")
+    assert found.rephrasings == (" ".join(long.split()),)
     with pytest.raises(Unreadable, match="procedures must be a list"):
         read_procedures('{"procedures": [1]}', (), 3)
 
@@ -224,15 +220,6 @@ def test_only_a_describer_describes() -> None:
     for name in ("offline/templates", "offline", "nobody/m"):
         with pytest.raises(InputError, match="--describer"):
             describer_of(Door(Terms((name,))), name)
-
-
-def test_the_fingerprint_names_prompt_and_model(server: FakeProvider) -> None:
-    terms = Terms(("gemini/m",), providers={"gemini": ProviderSection(base_url=server.url)})
-    made = describer_of(Door(terms), "gemini/m")
-    assert isinstance(made, HostedDescriber)
-    assert made.fingerprint.startswith("describe@1 gemini/m")
-    assert "describe@1:" in made.fingerprint
-    asyncio.run(close_models(made))
 
 
 def test_a_pair_is_one_picture_before_on_the_left() -> None:

@@ -347,8 +347,3 @@ def test_bad_options_are_one_line(
     error = capsys.readouterr().err
     assert said in error
     assert "Traceback" not in error
-
-
-def test_a_build_is_no_bench_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "score", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
