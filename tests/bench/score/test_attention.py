@@ -155,12 +155,8 @@ def test_table_four_types_and_page(made: tuple[Path, Benchmark], tmp_path: Path)
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
     rows = grounding_rows(scores)
-    assert [(row.organ, row.task) for row in rows] == [
-        ("overall", ""),
-        ("Eyes", ""),
-        ("Eyes", "Task 0"),
-        ("Eyes", "Task 1"),
-    ]
+    groups = [("overall", ""), ("Eyes", ""), ("Eyes", "Task 0"), ("Eyes", "Task 1")]
+    assert [(row.organ, row.task) for row in rows] == groups
     by_task = {row.task: row.estimates for row in rows if row.task}
     assert by_task["Task 0"]["iou"].value is not None
     assert by_task["Task 0"]["iou"].value > 0.5 > 0.1 > (by_task["Task 1"]["iou"].value or 0.0)
@@ -230,12 +226,8 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     said = json.loads(capsys.readouterr().out)
     overall = [row for row in said["rows"] if row["organ"] == "overall" and row["metric"] == "attention_iou"]
     assert [(row["n"], row["coverage"]) for row in overall] == [(2, 1.0)]
-    with JournalReader.open(Path(run)) as reader:
-        details = reader.connection.execute(
-            "SELECT detail FROM score WHERE metric = 'attention_iou'"
-        ).fetchall()
-    differs = [json.loads(text)["differs"] for (text,) in details]
-    assert max(differs) <= 1
+    rows, _ = attention_of(Path(run))
+    assert all(json.loads(str(detail))["differs"] <= 1 for *_, detail in rows)
     assert main(["bench", "attention", run]) == 2  # other settings than it was generated with
     assert "the same --settings" in capsys.readouterr().err
     pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")

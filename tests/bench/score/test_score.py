@@ -67,14 +67,9 @@ def spoken(draws: int = 1, **more: Any) -> ScoreRequest:
     return ScoreRequest(["psnr"], (JudgeName("spoken/judge", "P", draws=draws, **more),))
 
 
-def report(ea: float | None, cp: float = 8, vq: float = 6) -> Observations:
-    numbers = dict(zip((c.name for c in MEDEBENCH.criteria), (ea, cp, vq), strict=True))
-    results = {
-        name: CriterionResult(None, evidence="not mentioned")
-        if value is None
-        else CriterionResult(value >= 7, value=value)
-        for name, value in numbers.items()
-    }
+def report(ea: float, cp: float = 8, vq: float = 6) -> Observations:
+    numbers = zip(MEDEBENCH.criteria, (ea, cp, vq), strict=True)
+    results = {c.name: CriterionResult(value >= 7, value=value) for c, value in numbers}
     return Observations(results, reason="a reason", differences="a difference")
 
 
@@ -95,7 +90,9 @@ def test_every_output_has_every_score_or_a_reason(folder: Path) -> None:
                 assert all(row.detail["version"] for row in rows)
 
 
-def test_scoring_again_adds_nothing_and_generates_nothing(folder: Path) -> None:
+def test_a_judge_is_only_asked_for_what_is_lacking(folder: Path) -> None:
+    """And nothing is generated."""
+
     def attempts() -> list[Any]:
         with JournalReader.open(folder / "run") as reader:
             return reader.connection.execute("SELECT * FROM attempt ORDER BY 1, 2, 3").fetchall()
@@ -105,6 +102,16 @@ def test_scoring_again_adds_nothing_and_generates_nothing(folder: Path) -> None:
     again = run_score(folder, spoken(), judges=[judge])
     assert (first.made, len(judge.seen)) == (IMAGES, IMAGES)
     assert (again.measured, again.judged, again.made) == (0, 0, 0)
+    more = run_score(folder, spoken(3), judges=[judge])
+    assert (more.made, more.replayed) == (2 * IMAGES, IMAGES)
+    newer = SpokenJudge(lambda request: report(9))
+    newer.fingerprint = "2"
+    assert run_score(folder, spoken(), judges=[newer]).made == IMAGES
+    assert scores(folder / "run")["planted/exact", "1", "ea@spoken/judge/P"][0] == 0.9
+    silent = SpokenJudge(lambda request: Outcome(OutcomeKind.MALFORMED, "no scores"))
+    silent.fingerprint = "3"
+    run_score(folder, spoken(2), judges=[silent])
+    assert scores(folder / "run")["planted/exact", "1", "vq@spoken/judge/P"] == (None, "malformed: no scores")
     assert attempts() == before
 
 
@@ -132,9 +139,6 @@ def test_another_benchmark_is_refused_before_anything_is_scored(folder: Path, tm
     assert scores(folder / "run") == {}
 
 
-# --- judges ---------------------------------------------------------------------------------------
-
-
 def test_draws_are_averaged_and_each_can_be_looked_up(folder: Path) -> None:
     answers = iter([4.0, 8.0, 9.0] * 100)
     judge = SpokenJudge(lambda request: report(next(answers)))
@@ -157,23 +161,14 @@ def test_draws_are_averaged_and_each_can_be_looked_up(folder: Path) -> None:
             assert calls[number].usage.served_model == "spoken-1"
 
 
-def test_more_draws_only_ask_for_those_that_are_lacking(folder: Path) -> None:
-    judge = SpokenJudge(lambda request: report(5))
-    run_score(folder, spoken(), judges=[judge])
-    summary = run_score(folder, spoken(3), judges=[judge])
-    assert (summary.made, summary.replayed) == (2 * IMAGES, IMAGES)
-
-
 def test_what_a_judge_is_shown_follows_variant_and_truth(folder: Path) -> None:
     judge = SpokenJudge(lambda request: report(5))
     names = (JudgeName("spoken/judge", "D", True, 1), JudgeName("spoken/judge", "P", False, 1))
     run_score(folder, ScoreRequest(metrics=["psnr"], judges=names), judges=[judge, judge])
-    described = [request for request in judge.seen if request.variant == "D"]
-    prompted = [request for request in judge.seen if request.variant == "P"]
-    assert all(
-        request.truth is not None and "disc brightened" in request.instruction for request in described
-    )
-    assert all(request.truth is None and "Add a bright disc" in request.instruction for request in prompted)
+    for request in judge.seen:
+        described = request.variant == "D"
+        assert (request.truth is not None) is described
+        assert ("disc brightened" if described else "Add a bright disc") in request.instruction
     found = scores(folder / "run")
     assert found["copy-input", "3", "ea@spoken/judge/D"][1] == "the sample has no description of the change"
     assert found["copy-input", "3", "ea@spoken/judge/P-blind"][0] == 0.5
@@ -199,20 +194,6 @@ def test_a_failed_draw_leaves_the_others_and_is_asked_again_only_on_request(fold
         for output in run.outputs("planted/half"):
             row = next(r for r in run.reader.scores(output.task_id) if r.metric == "ea@spoken/judge/P")
             assert (row.detail["asked"], row.detail["scored"]) == (2, 2)
-
-
-def test_a_judge_that_says_nothing_leaves_outputs_unscored(folder: Path) -> None:
-    judge = SpokenJudge(lambda request: Outcome(OutcomeKind.MALFORMED, "no scores"))
-    run_score(folder, spoken(2), judges=[judge])
-    assert scores(folder / "run")["planted/exact", "1", "vq@spoken/judge/P"] == (None, "malformed: no scores")
-
-
-def test_a_changed_judge_judges_again_under_its_own_number(folder: Path) -> None:
-    run_score(folder, spoken(), judges=[SpokenJudge(lambda request: report(2))])
-    newer = SpokenJudge(lambda request: report(9))
-    newer.fingerprint = "2"
-    assert run_score(folder, spoken(), judges=[newer]).made == IMAGES
-    assert scores(folder / "run")["planted/exact", "1", "ea@spoken/judge/P"][0] == 0.9
 
 
 def test_another_served_model_stops_the_scoring(folder: Path) -> None:
