@@ -42,17 +42,17 @@ ROOM = 6 << 30
 
 SLOW = (
     "attention audit batch_kill batch_run bench_demo blind_run blocks brain_removal "
-    "brain_renderers browser build cards cataract chest_renderers clouds cluster consent_gate "
+    "brain_renderers browser build cards cataract chest_renderers clouds cluster consent "
     "control crash croissant demo dicom diffusers_editor diffusers_engine distributions door "
-    "effusion engine evaluating export feeding flow flow_preferences frames from_build "
+    "effusion engine evaluating export feeding frames from_build "
     "front_door fundus_disc_vessels fundus_local fuzz gallery generate generate_hosted "
     "gpu_benchmark hosted_outcomes hosted_run hostile hostile_releases imagic "
     "importing ingest judge judge_agreement keys_in_runs layouts leaderboard limits means "
-    "memory near nifti online_kill open_run originals outside page paired pituitary planning "
-    "planted_defects power_loss preparing preparing_hosted private probe prompts_compare "
+    "memory near nifti online_kill open_run originals page paired pituitary planning "
+    "planted_defects power_loss preparing preparing_hosted private prompts_compare "
     "provenance publish quarantine radedit_worker reference release_terms remote_edit restore "
     "retry room run run_invoice run_tables score kills seed_x_worker "
-    "separability shards simulated_day site slow_server stateful stopping study tables "
+    "shards simulated_day slow_server stateful stopping study tables "
     "text_changes text_check train training two_nodes verify viewer_browser "
     "what_travels windows_in_browser workers"
 )

@@ -24,7 +24,6 @@ from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
 from release.runs import make_run
 from review.study_on_paper import small_study
-from train.probe.heads import catalogue_of, labelled
 
 MED_BANANA_FILE = Path(rubrics.__file__).with_name("med_banana.toml")
 RECIPE = """name = "r"
@@ -78,20 +77,8 @@ def make_templates(root: Path) -> Path:
     return root
 
 
-def make_probe(root: Path) -> None:
-    """A probe and a catalogue that it is measured on; apart, since it is trained."""
-    from plantain.train.probe.learning import ProbeSchedule
-    from plantain.train.probe.training import train_probe
-
-    (root / "probe").mkdir()
-    train_probe(
-        labelled(60), ProbeSchedule(epochs=1, batch=16, width=8, shares=None), 0, root / "probe" / "probe"
-    )
-    catalogue_of(root / "probe" / "catalogue", 12)
-
-
 def _make_later(root: Path) -> None:
-    """What the later rooms read: bench runs, reader studies, published pairs, bills, rubrics."""
+    """What the later rooms read: bench runs, reader studies, published pairs, rubrics."""
     make_all(root / "bench-run", organs=("Eyes",), per_organ=6)
     small_study(root / "study" / "study")
     (root / "pairs").mkdir()
@@ -106,8 +93,6 @@ def _make_later(root: Path) -> None:
     lines = [",".join(rows[0]), *(",".join(row.values()) for row in rows)]
     (root / "pairs" / "pairs.csv").write_text("\n".join(lines), encoding="utf-8")
     (root / "pairs" / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    make_run(root / "bill" / "run", images=2)
-    (root / "bill" / "bill.csv").write_text("id,cost\nx,1\n", encoding="utf-8")
     shutil.copytree(root / "catalogue", root / "rubric")
     shutil.copy(MED_BANANA_FILE, root / "rubric" / "rubric.toml")
     text = RECIPE.format(data="", more="").replace("[data]", 'rubric = "rubric.toml"\n[data]', 1)
@@ -177,15 +162,10 @@ STUDY = (
     "review export {it}/study --to {new}",
     "review plan --effect 0.1 --pilot {it}/study",
 )
-PROBE = (
-    "train probe-check {it}/probe {it}/catalogue",
-    "audit --judge probe/{it}/probe --pairs 1 --kinds identical",
-)
 PAIRS = (
     "import {it}/pairs.csv --layout pairs --run {new}",
     "import {it}/pairs.jsonl --layout pairs --run {new}",
 )
-BILL = ("reconcile {it}/run {it}/bill.csv --provider gemini",)
 RUBRIC = ("plan {it}/r.toml", "build {it}/r.toml --run {new}")
 
 PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -242,15 +222,13 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "dicom": (("a.dcm", "b.dcm", "labels.csv"), DICOM),
     "bench-run": (("run/journal.sqlite", "run/blobs/*/*"), BENCH_RUN),
     "study": (("study/study.json", "study/ratings.sqlite", "study/pictures", "study/pictures/*"), STUDY),
-    "probe": (("probe/probe.json", "probe/*.safetensors", "probe/extra"), PROBE),
     "pairs": (("pairs.csv", "pairs.jsonl", "a0.png", "b0.png"), PAIRS),
-    "bill": (("bill.csv",), BILL),
     "rubric": (("rubric.toml",), RUBRIC),
 }
-NAMED = frozenset({"pairs.csv", "pairs.jsonl", "bill.csv", "rubric.toml"})
+NAMED = frozenset({"pairs.csv", "pairs.jsonl", "rubric.toml"})
 """Files that the user, or the user's recipe, names: a link there is the user's own, and is followed."""
 
-LATER = frozenset({"bench-run", "study", "probe", "pairs", "bill", "rubric"})
+LATER = frozenset({"bench-run", "study", "pairs", "rubric"})
 BROKEN_TEXT = frozenset(
     {"benchmark.json", "run.json", "trajectories/trajectories.jsonl", "provenance.jsonl"}
 ) | {
@@ -262,8 +240,6 @@ BROKEN_TEXT = frozenset(
     "manifest.parquet",
     "study/study.json",
     "study/ratings.sqlite",
-    "probe/probe.json",
-    "probe/*.safetensors",
     *NAMED,
 }
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hostile import walking
-from hostile.artefacts import Artefact, artefacts, make_probe, make_templates
+from hostile.artefacts import Artefact, artefacts, make_templates
 from plantain.cli import main as main_of_plantain
 
 BEGIN, END = "/hostile-begin/", "/hostile-end/"
@@ -190,7 +190,6 @@ def main() -> int:
 def _trace(home: Path, first: int, every: int, jobs: int) -> int:
     begun = time.monotonic()
     templates = make_templates(home / "templates")
-    make_probe(templates)
     environment = os.environ | {
         "PYTHONDONTWRITEBYTECODE": "1",
         "MPLCONFIGDIR": f"{tempfile.gettempdir()}/plantain-mpl",

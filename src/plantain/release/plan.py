@@ -40,8 +40,8 @@ class ReleaseFile:
     Attributes:
         path: of the file, POSIX, relative to the release.
         sha256, bytes: of the whole file; of the image alone when `row` or `member` is set.
-        role: "success", "failed", "superseded", "unjudged", "control" for edited images; "mask"; ORIGINAL; "shard"
-            for a Parquet or tar file that holds images; "record" for JSON.
+        role: "success", "failed", "undecided", "superseded", "unjudged", "control" for edited images; "mask";
+            ORIGINAL; "shard" for a Parquet or tar file that holds images; "record" for JSON.
         pixel_sha256: of the decoded uint8 (H, W, 3) RGB bytes, as recorded at normalisation; None when it was not.
         task, generation, round: which attempt an image belongs to; None for files that are no image. An original
             stands for itself, and has none of them, or beside its edit, and has the same.

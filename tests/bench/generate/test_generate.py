@@ -110,7 +110,7 @@ def test_a_changed_benchmark_editor_or_seed_is_refused_in_one_line(tmp_path: Pat
         made(small_bench(tmp_path / "fewer", 3), run)
     (tmp_path / "file").mkdir()
     (tmp_path / "file" / "mine.txt").write_text("x")
-    with pytest.raises(InputError, match="holds other files"):
+    with pytest.raises(InputError, match="contains other files"):
         made(benchmark, tmp_path / "file")
 
 

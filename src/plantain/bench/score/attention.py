@@ -65,7 +65,7 @@ class AttentionRecorder(Protocol):
     """An editor whose attention is recorded; see `plantain.runs.watched.WatchedEditor`."""
 
     @property
-    def tells_sides(self) -> bool: ...
+    def names_sides(self) -> bool: ...
 
     async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
@@ -194,7 +194,7 @@ class _RepeatedEdits:
         if sample.roi is None:
             return self._rows(output, unscored("the sample has no region"), {})
         instruction = self.arm.instruction(sample)
-        sides = sides_to_name(instruction, sample.image) if self.recorder.tells_sides else ""
+        sides = sides_to_name(instruction, sample.image) if self.recorder.names_sides else ""
         point = self.arm.grid[output.k]
         seen = await self.recorder.look(
             await asyncio.to_thread(self.benchmark.previous, sample),

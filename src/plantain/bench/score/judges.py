@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
@@ -23,7 +22,7 @@ from plantain.bench.score.judging import (
 from plantain.calls import Answer, CallSpec, TaskCalls
 from plantain.findings import load_taxonomy
 from plantain.journal import CallResult, StoredScore
-from plantain.journal.payload import observations_of, to_json
+from plantain.journal.payload import from_json, to_json
 from plantain.privacy.lineage import made_from
 from plantain.records import CriterionResult, Finding, InputError, Observations, Step, derive_seed
 from plantain.roles import EncodedImage, JudgeRequest, Reply
@@ -151,7 +150,7 @@ def _report(answer: Answer | BaseException, seated: SeatedJudge) -> Observations
     if isinstance(answer, BaseException):
         raise answer
     if answer.outcome.ok:
-        return observations_of(orjson.loads(answer.text))
+        return from_json(Observations, answer.text)
     why = f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": ")
     missing = {c.name: CriterionResult(None, evidence=why) for c in seated.name.rubric.criteria}
     return Observations(missing, reason=why)

@@ -21,7 +21,7 @@ from plantain.release.plan import ReleaseFile, RunFacts, TableConfig
 TRAJECTORIES = "trajectories/trajectories.jsonl"
 
 WHOLE_TABLES = (
-    *("success", "train", "failed", "superseded", "unjudged", "control"),
+    *("success", "train", "failed", "undecided", "superseded", "unjudged", "control"),
     *("trajectories", "preference", "verdicts", "originals"),
 )
 """Tables that become record sets; those by modality and direction are parts of them."""
