@@ -1,4 +1,4 @@
-"""A judge's card for people: one HTML page, complete in itself, and the same as Markdown."""
+"""A judge's card as one self-contained HTML page and as Markdown."""
 
 from __future__ import annotations
 
@@ -17,84 +17,59 @@ from plantain.records.counts import counted
 TEMPLATES = Path(__file__).parent / "templates"
 
 MEANINGS = {
-    "controls": "How often an edit of that kind was accepted. Those that are right stand first.",
+    "controls": "How often an edit of that kind was accepted; right edits first.",
     "defects": "How often every criterion that a planted defect violates failed.",
     "repeats": "The same edit judged twice: share of identical answers, and agreement beyond chance per criterion.",
-    "agreement": "With other judges, and with people where a study was given: agreement beyond chance.",
-    "drift": "Clean edits accepted, by the model that said it answered and the day.",
+    "agreement": "Agreement beyond chance with other judges, and with readers where a study was given.",
+    "drift": "Clean edits accepted, by served model and day.",
 }
 
 
 def write_card_pages(folder: Path, card: JudgeCard) -> Path:
-    """Writes `card.html` and `card.md` into a folder; returns the page's path. The JSON file is the journal's part."""
-    page = folder / "card.html"
-    write_page(
-        page,
-        _environment()
-        .get_template("card.html.j2")
-        .render(card=card, tables=list(_tables(card)), limits=thresholds()),
-    )
+    """Write `card.html` and `card.md` into a folder and return the page's path."""
+    page, template = folder / "card.html", _environment().get_template("card.html.j2")
+    write_page(page, template.render(card=card, tables=list(_tables(card)), limits=thresholds()))
     write_page(folder / "card.md", markdown(card))
     return page
 
 
 def markdown(card: JudgeCard) -> str:
-    """The card as Markdown."""
+    """Return the card as Markdown."""
     lines = [f"# Card of {_cell(card.judge)}", "", f"**{card.gate.standing}**", "", _cell(card.line), ""]
     lines += [f"- {_cell(reason)}" for reason in card.gate.why]
     pictures = ", ".join(f"{n} of {modality}" for modality, n in card.pictures.items()) or "none"
-    lines += [
-        "",
-        f"Independent pictures: {pictures} ({_cell(card.set)}). {counted(card.verdicts, 'verdict')}, "
-        f"{card.unanswered} unanswered.",
-    ]
+    judged = f"{counted(card.verdicts, 'verdict')}, {card.unanswered} unanswered."
+    lines += ["", f"Independent pictures: {pictures} ({_cell(card.set)}). {judged}"]
     lines += [f"Rubric {card.rubric}; fingerprint `{_cell(card.fingerprint)}`; cost {_cost(card)}.", ""]
     for title, meaning, rows in _tables(card):
-        lines += [
-            f"## {title}",
-            "",
-            meaning,
-            "",
-            "| | value | 95 % interval | n | pictures |",
-            "|---|---:|---|---:|---:|",
-        ]
+        lines += [f"## {title}", "", meaning, "", "| | value | 95 % interval | n | pictures |"]
+        lines.append("|---|---:|---|---:|---:|")
         lines += [
             f"| {_cell(name)} | {in_words(f)} | {between(f)} | {f.n} | {f.pictures} |" for name, f in rows
         ]
         lines.append("")
     if card.left_out:
-        lines += [
-            "## Left out",
-            "",
-            *(f"- {counted(n, 'time')}: {_cell(why)}" for why, n in card.left_out.items()),
-            "",
-        ]
+        reasons = [f"- {counted(n, 'time')}: {_cell(why)}" for why, n in card.left_out.items()]
+        lines += ["## Left out", "", *reasons, ""]
     return "\n".join(lines)
 
 
 def _tables(card: JudgeCard) -> Iterator[tuple[str, str, list[tuple[str, Figure]]]]:
-    gaps = [
-        (
-            f"{modality}, {criterion.replace('_', ' ')}: {card.gate.cells.get(modality, {}).get(criterion, '')}",
-            figure,
-        )
-        for modality, own in card.gaps.items()
-        for criterion, figure in own.items()
-    ]
+    gaps = []
+    for modality, own in card.gaps.items():
+        for criterion, figure in own.items():
+            standing = card.gate.cells.get(modality, {}).get(criterion, "")
+            gaps.append((f"{modality}, {criterion.replace('_', ' ')}: {standing}", figure))
     if gaps:
-        yield (
-            "Right minus wrong",
-            "By modality and criterion, and what follows. The gate tests the lower bound.",
-            gaps,
-        )
+        meaning = "By modality and criterion, and what follows. The gate tests the lower bound."
+        yield "Right minus wrong", meaning, gaps
     for name, meaning in MEANINGS.items():
-        rows = list(getattr(card, name).items())
-        if rows:
+        if rows := list(getattr(card, name).items()):
             yield name.capitalize(), meaning, rows
 
 
 def in_words(figure: Figure) -> str:
-    """The value: shares and gaps in per cent, coefficients as they are."""
+    """Return the value: shares and gaps in per cent, coefficients as they are."""
     if figure.value is None:
         return figure.reason or DASH
     if figure.kind == "gap":
@@ -103,7 +78,7 @@ def in_words(figure: Figure) -> str:
 
 
 def between(figure: Figure) -> str:
-    """The interval, in the same unit."""
+    """Return the interval, in the same unit."""
     if figure.low is None or figure.high is None:
         return DASH
     if figure.kind in ("rate", "gap"):
@@ -117,7 +92,7 @@ def _cost(card: JudgeCard) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text of others inside Markdown: no column, no line, no tag of its own."""
+    """Escape untrusted text for Markdown: no column, no line break, no tag."""
     return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
 
 

@@ -1,4 +1,4 @@
-"""What an audit will ask, and what that may cost; nothing is called."""
+"""Calls and cost of an audit or a rejudging, before any call is made."""
 
 from __future__ import annotations
 
@@ -6,58 +6,43 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypedDict
+from pathlib import Path
 
 from plantain.audit.clean import renderers
 from plantain.audit.gate import CLEAN
+from plantain.audit.jury import models_of
 from plantain.audit.pictures import TrialPicture, cluster_of
-from plantain.audit.published import PublishedEdit, askable
+from plantain.audit.rejudge import RejudgeRequest, check_rejudgeable, juries_for, stored_attempts
 from plantain.audit.run import COMPARED, PATIENCE, AuditPlan
 from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
+from plantain.journal import JournalReader
 from plantain.records import Step
+from plantain.rubrics import recorded
 from plantain.runs.money.pricing import usual_cost
 from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
 from plantain.runs.settings.terms import Terms
 
-
-class PlanJson(TypedDict):
-    """As `audit --plan --json` prints it."""
-
-    judge: str
-    pictures: dict[str, int]
-    independent: int
-    edits: int
-    calls: dict[str, int]
-    cost_usd: list[float] | None
+Cost = tuple[float, float] | None
+"""Dollars, low and high; None where the price of a model or of its service tier is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditForecast:
-    """What an audit comes to at the most.
+    """The most that an audit asks.
 
     Attributes:
-        pictures: by modality; independent: patients or source files behind them.
-        edits: verdicts of the judge, a clean edit's twice; calls: by model, two an edit of a judge in the blind form.
-        cost_usd: low and high; None where the price of a model, or of its service tier, is unknown.
+        pictures: by modality; `independent` counts the patients or source files behind them.
+        edits: verdicts of the judge, a clean edit's twice.
+        calls: by model; a judge in the blind form makes two for an edit.
+        cost_usd: dollars.
     """
 
-    pictures: dict[str, int]
+    pictures: Mapping[str, int]
     independent: int
     edits: int
-    calls: dict[str, int]
-    cost_usd: tuple[float, float] | None
-
-    def as_json(self, judge: str) -> PlanJson:
-        cost = None if self.cost_usd is None else [round(value, 4) for value in self.cost_usd]
-        return {
-            "judge": judge,
-            "pictures": self.pictures,
-            "independent": self.independent,
-            "edits": self.edits,
-            "calls": self.calls,
-            "cost_usd": cost,
-        }
+    calls: Mapping[str, int]
+    cost_usd: Cost
 
 
 def forecast(
@@ -68,66 +53,72 @@ def forecast(
     beside: Collection[Sequence[str]],
     terms: Terms,
 ) -> AuditForecast:
-    """The most that an audit asks, and what it costs from the fewest calls to the most.
+    """Return the most that an audit asks, and its cost from the fewest calls to the most.
 
-    At the least every kind has its edits and the first clean ones gave them all; at the most clean ones are asked about
-    until the audit gives up. A wrong label counts for each other finding.
+    At the least the first clean edits give all edits of every kind; at the most clean edits are judged until the audit
+    gives up. A wrong label counts for each other finding.
 
     Args:
         pictures, taxonomy, plan: of the audit.
-        judge: the models behind its judge; beside: those behind each judge that it is compared with.
+        judge: models of its judge.
+        beside: models of each judge that it is compared with.
         terms: with the prices.
     """
     modalities = sorted({picture.image.modality for picture in pictures})
     named = {m: [f for f in taxonomy.of(m) if f.name in renderers(m)] for m in modalities}
     others = max((len(found) - 1 for found in named.values() if found), default=0)
-    kinds = [kind for kind in plan.kinds if kind != CLEAN]
+    of_kind = {k: plan.pairs * (others if k == SWAPPED else 1) for k in plan.kinds if k != CLEAN}
 
     def asked(clean: int) -> tuple[int, Counter[str]]:
-        """Verdicts of the judge, and of each model, where so many clean edits are made for each that is wanted."""
-        of_kind = {kind: plan.pairs * (others if kind == SWAPPED else 1) for kind in kinds}
+        """Return verdicts of the judge, and of each model, with this many clean edits for each wanted one."""
         edits = sum(of_kind.values()) + 2 * clean * plan.pairs
         compared = sum(n for kind, n in of_kind.items() if kind in COMPARED) + clean * plan.pairs
         models = Counter({model: edits * n for model, n in Counter(judge).items()})
         models.update({model: compared * n for model, n in Counter(chain(*beside)).items()})
         return edits, models
 
-    _, least = asked(1)
     edits, most = asked(PATIENCE)
-    calls = {model: n * len(_steps(model, terms)) for model, n in most.items()}
     counted = {m: sum(p.image.modality == m for p in pictures) for m in modalities}
     independent = len({cluster_of(picture.image) for picture in pictures})
-    low, high = _cost(least, terms), _cost(most, terms)
-    cost = None if low is None or high is None else (SPREAD[0] * low, SPREAD[2] * high)
-    return AuditForecast(counted, independent, edits, calls, cost)
+    return AuditForecast(counted, independent, edits, _calls(most, terms), _cost(asked(1)[1], most, terms))
 
 
-def forecast_published(edits: Sequence[PublishedEdit], judge: Sequence[str], terms: Terms) -> AuditForecast:
-    """What it takes to ask about the edits of a published tree that an original can be stood in for, once each."""
-    asked = askable(edits)
-    verdicts = Counter({model: len(asked) * n for model, n in Counter(judge).items()})
-    cost = _cost(verdicts, terms)
-    return AuditForecast(
-        dict(sorted(Counter(edit.modality for edit in asked).items())),
-        len({(edit.modality, edit.source) for edit in asked}),
-        len(asked),
-        {model: n * len(_steps(model, terms)) for model, n in verdicts.items()},
-        None if cost is None else (SPREAD[0] * cost, SPREAD[2] * cost),
-    )
+def forecast_rejudge(
+    run: Path, request: RejudgeRequest, terms: Terms
+) -> tuple[int, dict[str, int], Cost, list[str]]:
+    """Return attempts, calls by model, cost, and the keys that are missing, of a rejudging.
+
+    Raises:
+        InputError: as `run_rejudge`.
+    """
+    missing: list[str] = []
+    with JournalReader.open(run) as reader:
+        check_rejudgeable(reader)
+        juries_for(terms, request, recorded(reader.header.frozen), missing)
+        attempts = sum(1 for _ in stored_attempts(reader, request.sample, reader.header.seed))
+    judges = [models_of(judge) for judge in request.judges if isinstance(judge, str)]
+    times = attempts * max(1, len(request.prompts))
+    models = Counter({model: times * n for model, n in Counter(chain(*judges)).items()})
+    return attempts, _calls(models, terms), _cost(models, models, terms), list(dict.fromkeys(missing))
+
+
+def _calls(verdicts: Mapping[str, int], terms: Terms) -> dict[str, int]:
+    return {model: n * len(_steps(model, terms)) for model, n in verdicts.items()}
 
 
 def _steps(model: str, terms: Terms) -> tuple[Step, ...]:
-    """The calls that a judge makes for one verdict."""
+    """Return the calls of a judge for one verdict."""
     return (Step.LOOK, Step.JUDGE) if terms.options(model, "judge").form == "blind" else (Step.JUDGE,)
 
 
-def _cost(asked: Mapping[str, int], terms: Terms) -> float | None:
-    """What so many verdicts of each model usually cost."""
-    total = 0.0
-    for model, n in asked.items():
-        for step in _steps(model, terms):
-            cost = usual_cost(terms, model, "judge", TYPICAL_USAGE[step])
-            if cost is None:
-                return None
-            total += n * cost
-    return total
+def _cost(least: Mapping[str, int], most: Mapping[str, int], terms: Terms) -> Cost:
+    """Return the usual cost of verdicts by model, from the fewest to the most."""
+    each: dict[str, float] = {}
+    for model in most:
+        costs = [usual_cost(terms, model, "judge", TYPICAL_USAGE[step]) for step in _steps(model, terms)]
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs):
+            return None
+        each[model] = sum(known)
+    low, high = (sum(n * each[model] for model, n in verdicts.items()) for verdicts in (least, most))
+    return SPREAD[0] * low, SPREAD[2] * high

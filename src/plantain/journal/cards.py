@@ -30,7 +30,7 @@ _OF_RATES = ("controls", "defects", "repeats", "agreement", "drift")
 
 
 def as_json(card: JudgeCard) -> dict[str, object]:
-    """The card as `audit --json` prints it; `read_card` reads it back."""
+    """The card as `judge audit --json` prints it; `read_card` reads it back."""
     gate = card.gate
     return {
         "judge": card.judge,
@@ -86,11 +86,11 @@ def from_json(data: bytes, where: str) -> JudgeCard:
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
-            f"{where}: {'.'.join(map(str, first['loc'])) or 'card'}: {first['msg']}; expected what plantain audit "
-            "--json prints"
+            f"{where}: {'.'.join(map(str, first['loc'])) or 'card'}: {first['msg']}; expected the output "
+            "of plantain judge audit --json"
         ) from error
     except (orjson.JSONDecodeError, ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{where}: not a judge's card ({error}); plantain audit makes one") from error
+        raise InputError(f"{where}: not a judge's card ({error}); plantain judge audit makes one") from error
 
 
 def _figures(records: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:

@@ -126,5 +126,5 @@ def _between(figure: Figure) -> str:
 
 def no_card(judge: str, rubric: str = "med-banana") -> str:
     """What stands beside a judge's numbers by a rubric when nobody has measured it, and how it is measured."""
-    how = f"plantain audit --judge {judge}" + (f" --rubric {rubric}" if rubric != "med-banana" else "")
+    how = f"plantain judge audit --judge {judge}" + (f" --rubric {rubric}" if rubric != "med-banana" else "")
     return f"{judge}: no card; nobody has measured what its yes is worth ({how})"

@@ -71,7 +71,7 @@ def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figu
     if not both:
         raise InputError(
             f"--people {folder}: {judge} has judged none of the edits of {run} that people read; let it judge them "
-            f"by `plantain rejudge {run} --judge {judge}`"
+            f"by `plantain judge rejudge {run} --judge {judge}`"
         )
     name = PREFIX + folder.resolve().name
     found = {name: _whole(both)}

@@ -70,8 +70,9 @@ def test_no_echo_of_the_corpus_is_in_anything_that_later_commands_leave_or_show(
         told = {
             " ".join(words): said_by(*words)
             for words in (
-                ("rejudge", run, "--judge", "gemini/k", "--settings", str(settings)),
+                ("judge", "rejudge", run, "--judge", "gemini/k", "--settings", str(settings)),
                 (
+                    "judge",
                     "audit",
                     run,
                     *judge,
@@ -83,17 +84,7 @@ def test_no_echo_of_the_corpus_is_in_anything_that_later_commands_leave_or_show(
                     "identical",
                 ),
                 ("pilot", str(pilot), "--run", str(tmp_path / "pilot"), "--tasks", "2"),
-                (
-                    "prompts",
-                    "compare",
-                    "shipped",
-                    "edition-1",
-                    "--on",
-                    run,
-                    "--run",
-                    str(tmp_path / "two"),
-                    *judge[2:],
-                ),
+                ("judge", "rejudge", run, "--prompts", "ours", "--prompts", "published", *judge[2:]),
                 ("reconcile", run, str(tmp_path / "bill.csv"), "--provider", "gemini"),
                 ("models", "--probe", str(pilot), "--run", str(tmp_path / "probe")),
                 ("models", "--probe", "openai/e", "--base-url", f"{server.url}/v1", "--json"),

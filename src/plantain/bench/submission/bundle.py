@@ -103,7 +103,7 @@ class BundleHeader:
         samples: all of the benchmark, as the submitter's copy of it says.
         models: a line on each arm's model, by label.
         judges: label and fingerprint of each judge.
-        cards: the judges' cards, as `plantain audit --json` prints them.
+        cards: the judges' cards, as `plantain judge audit --json` prints them.
         environment: versions of what made it.
         rescored: the submission that a benchmark's holder made these scores of; "" for a submission.
     """

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from fakes.samples import package_samples
-from plantain.audit.run_pictures import run_pictures
+from plantain.audit.pictures import pictures_in
+from plantain.findings import load_taxonomy
 from plantain.journal import Journal, RunHeader
 from plantain.records import InputError
 
@@ -24,13 +25,13 @@ def run_with(folder, images):
     return folder
 
 
-def test_run_pictures_are_the_real_originals_with_their_bytes(tmp_path):
+def test_pictures_of_a_run_are_the_real_originals_with_their_bytes(tmp_path):
     real, data = package_samples()[1].prepared()
     drawn = replace(real, id="drawn", synthetic=True)
-    found = run_pictures(run_with(tmp_path / "run", [(real, data), (drawn, data)]))
+    found = pictures_in(run_with(tmp_path / "run", [(real, data), (drawn, data)]), load_taxonomy())
     assert [(picture.image.id, picture.data) for picture in found] == [(real.id, data)]
 
 
-def test_run_pictures_of_an_empty_run_says_to_build_it(tmp_path):
+def test_pictures_of_an_empty_run_says_to_build_it(tmp_path):
     with pytest.raises(InputError, match="no original images"):
-        run_pictures(run_with(tmp_path / "run", []))
+        pictures_in(run_with(tmp_path / "run", []), load_taxonomy())

@@ -10,8 +10,7 @@ import orjson
 import pytest
 
 from audit.stored_run import FINDINGS, RuleJudge, seen, stored_run
-from plantain.audit.rejudging.rejudge import RejudgeRequest, run_rejudge
-from plantain.audit.rejudging.stored import stored_attempts
+from plantain.audit.rejudge import RejudgeRequest, run_rejudge, stored_attempts
 from plantain.journal import JournalReader
 from plantain.journal.questions.tables import call_outcomes, table1
 from plantain.records import InputError, TaskState, Usage
