@@ -44,10 +44,10 @@ def test_what_a_package_of_the_first_edition_imports_is_there() -> None:
         "from plantain.build.recipe import Recipe, load_recipe\n"
         "from plantain.models.options import ProviderOptions\n"
         "from plantain.sources.catalogue import Catalogue\n"
-        "from plantain.sources.entries import Entry, SourceEntry\n"
+        "from plantain.sources.entries import SourceEntry\n"
         "from plantain.sources.registry import SourceKind\n"
         "from plantain.bench.benchmark import Benchmark\n"
         "import plantain\n"
-        "assert Entry is SourceEntry and Benchmark is plantain.Benchmark and Catalogue is plantain.Catalogue\n"
+        "assert SourceEntry and Benchmark is plantain.Benchmark and Catalogue is plantain.Catalogue\n"
         "assert Recipe is plantain.Recipe\n",
     )

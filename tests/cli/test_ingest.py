@@ -174,7 +174,7 @@ def test_stretch_and_pad_do_not_mix(
     assert code == 1
     why = "is there already, prepared with stretch; choose another --out"
     assert why in errors
-    assert f'/plain.jpg,"{why}"' in (out / "rejected.csv").read_text(encoding="utf-8")
+    assert f'/plain.jpg,,,"{why}"' in (out / "rejected.csv").read_text(encoding="utf-8")
 
 
 def test_wrong_use_is_one_line_and_leaves_nothing(
@@ -182,7 +182,7 @@ def test_wrong_use_is_one_line_and_leaves_nothing(
 ) -> None:
     out = tmp_path / "catalogue"
     for arguments, says in (
-        (("folder", hostile, "--out", out), "--modality: say what"),
+        (("folder", hostile, "--out", out), "--modality: name what"),
         (("folder", hostile, "--out", out, "--modality", "brain"), "did you mean 'brain_mri'"),
         (("foldr", hostile, "--out", out), "did you mean 'folder'"),
         (("folder", hostile), "--out CATALOGUE is missing"),

@@ -348,17 +348,41 @@ def test_a_name_that_could_mean_two_files_means_none(tmp_path: Path) -> None:
     files = ["one/scan.png", "two/scan.png", "only.PNG"]
     table = opened(tmp_path, "file,labels", ["scan,Edema", "ONLY.png,normal"], files)
     assert [table.names(file) for file in files] == [False, False, True]
-    assert [refused.name for refused in table.without(files)] == ["scan"]
+    assert [refused.name for refused in table.rejected(files)] == ["scan"]
     twice = opened(tmp_path, "file,labels", ["x/scan.png,Edema", "y/scan.png,normal"], ["scan.png"])
     assert not twice.names("scan.png")
 
 
-def test_rows_of_one_picture_may_differ_in_what_is_not_read(tmp_path: Path) -> None:
-    header = "patientId,x,y,Target,class"
-    rows = ["p1,264,152,1,Pneumonia", "p1,562,152,1,Pneumonia"]  # two boxes of one film, as in RSNA's table
-    assert read(tmp_path, header, rows, ["p1.dcm"]).files == 1
-    with pytest.raises(InputError, match="file p1: two rows differ"):
-        read(tmp_path, header, [*rows, "p1,1,1,0,Edema"], ["p1.dcm"])
+def test_several_rows_of_one_image_give_it_all_their_labels(tmp_path: Path) -> None:
+    """As VinDr-CXR's train.csv, one row a box and reader, and RSNA's table, one row a box."""
+    header = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max"
+    rows = [
+        "aa11,Cardiomegaly,3,R8,1,2,3,4",
+        "aa11,Pleural effusion,10,R9,1,2,3,4",
+        "aa11,Cardiomegaly,3,R9,,,,",
+    ]
+    table = opened(tmp_path, header, rows, ["aa11.png"])
+    assert table.of("aa11.png", "chest_xray").labels == ("Cardiomegaly", "Pleural Effusion")
+    assert table.rejected(["aa11.png"]) == []
+
+
+def test_a_row_that_contradicts_another_is_rejected_with_row_and_field(tmp_path: Path) -> None:
+    rows = [
+        "a.png,Edema,p1,train",
+        "a.png,Pneumonia,,test",
+        "a.png,Edema,p2,",
+        "b.png,normal,p3,,x,y",
+        "c.png,,,",
+    ]
+    table = opened(tmp_path, "file,labels,patient,split", rows, ["a.png", "b.png"])
+    told = table.of("a.png", "chest_xray")
+    assert (told.labels, told.group, told.split) == (("Edema",), "p1", "train")
+    assert [(one.name, one.row, one.field) for one in table.rejected(["a.png", "b.png"])] == [
+        ("labels.csv", 5, ""),  # six cells under four columns
+        ("a.png", 3, "split"),
+        ("a.png", 4, "group"),
+        ("c.png", 6, ""),  # no such image
+    ]
 
 
 @pytest.mark.parametrize("cell", ["Edema|Pneumonia", "Edema; Pneumonia", "['edema', 'pneumonia']"])

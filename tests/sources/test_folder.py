@@ -143,7 +143,7 @@ def test_scan_order_is_the_same_however_files_were_made(tmp_path: Path) -> None:
 
 
 def test_options_are_checked_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--modality: say what"):
+    with pytest.raises(InputError, match="--modality: name what"):
         FolderReader(SourceOptions(tmp_path), TAXONOMY)
     with pytest.raises(InputError, match="did you mean 'chest_xray'"):
         FolderReader(SourceOptions(tmp_path, "chestxray"), TAXONOMY)
@@ -176,7 +176,7 @@ def test_flat_pictures_and_a_table_of_labels(tmp_path: Path) -> None:
     _, refused = read(tmp_path)
     assert refused == {
         "spare.png": "has no row in labels.csv",
-        "gone.png": "the table of labels names it, and no such picture is there",
+        "gone.png": "the table of labels names it, and no such image is there",
     }
 
 
@@ -247,7 +247,7 @@ def test_a_table_of_many_rows_is_held_only_as_far_as_it_tells_of_pictures_that_a
         table = LabelTable(
             tmp_path, TAXONOMY, ["x1.png", "x2.png"], SourceOptions(tmp_path, "fundus", Licence.OPEN)
         )
-        missing = table.without(["x1.png", "x2.png"])
+        missing = table.rejected(["x1.png", "x2.png"])
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert (len(missing), missing[0].name, missing[-1].name) == (
@@ -323,7 +323,9 @@ def test_a_table_tells_sequence_and_plane_of_each_slice_and_what_was_said_holds_
         "sequence",
         "plane",
     )
-    assert refused == Refused("c.png", "sequence 'T9' of labels.csv: choose one of T1, T1+C, T2, FLAIR, PD")
+    assert refused == Refused(
+        "c.png", "sequence 'T9' of labels.csv: choose one of T1, T1+C, T2, FLAIR, PD", row=4, field="sequence"
+    )
     told = [(e.image.sequence, e.image.plane) for e in entries if isinstance(e, SourceEntry)]
     assert told == [("T2", "coronal"), ("PD", "unknown"), ("T1+C", "unknown")]
 
@@ -336,7 +338,7 @@ def test_a_column_called_sequence_means_nothing_where_there_are_no_slices(tmp_pa
     assert isinstance(read, TableRead) and "not used: 'sequence'" in table_line(read)
     assert isinstance(entry, SourceEntry) and entry.image.sequence == "unknown"
     asked = SourceOptions(root, "chest_xray", Licence.OPEN, columns={"sequence": "sequence"})
-    with pytest.raises(InputError, match="--column sequence: nothing is read from it of these pictures"):
+    with pytest.raises(InputError, match="--column sequence: not read for these images"):
         FolderReader(asked, TAXONOMY)
 
 
@@ -349,7 +351,7 @@ def test_a_column_called_sequence_means_nothing_where_there_are_no_slices(tmp_pa
             "chest_xray",
             "sequence",
             "T1",
-            "--set sequence: says something of brain_mri only, not of chest_xray",
+            "--set sequence: for brain_mri only, not for chest_xray",
         ),
     ],
 )

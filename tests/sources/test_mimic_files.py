@@ -129,14 +129,14 @@ def test_files_that_no_row_places_there_are_named(tree: Tree) -> None:
     assert entries["s50000002"].path.suffix == ".jpg"
     assert refused == {
         f"files/p10/p10000032/s50000001/{dicom_id(500)}.jpg": "no row of the tables names it, so it has no label",
-        f"files/p10/p10000032/s50000002/{dicom_id(0)}.jpg": "lies in another folder than its row says: "
+        f"files/p10/p10000032/s50000002/{dicom_id(0)}.jpg": "is in another folder than its row says: "
         "files/p10/p10000032/s50000001",
     }
 
 
 def test_two_downloads_side_by_side_are_not_mixed(tree: Tree, tmp_path: Path) -> None:
     shutil.copytree(tree.root, tmp_path / "physionet.org/files/mimic-cxr/2.1.0")
-    with pytest.raises(InputError, match="name the one that you mean"):
+    with pytest.raises(InputError, match="name one of them"):
         read(tmp_path / "physionet.org")
 
 
@@ -149,7 +149,7 @@ def test_a_download_cut_short_is_one_line(tree: Tree, tmp_path: Path) -> None:
         assert done.added == 2
     table = tree.root / "mimic-cxr-2.0.0-metadata.csv.gz"
     table.write_bytes(table.read_bytes()[:-20])
-    with pytest.raises(InputError, match=r"metadata.csv.gz: row \d+: cannot be read"):
+    with pytest.raises(InputError, match=r"metadata.csv.gz: line \d+: cannot be read"):
         read(tree.root)
 
 

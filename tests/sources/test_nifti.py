@@ -282,7 +282,7 @@ def test_a_bad_volume_and_a_row_without_a_file_are_one_line_each(tmp_path: Path)
     with Catalogue.create(tmp_path / "out") as catalogue:
         done = ingest(reader, catalogue, on_file=told.append)
     assert [(refused.name, refused.reason) for refused in done.refused] == [
-        ("sub-02_T1w.nii", "the table of labels names it, and no such picture is there"),
+        ("sub-02_T1w.nii", "the table of labels names it, and no such image is there"),
         ("small.nii", "10x10 pixels; each side must have at least 32"),
     ]
     assert done.added == 4

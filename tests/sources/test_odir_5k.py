@@ -9,7 +9,7 @@ from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
-from plantain.sources.entries import SourceOptions
+from plantain.sources.entries import Refused, SourceOptions
 from plantain.sources.odir_5k import OdirReader, letters_of, split_keywords
 from sources.published import csv_bytes, jpeg, put, scanned, xlsx_bytes
 
@@ -152,7 +152,7 @@ def test_half_a_download_names_what_is_missing(tree: Path, tmp_path: Path) -> No
     data = lost.read_bytes()
     lost.unlink()
     _, refused, _ = scanned(read(tree))
-    assert refused["0_left.jpg"] == "full_df.csv names this picture, but it is not there"
+    assert refused["0_left.jpg"] == "full_df.csv names this image, but it is not there"
     with Catalogue.create(tmp_path / "out") as catalogue:
         assert ingest(read(tree), catalogue).added == 8
         put(lost, data)
@@ -223,9 +223,10 @@ def test_a_normal_label_that_the_keywords_deny_is_refused(tree: Path) -> None:
     rows += [rows[0], ["x", *rows[2][1:]], [*rows[3][:-3], "['Z']", [], "1_left.jpg"]]
     put(tree / "full_df.csv", csv_bytes([EYE, *rows]))
     entries = list(read(tree).scan())
-    said = [item.reason for item in entries if not hasattr(item, "image") and hasattr(item, "name")]
+    refused = [item for item in entries if isinstance(item, Refused)]
+    said = [f"{item.field}: {item.reason}".removeprefix(": ") for item in refused]
     assert "labelled normal, but its keywords say cataract" in said
-    assert "the same eye stands in two rows" in said
+    assert "the same eye has two rows" in said
     assert "filename: belongs to another patient than ID x" in said
     assert "labels: \"['Z']\" is no letter" in said
 

@@ -10,8 +10,7 @@ from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
 from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
-from plantain.sources.registry import SourceKind, kinds, load
-from plantain.sources.settings import Setting
+from plantain.sources.registry import Setting, SourceKind, kinds, load, parse_settings, whole_number
 
 MODULE = """
 from plantain.sources.registry import SourceKind
@@ -100,3 +99,14 @@ def test_every_kind_of_ours_suggests_the_nearest_of_its_settings(tmp_path: Path,
             kind.reader(name, options_with(tmp_path, **{typo: "1"}), load_taxonomy())
     with pytest.raises(InputError, match=f"--set a: {name} has no such setting"):
         kind.reader(name, options_with(tmp_path, a="b"), load_taxonomy())
+
+
+def test_settings_are_words_with_an_equals_sign() -> None:
+    assert parse_settings(["a=1", "b = x=y"]) == {"a": "1", "b": "x=y"}
+    for words, says in ((["a"], "expected name=value"), (["a=1", "a=2"], "given twice")):
+        with pytest.raises(InputError, match=says):
+            parse_settings(words)
+    assert whole_number("n", "12") == 12
+    for bad in ("-1", "1.5", "", "٣"):
+        with pytest.raises(InputError, match="whole number"):
+            whole_number("n", bad)

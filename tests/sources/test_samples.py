@@ -36,8 +36,6 @@ def test_samples_say_what_they_are(samples: list[PackageSample]) -> None:
             taxonomy.get(image.modality, label)
         assert image.group
         assert image.note
-        assert sample.citation
-        assert sample.licence_text
         assert image.licence in (Licence.OPEN, Licence.ATTRIBUTION)
         assert not image.synthetic
         assert sample.pixels.dtype == np.uint8

@@ -1,8 +1,8 @@
 """Brain Tumor MRI (Nickparvar, Kaggle): slices in {Training,Testing}/{glioma,meningioma,notumor,pituitary}/.
 
-The label is the folder's, never the name's; a picture that lies in the folders of two labels has none to trust. There
-are no patient ids, so no image has a group: slices of one patient may stand in both of its splits, and no split by
-patient can be promised. Sequence and contrast are not recorded, nor whether a slice shows the sella.
+The label is the folder's, never the name's; an image in the folders of two labels has none that can be trusted. There
+are no patient ids, so no image has a group, and slices of one patient may be in both splits. Plane, sequence, contrast
+and whether a slice shows the sella are not recorded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,11 +22,9 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
 from plantain.records.suggestions import suggest
 from plantain.sources.brain_slice import UNKNOWN, WITH_SELLA, WITHOUT_SELLA, estimate_slice
-from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
+from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions, shown, walk
 from plantain.sources.folder import PICTURES
-from plantain.sources.places import shown, walk
-from plantain.sources.registry import SourceKind
-from plantain.sources.settings import Setting, resolve_settings
+from plantain.sources.registry import Setting, SourceKind, resolve_settings
 
 SPLITS = {"training": "train", "testing": "test"}
 
@@ -38,40 +36,33 @@ SETTINGS = {
     "view": Setting("estimate", ("estimate", WITH_SELLA, WITHOUT_SELLA, UNKNOWN)),
     "contrast": Setting(UNKNOWN, ("yes", "none", UNKNOWN)),
 }
-"""A value other than the default is the word of whoever ingests, for every image alike."""
+"""A value other than the default holds for every image."""
 
 SELLAR = "pituitary"
-"""Whoever gave this label saw the sella: it is not asked for there."""
+"""The finding whose label implies that the slice shows the sella."""
 
 NO_PATIENTS = "no patient ids in this source: other slices of this patient may be anywhere in it"
 
 
 @dataclass(frozen=True, slots=True)
 class SliceEntry(SourceEntry):
-    """A slice of which plane, sequence and whether it lies off the sella are told when it is decoded, if nobody did.
-
-    Attributes:
-        ask: which of "plane", "sequence" and "view" to tell.
-    """
+    """A slice whose plane, sequence and view are estimated when it is decoded, as far as `ask` names them."""
 
     ask: tuple[str, ...] = ()
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
-        seems, words = estimate_slice(pixels), [image.note]
-        if "plane" in self.ask and seems.plane != UNKNOWN:
-            image = replace(image, plane=seems.plane)
-            words.append(f"plane estimated from the picture, confidence {seems.plane_confidence:.2f}")
-        if "sequence" in self.ask and seems.sequence != UNKNOWN:
-            image = replace(image, sequence=seems.sequence)
-            words.append(f"sequence estimated from the picture, confidence {seems.sequence_confidence:.2f}")
-        if "view" in self.ask and seems.view != UNKNOWN:
-            image = replace(image, view=seems.view)
-            words.append(f"{seems.view}: estimated from the picture, confidence {seems.view_confidence:.2f}")
-        return replace(image, note="; ".join(words))
+        seems, notes = estimate_slice(pixels), [image.note]
+        for field in self.ask:
+            value = getattr(seems, field)
+            if value != UNKNOWN:
+                sure = getattr(seems, f"{field}_confidence")
+                image = replace(image, **{field: value})
+                notes.append(f"{field} estimated from the image, confidence {sure:.2f}")
+        return replace(image, note="; ".join(notes))
 
 
 class BrainTumorReader:
-    """Slices by split and label; the id is the file's name, with split and label before it where two share one."""
+    """Slices by split and label; the id is the file's name, preceded by split and label where two files share it."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if options.modality not in ("", "brain_mri"):
@@ -88,11 +79,11 @@ class BrainTumorReader:
             raise InputError(f"{options.path}: no Training/<label>/*.jpg or Testing/<label>/*.jpg in it")
 
     def count(self) -> int:
-        """Files of the source."""
+        """Return the number of files."""
         return len(self._files) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:
-        """Refused files first, then slices in order of their paths; none whose picture has two labels."""
+        """Yield refused files, then slices in order of their paths."""
         yield from self._refused
         doubtful = self._with_two_labels()
         stems = Counter(path.stem for path, _, _ in self._files)
@@ -126,28 +117,24 @@ class BrainTumorReader:
         return UNKNOWN if self._settings[key] == "estimate" else self._settings[key]
 
     def _with_two_labels(self) -> dict[Path, str]:
-        """Files whose bytes lie in the folders of several labels, with those labels in words."""
-        by_size: dict[int, list[tuple[Path, str]]] = {}
+        """Return the files whose bytes are in the folders of several labels, with those labels in words."""
+        by_size: dict[object, list[tuple[Path, str]]] = {}
+        by_content: dict[object, list[tuple[Path, str]]] = {}
         for path, _, label in self._files:
             with contextlib.suppress(OSError):
                 by_size.setdefault(path.stat().st_size, []).append((path, label))
+        for path, label in _doubtful(by_size):  # only files of equal size can be equal: few are read
+            with contextlib.suppress(InputError):
+                digest = hashlib.sha256(read_regular(path, path.name)).hexdigest()
+                by_content.setdefault(digest, []).append((path, label))
         found: dict[Path, str] = {}
-        for alike in by_size.values():
-            # Only files of equal size can be equal: most need not be read here.
-            if len({label for _, label in alike}) > 1:
-                by_content: dict[str, list[tuple[Path, str]]] = {}
-                for path, label in alike:
-                    with contextlib.suppress(InputError):
-                        digest = hashlib.sha256(read_regular(path, path.name)).hexdigest()
-                        by_content.setdefault(digest, []).append((path, label))
-                for same in by_content.values():
-                    labels = sorted({label for _, label in same})
-                    if len(labels) > 1:
-                        found |= {path: f"the labels {' and '.join(labels)}" for path, _ in same}
+        for same in by_content.values():
+            labels = " and ".join(sorted({label for _, label in same}))
+            found |= {path: f"the labels {labels}" for path, _ in _doubtful({0: same})}
         return found
 
     def _place(self, path: Path) -> None:
-        """Sorts one file by its folders: the last is the label, one above it the split."""
+        """Sort one file by its folders: the last is the label, one above it the split."""
         folders = path.relative_to(self._root).parts[:-1]
         name = one_line(shown(path, self._root))
         if path.suffix.lower() not in PICTURES:
@@ -168,6 +155,13 @@ class BrainTumorReader:
             )
         else:
             self._files.append((path, split, finding.name))
+
+
+def _doubtful(alike: Mapping[object, list[tuple[Path, str]]]) -> Iterator[tuple[Path, str]]:
+    """Yield files and labels of those lists that have several labels."""
+    for files in alike.values():
+        if len({label for _, label in files}) > 1:
+            yield from files
 
 
 def _id(path: Path, stems: Counter[str]) -> str:

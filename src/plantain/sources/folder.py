@@ -1,4 +1,4 @@
-"""A folder of pictures, sorted by label (PATH/<label>/*.jpg, as Med-Banana reads it) or told by a labels.csv."""
+"""A folder of images, sorted by label (PATH/<label>/*.jpg, as Med-Banana reads it) or labelled by a table."""
 
 from __future__ import annotations
 
@@ -17,29 +17,37 @@ from plantain.records import InputError, SourceImage
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
-from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
+from plantain.sources.entries import (
+    CLUTTER,
+    UNPREPARED,
+    Found,
+    Refused,
+    SourceEntry,
+    SourceOptions,
+    refused,
+    shown,
+    walk,
+)
 from plantain.sources.label_table import NAMES, NO_LABEL, LabelTable, RowLabels
-from plantain.sources.places import CLUTTER, walk
-from plantain.sources.places import shown as relative
-from plantain.sources.registry import SourceKind
-from plantain.sources.settings import Setting, resolve_settings
+from plantain.sources.registry import Setting, SourceKind, resolve_settings
 
 PICTURES = frozenset(
     {".jpg", ".jpeg", ".jpe", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif"}
     | {".heic", ".heif", ".avif", ".jp2", ".dcm"}
 )
-"""Names that claim to be a picture; those that we cannot read are refused with what they are."""
+"""Names of images; those that cannot be read are refused with what they are."""
 
 SETTINGS = {
     "plane": Setting(UNKNOWN, (*PLANES, UNKNOWN)),
     "sequence": Setting(UNKNOWN, (*STATED, UNKNOWN)),
 }
-"""Of brain slices: the word of whoever ingests, for each image of which a table says nothing; others have none."""
+"""For brain slices of which a table says nothing; other images have none."""
 
 _UNLABELLED = (
     "no label: put it into a folder named like its finding, or list it in a labels.csv beside it "
     "(file,labels[,group,split])"
 )
+_LINK = "a link that leads out of the folder, or nowhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,50 +61,43 @@ class _File:
     def shown(self) -> str:
         return one_line(f"{self.folder}/{self.name}" if self.folder else self.name)
 
-    @property
-    def stem(self) -> str:
-        return _clean(Path(self.name).stem)
-
 
 class FolderReader:
-    """Lists PATH/<label>/<picture>; a label folder is named like a finding, its case, spaces and underscores aside.
+    """Lists PATH/<label>/<image>; a label folder is named like a finding, its case, spaces and underscores aside.
 
-    A table PATH/labels.csv (see `label_table`) tells labels, groups and splits of files that lie anywhere below PATH,
-    and of brain slices sequence and plane; for a file in a label folder, what it says comes first.
-
-    An image's id is its file name without ending. Files that share it are one image with several labels
-    when their bytes are the same, else all of them get the folder's name (and the ending) into their ids.
+    A table PATH/labels.csv (see `label_table`) labels files anywhere below PATH and overrides label folders. An image's
+    id is its file name without ending. Files that share it are one image with several labels if their bytes are the
+    same; else all of them get the folder's name (and the ending) into their ids.
     """
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if not options.modality:
-            raise InputError(f"--modality: say what the pictures show: {', '.join(taxonomy.modalities)}")
-        self._stated = resolve_settings("folder", SETTINGS, options.settings)
+            raise InputError(f"--modality: name what the images show: {', '.join(taxonomy.modalities)}")
+        self._settings = resolve_settings("folder", SETTINGS, options.settings)
         if options.settings and options.modality != "brain_mri":
-            raise InputError(
-                f"--set {min(options.settings)}: says something of brain_mri only, not of {options.modality}"
-            )
+            raise InputError(f"--set {min(options.settings)}: for brain_mri only, not for {options.modality}")
         own = taxonomy.of(options.modality)
         self._order = {finding.name: rank for rank, finding in enumerate(own)}
         self._normal = frozenset(finding.name for finding in own if finding.normal)
         if not options.path.is_dir():
             raise InputError(f"{options.path}: not a folder")
-        self._options = options
-        self._taxonomy = taxonomy
+        self._options, self._taxonomy = options, taxonomy
         self._root = options.path.resolve()
-        self._table = LabelTable(self._root, taxonomy, _pictures_below(self._root), options)
+        below = (shown(path, self._root) for path in walk(self._root) if _is_picture(path))
+        self._table = LabelTable(self._root, taxonomy, below, options)
         self._refused: list[Refused] = []
         self._seen: list[str] = []
         self._by_stem: dict[str, list[_File]] = {}
         for file in self._list():
-            self._by_stem.setdefault(file.stem, []).append(file)
+            self._by_stem.setdefault(_clean(Path(file.name).stem), []).append(file)
+        self._refused += self._table.rejected(self._seen)
 
     def count(self) -> int:
-        """Number of files that `scan` will look at."""
+        """Return the number of files that `scan` will look at."""
         return sum(len(files) for files in self._by_stem.values()) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:
-        """How the table was understood; files refused by name or place; then images in order of their ids' stems."""
+        """Yield how the table was understood, what is refused by name or place, then images by their names."""
         if self._table.read is not None:
             yield self._table.read
         yield from self._refused
@@ -105,52 +106,47 @@ class FolderReader:
 
     def _list(self) -> Iterator[_File]:
         for child in self._children(self._root):
-            shown = one_line(child.name)
+            name = one_line(child.name)
             folder = child.is_dir()
             if self._table.path is not None and child.resolve() == self._table.path.resolve():
                 continue
             if child.is_symlink() and not is_inside(child, self._root):
-                self._refuse(
-                    f"{shown}/" if folder else shown, "a link that leads out of the folder, or nowhere"
-                )
+                self._refuse(f"{name}/" if folder else name, _LINK)
             elif folder and self._taxonomy.match_label(self._options.modality, child.name):
-                yield from self._pictures(child)
+                yield from self._label_folder(child)
             elif self._table.path is not None:
-                yield from self._listed_in_table(child)
+                yield from self._in_table(child)
             elif folder:
                 hint = suggest(child.name, list(self._order))
                 why = f"no {self._options.modality} finding is named like this folder; {hint}"
-                if any((child / name).is_file() for name in NAMES):
+                if any((child / table).is_file() for table in NAMES):
                     why = "has a table of labels of its own: ingest it by itself"
-                self._refuse_folder(child, f"{shown}/", why)
+                self._refuse_folder(child, f"{name}/", why)
             else:
-                self._refuse(shown, _UNLABELLED if _is_picture(child) else _no_picture(child))
-        self._refused += self._table.without(self._seen)
+                self._refuse(name, _UNLABELLED if _is_picture(child) else _no_picture(child))
 
-    def _pictures(self, folder: Path) -> Iterator[_File]:
-        """What lies in a label folder."""
+    def _label_folder(self, folder: Path) -> Iterator[_File]:
         for path in self._children(folder):
-            shown = one_line(f"{folder.name}/{path.name}")
+            name = one_line(f"{folder.name}/{path.name}")
             if path.is_symlink() and not is_inside(path, self._root):
-                self._refuse(shown, "a link that leads out of the folder, or nowhere")
+                self._refuse(name, _LINK)
             elif path.is_dir():
-                self._refuse_folder(path, f"{shown}/", "a folder inside a label folder is not read")
+                self._refuse_folder(path, f"{name}/", "a folder inside a label folder is not read")
             elif not _is_picture(path):
-                self._refuse(shown, _no_picture(path))
+                self._refuse(name, _no_picture(path))
             else:
                 yield from self._with_row(folder.name, path)
 
-    def _listed_in_table(self, place: Path) -> Iterator[_File]:
-        """A file beside the label folders, or what lies below a folder that is none."""
+    def _in_table(self, place: Path) -> Iterator[_File]:
+        """Yield a file beside the label folders, or the files below a folder that is none, that have a row."""
+        assert self._table.path is not None
         for path in walk(place) if place.is_dir() else [place]:
             below = path.relative_to(self._root)
-            shown = one_line(below.as_posix())
-            if path.name.lower() in CLUTTER:
-                continue
+            name = one_line(below.as_posix())
             if not _is_picture(path):
-                self._refuse(shown, _no_picture(path))
+                self._refuse(name, _no_picture(path))
             elif not self._table.names(below.as_posix()):
-                self._refuse(shown, f"has no row in {self._table.path.name if self._table.path else ''}")
+                self._refuse(name, f"has no row in {self._table.path.name}")
             else:
                 folder = below.parent.as_posix()
                 yield from self._with_row("" if folder == "." else folder, path)
@@ -161,10 +157,10 @@ class FolderReader:
         try:
             yield _File(folder, path.name, path, self._table.of(name, self._options.modality))
         except InputError as error:
-            self._refuse(one_line(name), str(error).removeprefix(f"{name}: "))
+            self._refused.append(refused(one_line(name), error))
 
     def _children(self, folder: Path) -> list[Path]:
-        """A folder's content in order of its names as bytes, which no locale changes; hidden files left out."""
+        """Return a folder's content in the order of its names as bytes, without hidden files and clutter."""
         try:
             children = [path for path in folder.iterdir() if not path.name.startswith(".")]
         except OSError as error:
@@ -174,10 +170,7 @@ class FolderReader:
         return sorted(children, key=lambda path: os.fsencode(path.name))
 
     def _refuse_folder(self, folder: Path, name: str, reason: str) -> None:
-        """A folder that is not read, with the number of pictures that this leaves out."""
-        files = sum(
-            Path(file).suffix.lower() in PICTURES for _, _, files in os.walk(folder) for file in files
-        )
+        files = sum(_is_picture(Path(file)) for _, _, files in os.walk(folder) for file in files)
         why = f"{reason}; {counted(files, 'picture')} in it" if files else reason
         self._refused.append(Refused(name, why, max(1, files)))
 
@@ -185,7 +178,7 @@ class FolderReader:
         self._refused.append(Refused(name, reason))
 
     def _same_stem(self, stem: str, files: list[_File]) -> Iterator[SourceEntry | Refused]:
-        """One image per different content among files of one stem."""
+        """Yield one image per different content among files of one stem."""
         if len(files) == 1:
             yield self._entry(stem, files)
             return
@@ -194,18 +187,15 @@ class FolderReader:
             try:
                 digest = hashlib.sha256(read_regular(file.path, file.shown)).hexdigest()
             except InputError as error:
-                yield Refused(file.shown, str(error).removeprefix(f"{file.shown}: "))
+                yield refused(file.shown, error)
                 continue
             contents.setdefault(digest, []).append(file)
         folders = [copies[0].folder for copies in contents.values()]
         for copies in contents.values():
             first = copies[0]
-            if len(contents) == 1:
-                yield self._entry(stem, copies)
-            elif folders.count(first.folder) == 1:
-                yield self._entry(f"{_prefix(first.folder)}{stem}", copies)
-            else:
-                yield self._entry(f"{_prefix(first.folder)}{_clean(first.name)}", copies)
+            alone = folders.count(first.folder) == 1
+            name = f"{_prefix(first.folder)}{stem if alone else _clean(first.name)}"
+            yield self._entry(stem if len(contents) == 1 else name, copies)
 
     def _entry(self, image_id: str, copies: list[_File]) -> SourceEntry | Refused:
         first = copies[0]
@@ -229,8 +219,8 @@ class FolderReader:
             geometry=UNPREPARED,
             group=first.row.group,
             split=first.row.split,
-            sequence=first.row.sequence or self._stated["sequence"],
-            plane=first.row.plane or self._stated["plane"],
+            sequence=first.row.sequence or self._settings["sequence"],
+            plane=first.row.plane or self._settings["plane"],
             note="" if labels else NO_LABEL,
         )
         return SourceEntry(image, first.path, first.shown)
@@ -246,12 +236,8 @@ def _no_picture(path: Path) -> str:
     return "not a picture by its name"
 
 
-def _pictures_below(root: Path) -> Iterator[str]:
-    return (relative(path, root) for path in walk(root) if _is_picture(path))
-
-
 def _clean(name: str) -> str:
-    """A name as an id: composed Unicode (a Mac writes the same name decomposed), printable, no bytes left over."""
+    """Return a name as an id: composed Unicode (macOS decomposes it), printable, without undecodable bytes."""
     return one_line(unicodedata.normalize("NFC", name)).strip() or "unnamed"
 
 

@@ -19,11 +19,9 @@ from plantain.pixels.decode import one_line
 from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, show_slice
 from plantain.privacy.heads import Head, face_in_slice, face_of_volume, level_of_air
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
+from plantain.sources.entries import UNPREPARED, Found, SourceEntry, SourceOptions, refused, shown, walk
 from plantain.sources.label_table import NO_LABEL, LabelTable
-from plantain.sources.places import shown, walk
-from plantain.sources.registry import SourceKind
-from plantain.sources.settings import Setting, resolve_settings, whole_number
+from plantain.sources.registry import Setting, SourceKind, resolve_settings, whole_number
 
 SETTINGS = {
     "plane": Setting("axial", tuple(sorted(AXES))),
@@ -31,13 +29,13 @@ SETTINGS = {
     "sequence": Setting("name", ("name", "T1", "T2", "FLAIR", "PD", "unknown")),
     "contrast": Setting("name", ("name", "yes", "none", "unknown")),
 }
-"""`sequence=name` reads it from words of the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
+"""`name` reads it from the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
 
 _MASK = re.compile(r"(?i)(^|[^a-z])(d|prob|a)?(seg|mask|labels?|labelmap|parc)$")
-"""Names, without ending, of volumes that outline something in another, as BIDS, BraTS and FreeSurfer call them."""
+"""Names, without ending, of masks and label maps in BIDS, BraTS and FreeSurfer."""
 
 _STRAIGHT_DEGREES, _OBLIQUE_DEGREES = 5.0, 32.0
-"""Slices more oblique than the first are said to be, than the second are of no plane (as for DICOM, cosine 0.85)."""
+"""Above the first, obliquity is noted; above the second, the plane is unknown (as for DICOM, cosine 0.85)."""
 
 PLANE_STEP = 10_000
 """Frames are numbered plane by plane, so that no two slices of one file share a number."""
@@ -52,9 +50,9 @@ _WORDS = (
 
 
 class Shelf:
-    """The volumes that were read last, for their slices: unpacking one takes ten times as long as showing a slice.
+    """The volumes that were read last: unpacking one takes ten times as long as showing a slice.
 
-    Few, since a head takes a hundred MB. Used by all worker threads; one that wants a volume waits while it is read.
+    Few, since a head takes a hundred MB. Used by all worker threads; a thread waits while a volume is read.
     """
 
     def __init__(self, most: int = 2) -> None:
@@ -63,11 +61,11 @@ class Shelf:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Callable[[], Shelf], tuple[()]]:
-        """A worker that is sent a slice has one of its own for all."""
+        """Replace by one shelf per process when a slice is sent to a worker."""
         return _own_shelf, ()
 
     def read(self, data: bytes, name: str) -> Volume:
-        """The volume of a file's bytes. Raises BadImage, as `read_volume` does."""
+        """Return the volume of a file's bytes. Raise BadImage."""
         key = hashlib.sha256(data).digest()
         with self._lock:
             volume = self._held.pop(key, None) or read_volume(data, name)
@@ -96,7 +94,7 @@ class SliceOfVolume(SourceEntry):
         return show_slice(volume, self.plane, self.image.frame % PLANE_STEP)
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """The part of the slice that cuts through the face of its volume."""
+        """Return the part of the slice that cuts through the face of its volume."""
         if self.face is None:
             return ()
         return face_in_slice(self.face, self.shape, self.plane, image.frame % PLANE_STEP, pixels)
@@ -118,20 +116,20 @@ class NiftiReader:
         if not self._files:
             raise InputError(f"{options.path}: no .nii or .nii.gz in it")
         names = [shown(path, self._root) for path in self._files]
-        # A slice's plane is the one that it is cut by.
+        # A slice's plane is known: the one that it is cut by.
         self._labels = LabelTable(self._root, taxonomy, names, options, of_slices=("sequence",))
-        # Of one file among many that the table names, the others are not asked for.
-        self._missing = [] if single else self._labels.without(names)
+        # Of one file among many that the table names, the others are not wanted.
+        self._rejected = [] if single else self._labels.rejected(names)
 
     def count(self) -> int | None:
-        """Unknown: a volume may have fewer slices than are asked for."""
+        """Return None: a volume may have fewer slices than are wanted."""
         return None
 
     def scan(self) -> Iterator[Found]:
-        """Rows of labels.csv without a file, volumes in order of their paths, slices from right, back or feet on."""
+        """Yield rejected rows of labels.csv, then volumes by path, with slices from right, back or feet on."""
         if self._labels.read is not None:
             yield self._labels.read
-        yield from self._missing
+        yield from self._rejected
         shelf = Shelf()
         for path in self._files:
             name = one_line(shown(path, self._root))
@@ -141,7 +139,7 @@ class NiftiReader:
                 volume = shelf.read(read_regular(path, name), name)
                 image = self._describe(name, volume)
             except InputError as error:
-                yield Refused(name, str(error).removeprefix(f"{name}: "))
+                yield refused(name, error)
                 continue
             plane = self._settings["plane"]
             axis = AXES[plane]

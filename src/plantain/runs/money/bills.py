@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
 
+from plantain.files.tables import read_table
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
-from plantain.sources.tables import open_table
 
 COLUMNS = {
     "usd": (
@@ -84,8 +84,8 @@ def read_bill(path: Path, zone: tzinfo) -> list[BillRow]:
         raise InputError(
             f"{path}: larger than {MOST_BYTES // 1_000_000} MB; cut the bill down to the run's days"
         )
-    header, rows = open_table(path)
-    made = _checked(path, rows, _columns(path, header), zone)
+    table = read_table(path)
+    made = _checked(path, (row.cells for row in table.whole_rows()), _columns(path, table.columns), zone)
     if not made:
         raise InputError(f"{path}: holds no rows; a bill has a header and at least one")
     return made
