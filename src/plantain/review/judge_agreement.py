@@ -10,8 +10,7 @@ import numpy as np
 
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader, StoredVerdict
-from plantain.metrics.statistics.agreement import Agreement, cohen_kappa
-from plantain.metrics.statistics.intraclass import icc
+from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, icc
 from plantain.pixels.decode import decode
 from plantain.records import Figure, InputError
 from plantain.review.people_judge import PREFIX

@@ -9,7 +9,7 @@ from pathlib import Path
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.runs.settings.terms import load_terms
 
 MODEL = "gemini/gemini-3.8-flash"

@@ -17,7 +17,7 @@ from plantain.bench.score.pixel_metrics import by_sample, lacking, measure
 from plantain.bench.score.remote import measure_on
 from plantain.bench.score.suite import PIXEL_METRICS, open_metrics
 from plantain.journal import StoredScore
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
 
 
 def test_scores_are_those_of_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.score.field import field_of_view
 from plantain.bench.score.suite import PIXEL_METRICS, SETS, SampleCase, chosen, measured, open_metrics
 from plantain.metrics import Metric, cp_reference, masked_ssim, psnr, ssim
-from plantain.metrics.networks.at_hand import Networks
 from plantain.metrics.networks.available import find_networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.metrics.registry import registered
 from plantain.records import InputError
 

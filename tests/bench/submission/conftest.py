@@ -13,7 +13,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.submission.packing import pack_run
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
 
 
 @dataclass(frozen=True)

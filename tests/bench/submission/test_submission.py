@@ -24,7 +24,7 @@ from plantain.bench.submission.checking import check_bundle
 from plantain.bench.submission.packing import pack_run
 from plantain.bench.submission.rescoring import rescore
 from plantain.cli import main
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.records import InputError
 
 

@@ -11,8 +11,7 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.bench.score.field import field_of_view
 from plantain.journal import JsonValue
 from plantain.metrics import Metric, MetricSample
-from plantain.metrics.networks.at_hand import Networks
-from plantain.metrics.networks.encoders import RememberingEncoder
+from plantain.metrics.networks.encoders import Networks, RememberingEncoder
 from plantain.metrics.registry import registered, unusable
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.records import InputError, Score, unscored

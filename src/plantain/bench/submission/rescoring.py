@@ -21,7 +21,7 @@ from plantain.bench.submission.checking import check_bundle
 from plantain.bench.submission.judged import judged_problems
 from plantain.bench.submission.packing import environment
 from plantain.metrics import Metric
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError, unscored
 
