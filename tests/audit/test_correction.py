@@ -1,4 +1,4 @@
-"""A verdict corrected by hand stands beside the judge's, and moves nothing that was decided or counted."""
+"""A verdict corrected by hand is stored next to the judge's and changes nothing that was decided or counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from audit.stored_run import stored_run
-from plantain.audit.correction import Correction, correct_verdict
+from plantain.audit.correction import correct_verdict
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.payload import dumps
@@ -58,7 +58,7 @@ def test_nothing_that_was_decided_changes_and_every_word_is_kept(
         "judge": "old/judge",
         "qualified": False,
     }
-    asyncio.run(correct_verdict(run, Correction(task, "qualified", "MK", "plain to see", round=1)))
+    asyncio.run(correct_verdict(run, task, qualified=True, by="MK", why="plain to see", round=1))
     assert decided(run) == before
     with JournalReader.open(run) as reader:
         stored = [v for v in reader.verdicts(task) if v.verdict.judge.startswith("person/")]
@@ -78,7 +78,7 @@ def test_show_and_report_say_it_as_a_named_persons_word(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = first_task(run)
-    asyncio.run(correct_verdict(run, Correction(task, "qualified", "VS", "<b>clear</b> drusen")))
+    asyncio.run(correct_verdict(run, task, qualified=True, by="VS", why="<b>clear</b> drusen"))
     assert main(["show", str(run), task]) == 0
     assert "corrected by hand by VS: qualified: <b>clear</b> drusen" in capsys.readouterr().out
     page = write_report(run)
@@ -94,7 +94,7 @@ def test_a_person_is_no_judge_of_a_run_that_nobody_judged(run: Path) -> None:
         connection.execute("DELETE FROM criterion")
         connection.execute("DELETE FROM verdict")
     connection.close()
-    asyncio.run(correct_verdict(run, Correction(first_task(run), "qualified", "RT", "fine")))
+    asyncio.run(correct_verdict(run, first_task(run), qualified=True, by="RT", why="fine"))
     with JournalReader.open(run) as reader:
         assert not anything_judged(reader)
 
@@ -113,11 +113,11 @@ def test_a_person_is_no_judge_of_a_run_that_nobody_judged(run: Path) -> None:
 def test_what_cannot_be_kept_is_one_line_and_changes_nothing(
     run: Path, changed: dict[str, object], said: str
 ) -> None:
-    wish = {"task": first_task(run), "set": "qualified", "by": "RT", "why": "fine", **changed}
+    wish = {"task": first_task(run), "qualified": True, "by": "RT", "why": "fine", **changed}
     with JournalReader.open(run) as reader:
         before = len(reader.verdicts(first_task(run)))
     with pytest.raises(InputError, match=r"^[^\n]*$") as refused:
-        asyncio.run(correct_verdict(run, Correction(**wish)))  # type: ignore[arg-type]
+        asyncio.run(correct_verdict(run, **wish))  # type: ignore[arg-type]
     assert said in str(refused.value)
     with JournalReader.open(run) as reader:
         assert len(reader.verdicts(first_task(run))) == before

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from audit.stored_run import RuleJudge, seen, stored_run
 from plantain.audit.flips import IN_RUN, flips, judged_attempts, tallies
+from plantain.audit.pages import write_rejudged
 from plantain.audit.rejudge import RejudgeRequest, run_rejudge
-from plantain.audit.rejudge_page import write_rejudged
 from plantain.journal import JournalReader
 from plantain.runs.settings.terms import Terms
 

@@ -24,11 +24,6 @@ MOST_AGAIN = 100
 """Times that a jury may be asked the same."""
 
 
-def task_of(name: str) -> str:
-    """Return the id of the task under which an edit of an audit is judged."""
-    return hashlib.sha256(f"audit\x1f{name}".encode()).hexdigest()[:20]
-
-
 @dataclass(slots=True)
 class Asking:
     """A judge and the run that keeps its answers.
@@ -67,7 +62,7 @@ class Asking:
             again: how often it has been asked the same before.
         """
         task = EditTask(
-            task_of(name),
+            hashlib.sha256(f"audit\x1f{name}".encode()).hexdigest()[:20],
             request.image.id,
             request.image.modality,
             request.finding.name if request.finding else "edit",

@@ -1,11 +1,11 @@
-"""From a judge's answers to its card: controls, gaps, defects, repeats, agreement, drift, cost, and the gate."""
+"""From a judge's answers to its card: controls, gaps, defects, repeats, agreement, cost, and the gate."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from plantain.audit.asking import Asking, task_of
+from plantain.audit.asking import Asking
 from plantain.audit.gate import (
     AGAIN,
     CLEAN,
@@ -21,8 +21,7 @@ from plantain.audit.gate import (
 from plantain.audit.injections import swayed
 from plantain.audit.planted_defects import DEFECTS
 from plantain.audit.trials import INJECTED, KINDS
-from plantain.journal import JournalReader
-from plantain.journal.questions.audit import answered_by, spent_by
+from plantain.journal.questions.audit import spent_by
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from plantain.metrics.statistics.gap import Gap
 from plantain.records import Figure, JudgeCard, Rubric
@@ -67,7 +66,6 @@ def make_card(
         defects=_defects(own, jury.rubric),
         repeats=repeats,
         agreement=_agreement(answers, asking),
-        drift=_drift(reader, own, models),
         cost_usd=cost,
         seconds=seconds,
         verdicts=len(answered),
@@ -171,16 +169,6 @@ def _coefficients(pairs: Pairs, rubric: Rubric) -> dict[str, Figure]:
 def _coefficient(agreement: Agreement, kind: str) -> Figure:
     ends = agreement.low, agreement.high, agreement.clusters
     return Figure(agreement.items, agreement.value, *ends, kind, agreement.reason)
-
-
-def _drift(reader: JournalReader, own: Sequence[TrialAnswer], models: set[str]) -> dict[str, Figure]:
-    """Return the share of clean edits accepted by served model and day, if there are several."""
-    clean = {task_of(one.name): one for one in own if one.kind == CLEAN and one.qualified is not None}
-    rows: dict[str, list[tuple[str, bool]]] = defaultdict(list)
-    for task, served, day in answered_by(reader, models):
-        if task in clean:
-            rows[f"{served or 'unnamed'} on {day}"].append((clean[task].cluster, bool(clean[task].qualified)))
-    return {name: figure_of(own) for name, own in sorted(rows.items())} if len(rows) > 1 else {}
 
 
 def _gap_figure(gap: Gap) -> Figure:

@@ -7,37 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.journal import Journal, JournalReader, StoredVerdict, TaskRow, clean_text
-from plantain.journal.questions.corrections import SET
 from plantain.journal.verdicts import PERSON
 from plantain.records import Attempt, InputError, Observations, TaskKind, Verdict
 
 LONGEST = 2_000
 """Characters of a reason."""
-
-_CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """A person's verdict on one attempt.
-
-    Attributes:
-        task: first digits of the task's id.
-        set: "qualified" or "failed".
-        by: the person's code, which is published with the run.
-        why: the reason, 1 to 2,000 characters.
-        round: of the task's current generation; None for the round that ended the task.
-    """
-
-    task: str
-    set: str
-    by: str
-    why: str
-    round: int | None = None
-
-    @property
-    def qualified(self) -> bool:
-        return self.set == SET[True]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,45 +23,42 @@ class Corrected:
     judged: Verdict | None
 
 
-async def correct_verdict(run: Path, correction: Correction) -> Corrected:
-    """Store a correction; the task's state, its decisive verdict and all counts stay as they are.
+async def correct_verdict(
+    run: Path, task: str, *, qualified: bool, by: str, why: str, round: int | None = None
+) -> Corrected:
+    """Store a person's verdict; the task's state, its decisive verdict and all counts stay as they are.
+
+    Args:
+        run: folder of a build or of an import.
+        task: first digits of the task's id.
+        qualified: the verdict.
+        by: the person's code, which is published with the run.
+        why: the reason, 1 to 2,000 characters, published too.
+        round: of the task's current generation; None for the round that ended the task.
 
     Raises:
-        InputError: no such task or round, it has no image, or a field is not allowed.
+        InputError: no such task or round, it has no image, or `by` or `why` is not allowed.
         RunLocked: another process writes to the run.
     """
-    _check(correction)
-    with JournalReader.open(run) as reader:
-        found = _attempt(reader, correction)
-    qualified, attempt = correction.qualified, found.attempt
-    seen = Observations({}, {}, qualified, correction.why.strip())
-    verdict = Verdict(PERSON + correction.by, seen, qualified, qualified, None, qualified)
-    async with Journal.open(run) as journal:
-        await journal.correct(
-            StoredVerdict(attempt.task_id, attempt.generation, attempt.round, verdict, decisive=False)
-        )
-    return found
-
-
-def _check(correction: Correction) -> None:
-    if correction.set not in SET.values():
-        raise InputError(f"--set {correction.set!r}: choose {' or '.join(SET.values())}")
-    if not _CODE.fullmatch(correction.by):
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}", by):
         raise InputError(
-            f"--by {correction.by!r}: a code of 1 to 32 letters, digits, dots, dashes or underscores, such as RT"
+            f"--by {by!r}: a code of 1 to 32 letters, digits, dots, dashes or underscores, such as RT"
         )
-    if not clean_text(correction.why).strip() or len(correction.why) > LONGEST:
+    if not clean_text(why).strip() or len(why) > LONGEST:
         raise InputError(f"--why: give the reason in 1 to {LONGEST:,} characters")
-
-
-def _attempt(reader: JournalReader, correction: Correction) -> Corrected:
-    row = reader.task(correction.task)
-    if row.task.kind is TaskKind.BENCH:
-        raise InputError(f"task {row.id}: a benchmark's output; its scores cannot be corrected")
-    number = row.round if correction.round is None else correction.round
-    rounds = {a.round: a for a in reader.attempts(row.id, row.generation) if a.edited is not None}
-    if number not in rounds:
-        named = f"--round {number}: " if correction.round is not None else ""
-        has = f"edited images in round {', '.join(map(str, rounds))}" if rounds else "no edited image"
+    with JournalReader.open(run) as reader:
+        row = reader.task(task)
+        if row.task.kind is TaskKind.BENCH:
+            raise InputError(f"task {row.id}: a benchmark's output; its scores cannot be corrected")
+        attempts = {a.round: a for a in reader.attempts(row.id, row.generation) if a.edited is not None}
+    attempt = attempts.get(row.round if round is None else round)
+    if attempt is None:
+        named = f"--round {round}: " if round is not None else ""
+        has = f"edited images in round {', '.join(map(str, attempts))}" if attempts else "no edited image"
         raise InputError(f"{named}task {row.id} has {has}")
-    return Corrected(row, rounds[number], rounds[number].verdict)
+    seen = Observations({}, {}, qualified, why.strip())
+    verdict = Verdict(PERSON + by, seen, qualified, qualified, None, qualified)
+    stored = StoredVerdict(row.id, attempt.generation, attempt.round, verdict, decisive=False)
+    async with Journal.open(run) as journal:
+        await journal.correct(stored)
+    return Corrected(row, attempt, attempt.verdict)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from plantain.audit.pictures import cluster_of
@@ -49,18 +49,24 @@ class Answer:
 class JudgedAttempt:
     """One stored attempt with the answers of all judges, by name; a judge without a verdict has none.
 
-    `id` is the imported row's own id, else the task's.
+    Attributes:
+        about: "id" (of the imported row, else of the task), "task", "round", "modality", "finding", "direction",
+            "cluster", and the hashes "original" and "edited".
+        key: task, generation and round.
     """
 
-    id: str
+    about: Record
     key: tuple[str, int, int]
-    modality: str
-    finding: str
-    direction: str
-    cluster: str
-    original: str
-    edited: str
     answers: Mapping[str, Answer]
+
+    @property
+    def cluster(self) -> str:
+        return str(self.about["cluster"])
+
+    @property
+    def cell(self) -> tuple[str, str, str]:
+        """Modality, finding and direction."""
+        return str(self.about["modality"]), str(self.about["finding"]), str(self.about["direction"])
 
     def passed(self, judge: str, criterion: str) -> bool | None:
         """Return True if a judge passed a criterion; None where it did not say."""
@@ -71,7 +77,7 @@ class JudgedAttempt:
         rows: list[Record] = []
         for judge in judges:
             answer = self.answers.get(judge, Answer({}))
-            row: Record = {"id": self.id, "task": self.key[0], "round": self.key[2], "judge": judge}
+            row: Record = {name: self.about[name] for name in ("id", "task", "round")} | {"judge": judge}
             rows.append(row | {"qualified": answer.passed.get(QUALIFIED), "criteria": {**answer.values}})
         return rows
 
@@ -82,8 +88,7 @@ def judged_attempts(reader: JournalReader, done: Rejudged, sample: int | None) -
 
 
 def _judged(reader: JournalReader, juries: Sequence[JuryInRun], one: StoredAttempt) -> JudgedAttempt:
-    task_id, generation, round = one.key
-    image = reader.image(one.task.image_id)
+    (task_id, generation, round), task = one.key, one.task
     answers: dict[str, Answer] = {}
     asked = {(jury.jury.name, jury.draws[0]) for jury in juries}
     for stored in reader.verdicts(task_id, generation):
@@ -97,20 +102,27 @@ def _judged(reader: JournalReader, juries: Sequence[JuryInRun], one: StoredAttem
             own = str(score.detail.get("id", ""))
             if score.score.value is not None:
                 answers[PUBLISHED] = Answer({QUALIFIED: bool(score.score.value)})
-    about = one.task.modality, one.task.finding, one.task.direction.value, cluster_of(image)
-    blobs = image.prepared_sha256, one.attempt.edited or ""
-    return JudgedAttempt(own or task_id, one.key, *about, *blobs, answers)
+    image = reader.image(task.image_id)
+    about: Record = {
+        "id": own or task_id,
+        "task": task_id,
+        "round": round,
+        "modality": task.modality,
+        "finding": task.finding,
+        "direction": task.direction.value,
+        "cluster": cluster_of(image),
+        "original": image.prepared_sha256,
+        "edited": one.attempt.edited or "",
+    }
+    return JudgedAttempt(about, one.key, answers)
 
 
 def _answer(stored: StoredVerdict) -> Answer:
-    verdict = stored.verdict
+    verdict, results = stored.verdict, stored.verdict.observations.criteria
     unscored = verdict.score is None and not verdict.qualified
-    passed: dict[str, bool | None] = {QUALIFIED: None if unscored else verdict.qualified}
-    values: dict[str, bool | float | None] = {}
-    for name, result in verdict.observations.criteria.items():
-        passed[name] = result.passed
-        values[name] = result.passed if result.value is None else result.value
-    return Answer(passed, values)
+    passed = {name: result.passed for name, result in results.items()}
+    values = {name: one.passed if one.value is None else one.value for name, one in results.items()}
+    return Answer({QUALIFIED: None if unscored else verdict.qualified, **passed}, values)
 
 
 def tallies(
@@ -130,19 +142,15 @@ def tallies(
 def _tally(attempts: Sequence[JudgedAttempt], judge: str) -> Record:
     own = [one for one in attempts if judge in one.answers]
     criteria = dict.fromkeys(name for one in own for name in one.answers[judge].passed)
-    rates: Record = {
-        name: {**_rate((one.cluster, one.passed(judge, name)) for one in own)}
-        for name in criteria
-        if name != QUALIFIED
-    }
+    rates = {name: _rate((one.cluster, one.passed(judge, name)) for one in own) for name in criteria}
     verdicts = [one.passed(judge, QUALIFIED) for one in own]
     return {
         "judge": judge,
         "judged": len(own),
         "unscored": verdicts.count(None),
         "qualified": verdicts.count(True),
-        "rate": {**_rate((one.cluster, one.passed(judge, QUALIFIED)) for one in own)},
-        "criteria": rates,
+        "rate": {**rates.pop(QUALIFIED, _rate(()))},
+        "criteria": {**rates},
     }
 
 
@@ -165,16 +173,14 @@ def flips(attempts: Sequence[JudgedAttempt], judges: Sequence[str]) -> list[Reco
     Verdicts and criteria over all attempts, with kappa and the first flips; then verdicts by modality, finding and
     direction. `rate` is the share on which the two differ, with its interval over patients or images.
     """
-    cells: dict[tuple[str, str, str], list[JudgedAttempt]] = {}
-    for one in attempts:
-        cells.setdefault((one.modality, one.finding, one.direction), []).append(one)
     found = []
     for first, second in combinations(judges, 2):
         both = [one.answers for one in attempts if first in one.answers and second in one.answers]
         criteria = {name for own in both for name in own[first].passed.keys() & own[second].passed.keys()}
         for name in (QUALIFIED, *sorted(criteria - {QUALIFIED})):
             found.append(_flip(attempts, (first, second), name, (ALL, ALL, ALL)))
-        for cell, own in sorted(cells.items()):
+        for cell in sorted({one.cell for one in attempts}):
+            own = [one for one in attempts if one.cell == cell]
             flip = _flip(own, (first, second), QUALIFIED, cell)
             found += [flip] if flip["n"] else []
     return found
@@ -200,23 +206,13 @@ def _flip(
     }
     if cell[0] != ALL or not decided:
         return record
-    kappa = cohen_kappa(
-        [a for _, a, _ in decided],
-        [b for _, _, b in decided],
-        categories=(False, True),
-        clusters=[one.cluster for one, *_ in decided],
-    )
-    flipped = [(one, first if a else second) for one, a, b in decided if a != b]
+    attempts, a, b = zip(*decided, strict=True)
+    kappa = cohen_kappa(a, b, categories=(False, True), clusters=[one.cluster for one in attempts])
+    flipped = [
+        one.about | {"by": first if passed else second} for one, passed, other in decided if passed != other
+    ]
     record["kappa"] = {name: _round(getattr(kappa, name)) for name in ("value", "low", "high")}
-    record["kappa_reason"] = kappa.reason
-    record["examples"] = [_example(one, by) for one, by in flipped[:SHOWN]]
-    return record
-
-
-def _example(one: JudgedAttempt, by: str) -> Record:
-    """Return what identifies an attempt that flips, and the judge that passed it."""
-    about: Record = {name: value for name, value in asdict(one).items() if isinstance(value, str)}
-    return about | {"task": one.key[0], "round": one.key[2], "by": by}
+    return record | {"kappa_reason": kappa.reason, "examples": [*flipped[:SHOWN]]}
 
 
 def _rate(answers: Iterable[tuple[str, bool | None]]) -> Record:

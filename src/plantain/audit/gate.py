@@ -11,12 +11,11 @@ the criteria (Bonferroni), and within each over the modalities.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 from plantain.audit.injections import Injection
 from plantain.metrics.statistics.clusters import clustered_rate
@@ -93,27 +92,22 @@ def thresholds() -> Thresholds:
     document = tomllib.loads(DATA.read_text("utf-8"))
     compatible: dict[str, set[tuple[str, str]]] = {}
     for row in document["compatible"]:
-        compatible.setdefault(row["modality"], set()).update(_pairs(row))
-    lists = [{k: tuple(v) for k, v in document[name].items()} for name in ("wrong", "stands_for", "may_be")]
-    return Thresholds(
-        {name: Threshold(**row) for name, row in document["rank"].items()},
-        {name: Threshold(**row) for name, row in document["qualify"].items()},
-        lists[0],
-        lists[1],
-        {modality: frozenset(pairs) for modality, pairs in compatible.items()},
-        lists[2],
+        pairs = compatible.setdefault(row["modality"], set())
+        if "shown" in row:  # one way
+            pairs.update((row["shown"], name) for name in row["named"])
+        elif "with" in row:
+            pairs.update(pair for name in row["findings"] for pair in permutations((name, row["with"])))
+        else:
+            pairs.update(permutations(row["findings"], 2))
+    rank, qualify = (
+        {name: Threshold(**row) for name, row in document[part].items()} for part in ("rank", "qualify")
     )
-
-
-def _pairs(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (shown, named): either way within `findings`, one way from `shown` to `named`."""
-    if "shown" in row:
-        yield from ((row["shown"], name) for name in row["named"])
-    elif "with" in row:
-        for one in row["findings"]:
-            yield from ((one, row["with"]), (row["with"], one))
-    else:
-        yield from permutations(row["findings"], 2)
+    wrong, stands_for, may_be = (
+        {name: tuple(row) for name, row in document[part].items()}
+        for part in ("wrong", "stands_for", "may_be")
+    )
+    frozen = {modality: frozenset(pairs) for modality, pairs in compatible.items()}
+    return Thresholds(rank, qualify, wrong, stands_for, frozen, may_be)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,42 +262,29 @@ def _objections(controls: Mapping[str, Figure], repeats: Figure | None) -> list[
     """Return why verdicts may not qualify, a line each; a control that was not measured is an objection too."""
     limits = thresholds().qualify
     found = []
-    right = controls.get(CLEAN_EDITS)
-    if right is None or right.low is None or right.low < limits["right"].least:
-        found.append(
-            f"clean edits, which are right: accepted {_in_words(right)}, the lower bound must reach "
-            f"{_share(limits['right'].least)}"
-        )
-    unedited = [name for name in controls if name.startswith(UNEDITED) or name == IDENTICAL]
-    for names, limit in (
-        (("swapped label",), limits["swapped label"]),
-        (NAIVE, limits["naive"]),
-        (unedited or (UNEDITED,), limits["unedited"]),
-    ):
-        found += _too_many(controls, names, limit.most)
-    kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED} ")}
-    for name, figure in kept.items():
-        if figure.value is not None and figure.value < limits["kept"].least:
-            found.append(
-                f"{name}: kept {_in_words(figure)}, at least {_share(limits['kept'].least)} is needed"
-            )
-    if not any(figure.value is not None for figure in kept.values()):
-        found.append("no accepted edit was judged again after another codec, a resize or a shift")
-    if repeats is None or repeats.value is None or repeats.value < limits["repeats"].least:
-        found.append(
-            f"asked again it answers the same {_in_words(repeats)}, "
-            f"at least {_share(limits['repeats'].least)} is needed"
-        )
-    return found
-
-
-def _too_many(controls: Mapping[str, Figure], names: Iterable[str], most: float) -> list[str]:
-    found = []
-    for name in names:
+    right, least = controls.get(CLEAN_EDITS), limits["right"].least
+    if right is None or right.low is None or right.low < least:
+        accepted = f"clean edits, which are right: accepted {_in_words(right)}"
+        found.append(f"{accepted}, the lower bound must reach {_share(least)}")
+    unedited = [name for name in controls if name.startswith(UNEDITED) or name == IDENTICAL] or [UNEDITED]
+    most = {"swapped label": limits["swapped label"].most, **dict.fromkeys(NAIVE, limits["naive"].most)}
+    for name, limit in (most | dict.fromkeys(unedited, limits["unedited"].most)).items():
         figure = controls.get(name)
-        if figure is None or figure.high is None or figure.high > most:
+        if figure is None or figure.high is None or figure.high > limit:
             accepted = f"{name}: accepted {_in_words(figure)}"
-            found.append(f"{accepted}, the upper bound must stay within {_share(most)}")
+            found.append(f"{accepted}, the upper bound must stay within {_share(limit)}")
+    kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED} ")}
+    least = limits["kept"].least
+    for name, figure in kept.items():
+        if figure.value is not None and figure.value < least:
+            found.append(f"{name}: kept {_in_words(figure)}, at least {_share(least)} is needed")
+    if all(figure.value is None for figure in kept.values()):
+        found.append("no accepted edit was judged again after another codec, a resize or a shift")
+    least = limits["repeats"].least
+    if repeats is None or repeats.value is None or repeats.value < least:
+        found.append(
+            f"asked again it answers the same {_in_words(repeats)}, at least {_share(least)} is needed"
+        )
     return found
 
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -22,7 +23,11 @@ from plantain.sources.entries import UNPREPARED, finish
 from plantain.sources.samples import PackageSample, brain_average, sample_images
 
 MODALITIES = ("chest_xray", "brain_mri", "fundus")
-"""Folders that `folder_pictures` reads."""
+ASSUMED: dict[str, dict[str, Any]] = {
+    "chest_xray": {"view": "frontal", "projection": "PA", "position": "erect"},
+    "brain_mri": {"plane": "axial"},
+}
+"""Folders that `folder_pictures` reads, and what it assumes of their images."""
 
 MOST = 400
 """Images read from a run or catalogue: more separate a judge from chance no better."""
@@ -39,8 +44,7 @@ SELLA_CUTS: dict[str, tuple[tuple[str, int], ...]] = {
     "tuning": (("axial", -24), ("axial", -20), ("sagittal", 0), ("coronal", -4), ("coronal", 6)),
     "held-out": (("axial", -26), ("sagittal", 2), ("coronal", 1), ("axial", -22)),
 }
-"""Slices of the same average with the sella or the cistern above it, where alone a pituitary tumour can be shown. They
-are two to five millimetres apart, so held-out means other slices, not another person."""
+"""Slices of the same average that show the sella, for pituitary tumours; two to five millimetres apart."""
 
 VIEWS: dict[str, tuple[tuple[float, float, float, float, float], ...]] = {
     "tuning": ((0, 1.0, 0.5, 0.5, 1.0), (-2, 1.06, 0.48, 0.45, 0.92)),
@@ -134,20 +138,13 @@ def _viewed(
 
 
 def folder_pictures(folder: Path) -> list[TrialPicture]:
-    """Return the images of a folder `<modality>/<name>.(png|jpg|jpeg)`.
-
-    A chest radiograph counts as frontal, PA and erect, a brain slice as axial; everything else is unknown.
-
-    Raises:
-        InputError: the folder contains no such file, or one cannot be read.
-    """
+    """Return the images of a folder `<modality>/<name>.(png|jpg|jpeg)`. Raise InputError without a readable one."""
     pictures = []
     for path in sorted(folder.glob("*/*")):
         modality = path.parent.name
         if path.suffix.lower() not in (".png", ".jpg", ".jpeg") or modality not in MODALITIES:
             continue
         data = read_inside(folder, path)
-        chest = modality == "chest_xray"
         image = SourceImage(
             id=path.stem,
             dataset="folder",
@@ -157,10 +154,7 @@ def folder_pictures(folder: Path) -> list[TrialPicture]:
             source_sha256=hashlib.sha256(data).hexdigest(),
             prepared_sha256="",
             geometry=UNPREPARED,
-            view="frontal" if chest else "unknown",
-            projection="PA" if chest else "unknown",
-            position="erect" if chest else "unknown",
-            plane="axial" if modality == "brain_mri" else "unknown",
+            **ASSUMED.get(modality, {}),
         )
         pictures.append(TrialPicture(*finish(image, decode_untrusted(data, path.name))))
     if not pictures:

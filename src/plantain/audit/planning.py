@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -16,43 +15,22 @@ from plantain.audit.rejudge import RejudgeRequest, check_rejudgeable, juries_for
 from plantain.audit.run import COMPARED, PATIENCE, AuditPlan
 from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
-from plantain.journal import JournalReader
+from plantain.journal import JournalReader, JsonValue
 from plantain.records import Step
 from plantain.rubrics import recorded
 from plantain.runs.money.pricing import usual_cost
 from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
 from plantain.runs.settings.terms import Terms
 
-Cost = tuple[float, float] | None
-"""Dollars, low and high; None where the price of a model or of its service tier is unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditForecast:
-    """The most that an audit asks.
-
-    Attributes:
-        pictures: by modality; `independent` counts the patients or source files behind them.
-        edits: verdicts of the judge, a clean edit's twice.
-        calls: by model; a judge in the blind form makes two for an edit.
-        cost_usd: dollars.
-    """
-
-    pictures: Mapping[str, int]
-    independent: int
-    edits: int
-    calls: Mapping[str, int]
-    cost_usd: Cost
-
 
 def forecast(
     pictures: Sequence[TrialPicture],
     taxonomy: Taxonomy,
     plan: AuditPlan,
-    judge: Sequence[str],
-    beside: Collection[Sequence[str]],
+    judge: str,
+    beside: Sequence[str],
     terms: Terms,
-) -> AuditForecast:
+) -> dict[str, JsonValue]:
     """Return the most that an audit asks, and its cost from the fewest calls to the most.
 
     At the least the first clean edits give all edits of every kind; at the most clean edits are judged until the audit
@@ -60,9 +38,13 @@ def forecast(
 
     Args:
         pictures, taxonomy, plan: of the audit.
-        judge: models of its judge.
-        beside: models of each judge that it is compared with.
+        judge: that is audited; beside: those that it is compared with.
         terms: with the prices.
+
+    Returns:
+        "judge"; "pictures" by modality and the "independent" patients or source files behind them; "edits": verdicts,
+        a clean edit's twice; "calls" by model (the blind form makes two for an edit); "cost_usd": low and high, None
+        where a price is unknown.
     """
     modalities = sorted({picture.image.modality for picture in pictures})
     named = {m: [f for f in taxonomy.of(m) if f.name in renderers(m)] for m in modalities}
@@ -73,20 +55,22 @@ def forecast(
         """Return verdicts of the judge, and of each model, with this many clean edits for each wanted one."""
         edits = sum(of_kind.values()) + 2 * clean * plan.pairs
         compared = sum(n for kind, n in of_kind.items() if kind in COMPARED) + clean * plan.pairs
-        models = Counter({model: edits * n for model, n in Counter(judge).items()})
-        models.update({model: compared * n for model, n in Counter(chain(*beside)).items()})
+        models = Counter({model: edits * n for model, n in Counter(models_of(judge)).items()})
+        models.update({m: compared * n for m, n in Counter(chain(*map(models_of, beside))).items()})
         return edits, models
 
     edits, most = asked(PATIENCE)
-    counted = {m: sum(p.image.modality == m for p in pictures) for m in modalities}
-    independent = len({cluster_of(picture.image) for picture in pictures})
-    return AuditForecast(counted, independent, edits, _calls(most, terms), _cost(asked(1)[1], most, terms))
+    return {
+        "judge": judge,
+        "pictures": {m: sum(p.image.modality == m for p in pictures) for m in modalities},
+        "independent": len({cluster_of(picture.image) for picture in pictures}),
+        "edits": edits,
+        **_bill(asked(1)[1], most, terms),
+    }
 
 
-def forecast_rejudge(
-    run: Path, request: RejudgeRequest, terms: Terms
-) -> tuple[int, dict[str, int], Cost, list[str]]:
-    """Return attempts, calls by model, cost, and the keys that are missing, of a rejudging.
+def forecast_rejudge(run: Path, request: RejudgeRequest, terms: Terms) -> dict[str, JsonValue]:
+    """Return the "attempts", "calls" by model, "cost_usd", and missing keys ("remarks") of a rejudging.
 
     Raises:
         InputError: as `run_rejudge`.
@@ -99,26 +83,24 @@ def forecast_rejudge(
     judges = [models_of(judge) for judge in request.judges if isinstance(judge, str)]
     times = attempts * max(1, len(request.prompts))
     models = Counter({model: times * n for model, n in Counter(chain(*judges)).items()})
-    return attempts, _calls(models, terms), _cost(models, models, terms), list(dict.fromkeys(missing))
+    return {
+        "attempts": attempts,
+        **_bill(models, models, terms),
+        "remarks": list[JsonValue](dict.fromkeys(missing)),
+    }
 
 
-def _calls(verdicts: Mapping[str, int], terms: Terms) -> dict[str, int]:
-    return {model: n * len(_steps(model, terms)) for model, n in verdicts.items()}
-
-
-def _steps(model: str, terms: Terms) -> tuple[Step, ...]:
-    """Return the calls of a judge for one verdict."""
-    return (Step.LOOK, Step.JUDGE) if terms.options(model, "judge").form == "blind" else (Step.JUDGE,)
-
-
-def _cost(least: Mapping[str, int], most: Mapping[str, int], terms: Terms) -> Cost:
-    """Return the usual cost of verdicts by model, from the fewest to the most."""
-    each: dict[str, float] = {}
-    for model in most:
-        costs = [usual_cost(terms, model, "judge", TYPICAL_USAGE[step]) for step in _steps(model, terms)]
-        known = [cost for cost in costs if cost is not None]
-        if len(known) < len(costs):
-            return None
-        each[model] = sum(known)
-    low, high = (sum(n * each[model] for model, n in verdicts.items()) for verdicts in (least, most))
-    return SPREAD[0] * low, SPREAD[2] * high
+def _bill(least: Mapping[str, int], most: Mapping[str, int], terms: Terms) -> dict[str, JsonValue]:
+    """Return the most calls and the usual cost of verdicts by model, from the fewest to the most."""
+    calls: dict[str, JsonValue] = {}
+    low = high = 0.0
+    known = True
+    for model, n in most.items():
+        blind = terms.options(model, "judge").form == "blind"
+        steps = (Step.LOOK, Step.JUDGE) if blind else (Step.JUDGE,)
+        calls[model] = n * len(steps)
+        costs = [usual_cost(terms, model, "judge", TYPICAL_USAGE[step]) for step in steps]
+        known = known and None not in costs
+        each = sum(cost or 0.0 for cost in costs)
+        low, high = low + SPREAD[0] * least[model] * each, high + SPREAD[2] * n * each
+    return {"calls": calls, "cost_usd": [round(low, 4), round(high, 4)] if known else None}

@@ -25,7 +25,6 @@ from plantain.models.hosted.prompts.library import prompt_set
 from plantain.records import (
     Attempt,
     EditTask,
-    Finding,
     InputError,
     Observations,
     Rubric,
@@ -97,10 +96,7 @@ class JuryInRun:
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """Result of a rejudging: the juries as requested, this process's summary, and why verdicts are missing.
-
-    `unjudged` counts by (jury, reason).
-    """
+    """The juries as requested, this process's summary, and why verdicts are missing, counted by (jury, reason)."""
 
     juries: tuple[JuryInRun, ...]
     summary: RunSummary
@@ -181,18 +177,13 @@ def juries_for(
     if request.prompts:
         bare = {name: one.model_copy(update={"prompts": None}) for name, one in terms.providers.items()}
         terms = replace(terms, providers=bare)
-    names = [folder.name if folder else "" for folder in folders]
-    shown = [
-        str(folder or "") if names.count(name) > 1 else name
-        for name, folder in zip(names, folders, strict=True)
-    ]
     door, juries = Door(terms), list[Jury]()
     door.check()
     for judge in request.judges:
         called = judge if isinstance(judge, str) else judge.name
         own = [
-            jury_of(door, judge, rubric, folder, f"{called}, prompts {name}" if name else "", missing)
-            for name, folder in zip(shown, folders, strict=True)
+            jury_of(door, judge, rubric, one, f"{called}, prompts {one.name}" if one else "", missing)
+            for one in folders
         ]
         if len({jury.fingerprint for jury in own}) < len(own):
             raise InputError(f"--prompts: two of the sets ask {called} in the same words")
@@ -255,10 +246,8 @@ def policy_of(frozen: Mapping[str, JsonValue], rubric: Rubric) -> tuple[str, flo
     loop = frozen.get("loop")
     settings = loop if isinstance(loop, dict) else {}
     policy, threshold = settings.get("policy"), settings.get("threshold")
-    return (
-        policy if isinstance(policy, str) and policy in POLICIES else rubric.policy,
-        float(threshold) if isinstance(threshold, (int, float)) else rubric.threshold,
-    )
+    chosen = policy if isinstance(policy, str) and policy in POLICIES else rubric.policy
+    return chosen, float(threshold) if isinstance(threshold, (int, float)) else rubric.threshold
 
 
 async def _numbered(journal: Journal, juries: Sequence[Jury]) -> list[JuryInRun]:
@@ -306,9 +295,12 @@ class _Judging:
             await calls.check_recorded(Step.JUDGE, round, asked.draws)
             return True
         image = reader.image(one.task.image_id)
-        obstacle = await asyncio.to_thread(self._unreadable, image, one.attempt)
-        if obstacle:
-            self.unjudged[jury.name, obstacle] += 1
+        try:
+            for blob in (image.prepared_sha256, one.attempt.edited or ""):
+                await asyncio.to_thread(self.pictures.read, blob)
+        except BadBlob as error:
+            missing = not reader.has_blob(image.prepared_sha256)
+            self.unjudged[jury.name, "its original is not in this run" if missing else str(error)] += 1
             return False
 
         def verdicts(seen: Observations) -> tuple[StoredVerdict, ...]:
@@ -329,10 +321,7 @@ class _Judging:
         own = [
             row
             for row in self.opened.journal.reader.calls(task_id, generation)
-            if row.key.round == round
-            and row.final
-            and row.key.draw in asked.draws
-            and row.outcome is not None
+            if row.key.round == round and row.final and row.key.draw in asked.draws
         ]
         first = asked.draws[0]
         if not own:
@@ -344,31 +333,15 @@ class _Judging:
 
     def _request(self, one: StoredAttempt, image: SourceImage, rubric: Rubric) -> JudgeRequest:
         assert one.attempt.edited is not None
+        named = one.task.modality, one.task.finding
         return JudgeRequest(
             image=image,
             original=self.pictures.image(image.prepared_sha256),
             edited=self.pictures.image(one.attempt.edited),
             instruction=one.attempt.instruction,
-            finding=self._finding(one.task),
+            finding=next((f for f in self.taxonomy.findings if (f.modality, f.name) == named), None),
             direction=one.task.direction,
             rubric=rubric,
             # One seed for all juries, so that they differ by judge and prompts, not by the draw.
             seed=derive_seed(self.opened.journal.header.seed, *one.key, "judged again"),
         )
-
-    def _finding(self, task: EditTask) -> Finding | None:
-        try:
-            return self.taxonomy.get(task.modality, task.finding)
-        except InputError:
-            return None
-
-    def _unreadable(self, image: SourceImage, attempt: Attempt) -> str:
-        """Return why the two images cannot be read; "" if they can."""
-        if not self.opened.journal.reader.has_blob(image.prepared_sha256):
-            return "its original is not in this run"
-        try:
-            self.pictures.read(image.prepared_sha256)
-            self.pictures.read(attempt.edited or "")
-        except BadBlob as error:
-            return str(error)
-        return ""

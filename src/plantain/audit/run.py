@@ -17,13 +17,11 @@ from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
 from plantain.findings import Taxonomy
 from plantain.offline.workers import compute
 from plantain.privacy.lineage import made_from
-from plantain.records import InputError, JudgeCard, Outcome, derive_seed
+from plantain.records import JudgeCard, Outcome, derive_seed
 from plantain.roles import EncodedImage, JudgeRequest
 
 AT_ONCE = 4
 """Clean edits made and judged at the same time."""
-MOST_CRASHES = 3
-"""An audit stops when more workers than this died."""
 PATIENCE = 6
 """An audit gives up on a kind of edit after this many clean edits for each wanted one."""
 
@@ -62,7 +60,6 @@ class _Audit:
     wanted: dict[str, int]
     answers: dict[str, TrialAnswer] = field(default_factory=dict)
     not_made: Counter[str] = field(default_factory=Counter)
-    crashes: int = 0
 
     @property
     def left(self) -> int:
@@ -75,15 +72,12 @@ class _Audit:
         named = [one for one in self.taxonomy.of(modality) if one.name in drawn]
         lacking = [kind for kind, left in self.wanted.items() if left > 0]
         made = await compute("judge", trials_of, recipe, lacking, self.plan.amplitude, named)
-        if isinstance(made, Outcome):
-            self.crashes += 1
-            if self.crashes > MOST_CRASHES:
-                raise InputError(f"the audit cannot continue: {made.reason}")
-            made = made.reason
-        if isinstance(made, str):
-            self.not_made[made] += 1
-            return []
-        return made
+        if isinstance(made, list):
+            return made
+        self.not_made[made.reason if isinstance(made, Outcome) else made] += (
+            1  # a worker died, or no clean edit
+        )
+        return []
 
     def choose(self, trials: list[Trial]) -> list[Trial]:
         """Count off the trials that are still wanted and return them."""
@@ -148,8 +142,7 @@ async def run_audit(
     Args:
         asking: the judge, and the run that keeps its answers.
         pictures: real images; none of them may have been used to tune the judge.
-        taxonomy: findings to draw from.
-        plan: what to ask.
+        taxonomy, plan: findings to draw from, and what to ask.
 
     Returns:
         The card, and every answer in the order of the edits.

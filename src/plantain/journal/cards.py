@@ -26,7 +26,7 @@ FOLDER = "cards"
 LARGEST = 4 << 20
 """Bytes of a card at most."""
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-_OF_RATES = ("controls", "defects", "repeats", "agreement", "drift")
+_OF_RATES = ("controls", "defects", "repeats", "agreement")
 
 
 def as_json(card: JudgeCard) -> dict[str, object]:

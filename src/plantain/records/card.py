@@ -76,7 +76,6 @@ class JudgeCard:
         defects: how often a planted defect was caught, by name.
         repeats: how alike the judge answers when it is asked again.
         agreement: with other judges, and with people.
-        drift: verdicts by the model that said it answered and the day, where there were several.
         cost_usd, seconds: of one card, and of one verdict; None where unknown.
         verdicts, unanswered: answers, and requests without one.
         left_out: why edits could not be made, with how often.
@@ -93,7 +92,6 @@ class JudgeCard:
     defects: Mapping[str, Figure] = field(default_factory=dict)
     repeats: Mapping[str, Figure] = field(default_factory=dict)
     agreement: Mapping[str, Figure] = field(default_factory=dict)
-    drift: Mapping[str, Figure] = field(default_factory=dict)
     cost_usd: float | None = None
     seconds: float | None = None
     verdicts: int = 0

@@ -6,21 +6,21 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
 from rich.table import Table
 
 from plantain.audit.asking import asking
-from plantain.audit.card_page import between, in_words, write_card_pages
 from plantain.audit.gate import thresholds
 from plantain.audit.jury import models_of
+from plantain.audit.pages import between, in_words, write_card_page
 from plantain.audit.pictures import TrialPicture, pictures_in
-from plantain.audit.planning import AuditForecast, forecast
+from plantain.audit.planning import forecast
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import chosen_kinds
 from plantain.cli.runs.build import print_end
@@ -104,7 +104,7 @@ def audit(
         str | None, typer.Option(help="by which it judges; default: that of the run DIR, else med-banana")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="FOLDER", help="for card.html, card.md and card.json")
+        Path | None, typer.Option("--to", metavar="FOLDER", help="for card.html and card.json")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="print calls and cost; judge nothing")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
@@ -136,9 +136,8 @@ def audit(
     )
     pictures = pictures_in(folder, taxonomy)
     if dry_run:
-        compared = list(map(models_of, others))
-        found = forecast(pictures, taxonomy, plan, models_of(judge), compared, chosen.terms)
-        return _print_forecast(judge, found, as_json=as_json)
+        found = forecast(pictures, taxonomy, plan, judge, others, chosen.terms)
+        return _print_forecast(found, as_json=as_json)
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
         try:
@@ -198,7 +197,7 @@ def _keep(card: JudgeCard, folder: Path | None, run: Path | None, to: Path | Non
     pages = to or run
     if pages is not None:
         write_card(pages / "card.json", card)
-        print(f"card: {write_card_pages(pages, card)}", file=sys.stderr)
+        print(f"card: {write_card_page(pages, card)}", file=sys.stderr)
 
 
 def _rubric(name: str | None, folder: Path | None) -> Rubric:
@@ -220,29 +219,33 @@ def _findings(wanted: Sequence[str], taxonomy: Taxonomy) -> tuple[str, ...]:
     return tuple(wanted)
 
 
-def _print_forecast(judge: str, found: AuditForecast, *, as_json: bool) -> int:
-    cost = found.cost_usd
+def _print_forecast(found: dict[str, Any], *, as_json: bool) -> int:
     if as_json:
-        rounded = None if cost is None else [round(value, 4) for value in cost]
-        document = {"judge": judge, **asdict(found), "cost_usd": rounded}
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
         return 0
-    spread = ", ".join(f"{n} of {modality}" for modality, n in found.pictures.items()) or "no images"
-    print(f"{judge}: at most {counted(found.edits, 'edit')} on {spread} ({found.independent} independent)")
-    for model, n in found.calls.items():
-        print(f"{model}: at most {counted(n, 'call')}")
-    print("cost: unknown, a price is missing" if cost is None else f"cost: ${cost[0]:.2f} to ${cost[1]:.2f}")
+    spread = ", ".join(f"{n} of {modality}" for modality, n in found["pictures"].items()) or "no images"
+    edits, independent = counted(found["edits"], "edit"), found["independent"]
+    print(f"{found['judge']}: at most {edits} on {spread} ({independent} independent)")
+    print_bill(found, "at most ")
     needed = int(thresholds().rank["pictures"].least)
-    if found.independent < needed:
+    if independent < needed:
         print(f"too few independent images for a card that says more than neither: {needed} are needed")
     return 0
+
+
+def print_bill(found: dict[str, Any], most: str = "") -> None:
+    """Print calls and cost of a forecast."""
+    for model, n in found["calls"].items():
+        print(f"{model}: {most}{counted(n, 'call')}")
+    cost = found["cost_usd"]
+    print("cost: unknown, a price is missing" if cost is None else f"cost: ${cost[0]:.2f} to ${cost[1]:.2f}")
 
 
 def _print_card(card: JudgeCard) -> None:
     print(card.line)
     for reason in card.gate.why:
         print(f"  {reason}")
-    for title in ("controls", "defects", "repeats", "agreement", "drift"):
+    for title in ("controls", "defects", "repeats", "agreement"):
         if rows := getattr(card, title):
             print_table(_table(f"{card.judge}: {title}", rows))
     gaps = {f"{m}, {c.replace('_', ' ')}": f for m, own in card.gaps.items() for c, f in own.items()}

@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from plantain.cli.terminal.application import application
+from plantain.journal.questions.corrections import SET
+from plantain.records import InputError
 
 app = application()
 
@@ -32,10 +34,12 @@ def override(
 
     To let another judge decide, use judge rejudge --decisive. A person's latest verdict counts; all are kept.
     """
-    from plantain.audit.correction import Correction, correct_verdict
+    from plantain.audit.correction import correct_verdict
 
-    correction = Correction(task, set_to.strip().lower(), by, why, round)
-    done = asyncio.run(correct_verdict(run, correction))
+    if set_to not in SET.values():
+        raise InputError(f"--set {set_to!r}: choose {' or '.join(SET.values())}")
+    qualified = set_to == SET[True]
+    done = asyncio.run(correct_verdict(run, task, qualified=qualified, by=by, why=why, round=round))
     judged = done.judged
     if as_json:
         document = {
@@ -44,7 +48,7 @@ def override(
             "generation": done.attempt.generation,
             "round": done.attempt.round,
             "judge": None if judged is None else {"judge": judged.judge, "qualified": judged.qualified},
-            "correction": {"by": by, "set": correction.set, "why": why.strip()},
+            "correction": {"by": by, "set": set_to, "why": why.strip()},
         }
         print(json.dumps(document, indent=1))
         return
@@ -52,4 +56,4 @@ def override(
     judge = (
         "no judge has judged it" if judged is None else f"{judged.judge}: {word[judged.qualified]} (decides)"
     )
-    print(f"{done.row.id} round {done.attempt.round}: {by}: {word[correction.qualified]}; {judge}")
+    print(f"{done.row.id} round {done.attempt.round}: {by}: {word[qualified]}; {judge}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import orjson
 import typer
 
 from plantain.cli.terminal.application import application, command_again
@@ -102,28 +103,23 @@ def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json
     import orjson
 
     from plantain.audit.planning import forecast_rejudge
+    from plantain.cli.judge.audit import print_bill
     from plantain.records.counts import counted
 
-    attempts, calls, cost, missing = forecast_rejudge(run, request, terms)
+    found: dict[str, Any] = forecast_rejudge(run, request, terms)
     if as_json:
-        rounded = None if cost is None else [round(value, 4) for value in cost]
-        document = {"attempts": attempts, "calls": calls, "cost_usd": rounded, "remarks": missing}
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
         return 0
-    print(counted(attempts, "stored attempt"))
-    for model, n in calls.items():
-        print(f"{model}: {counted(n, 'call')}")
-    print("cost: unknown, a price is missing" if cost is None else f"cost: ${cost[0]:.2f} to ${cost[1]:.2f}")
-    for line in missing:
+    print(counted(found["attempts"], "stored attempt"))
+    print_bill(found)
+    for line in found["remarks"]:
         print(line)
     return 0
 
 
 def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_json: bool) -> None:
-    import orjson
-
     from plantain.audit.flips import ALL, QUALIFIED, flips, judged_attempts, tallies
-    from plantain.audit.rejudge_page import write_rejudged
+    from plantain.audit.pages import write_rejudged
     from plantain.journal import JournalReader
 
     with JournalReader.open(run) as reader:

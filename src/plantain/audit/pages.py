@@ -1,57 +1,41 @@
-"""A judge's card as one self-contained HTML page and as Markdown."""
+"""A judge's card, and flips between judges, as self-contained HTML pages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from jinja2 import Environment
 
+from plantain.audit.flips import Record
 from plantain.audit.gate import thresholds
-from plantain.pages.publishing import page_environment, write_page
+from plantain.journal import BadBlob, JournalReader
+from plantain.journal.cards import cards_of, standing_of
+from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.pages.thumbnails import data_uri
 from plantain.pages.wording import DASH
+from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import Figure, JudgeCard
-from plantain.records.counts import counted
+from plantain.rubrics import recorded
 
 TEMPLATES = Path(__file__).parent / "templates"
+SIDE, LIMIT = 224, 14_000
+"""Longest side of a thumbnail in pixels, and bytes that it may take."""
 
 MEANINGS = {
     "controls": "How often an edit of that kind was accepted; right edits first.",
     "defects": "How often every criterion that a planted defect violates failed.",
     "repeats": "The same edit judged twice: share of identical answers, and agreement beyond chance per criterion.",
     "agreement": "Agreement beyond chance with other judges, and with readers where a study was given.",
-    "drift": "Clean edits accepted, by served model and day.",
 }
 
 
-def write_card_pages(folder: Path, card: JudgeCard) -> Path:
-    """Write `card.html` and `card.md` into a folder and return the page's path."""
+def write_card_page(folder: Path, card: JudgeCard) -> Path:
+    """Write `card.html` into a folder and return its path."""
     page, template = folder / "card.html", _environment().get_template("card.html.j2")
     write_page(page, template.render(card=card, tables=list(_tables(card)), limits=thresholds()))
-    write_page(folder / "card.md", markdown(card))
     return page
-
-
-def markdown(card: JudgeCard) -> str:
-    """Return the card as Markdown."""
-    lines = [f"# Card of {_cell(card.judge)}", "", f"**{card.gate.standing}**", "", _cell(card.line), ""]
-    lines += [f"- {_cell(reason)}" for reason in card.gate.why]
-    pictures = ", ".join(f"{n} of {modality}" for modality, n in card.pictures.items()) or "none"
-    judged = f"{counted(card.verdicts, 'verdict')}, {card.unanswered} unanswered."
-    lines += ["", f"Independent pictures: {pictures} ({_cell(card.set)}). {judged}"]
-    lines += [f"Rubric {card.rubric}; fingerprint `{_cell(card.fingerprint)}`; cost {_cost(card)}.", ""]
-    for title, meaning, rows in _tables(card):
-        lines += [f"## {title}", "", meaning, "", "| | value | 95 % interval | n | pictures |"]
-        lines.append("|---|---:|---|---:|---:|")
-        lines += [
-            f"| {_cell(name)} | {in_words(f)} | {between(f)} | {f.n} | {f.pictures} |" for name, f in rows
-        ]
-        lines.append("")
-    if card.left_out:
-        reasons = [f"- {counted(n, 'time')}: {_cell(why)}" for why, n in card.left_out.items()]
-        lines += ["## Left out", "", *reasons, ""]
-    return "\n".join(lines)
 
 
 def _tables(card: JudgeCard) -> Iterator[tuple[str, str, list[tuple[str, Figure]]]]:
@@ -91,9 +75,30 @@ def _cost(card: JudgeCard) -> str:
     return cost if card.seconds is None else f"{cost}, {card.seconds:z.1f} s a verdict"
 
 
-def _cell(text: str) -> str:
-    """Escape untrusted text for Markdown: no column, no line break, no tag."""
-    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+def write_rejudged(
+    reader: JournalReader, tallies: Sequence[Record], flips: Sequence[Record], to: Path | None = None
+) -> Path:
+    """Write the page, by default `rejudged.html` in the run, and return its path."""
+    target = html_target(to if to is not None else reader.run / "rejudged.html")
+    cards, rubric = cards_of(reader.run), recorded(reader.header.frozen).name
+    names = [str(one["judge"]) for one in tallies]
+    lines = [standing_of(cards, name, rubric).line for name in names if "/" in name and " " not in name]
+
+    def thumbnail(sha256: str, synthetic: bool) -> str:
+        """Return an image as a data URI; "" if it is not in the run."""
+        if not reader.has_blob(sha256):
+            return ""
+        try:
+            pixels = decode_untrusted(reader.read_blob(sha256), sha256)
+        except (BadBlob, BadImage):
+            return ""
+        return data_uri(pixels, SIDE, LIMIT, synthetic=synthetic)
+
+    values = {"tallies": tallies, "lines": lines, "flips": flips, "thumbnail": thumbnail}
+    write_page(
+        target, _environment().get_template("rejudged.html.j2").render(name=reader.header.name, **values)
+    )
+    return target
 
 
 @lru_cache(maxsize=1)
