@@ -64,8 +64,9 @@ def test_unknown_label_folder_names_the_nearest(tmp_path: Path) -> None:
     put(tmp_path, Pneumotorax__a_dot_jpg=b"a", glioma__b_dot_jpg=b"b")
     entries, refused = read(tmp_path)
     assert not entries
-    assert "did you mean 'Pneumothorax'?" in refused["Pneumotorax/"]
-    assert "no chest_xray finding" in refused["glioma/"]
+    assert "did you mean 'Pneumothorax'?" in refused["Pneumotorax/a.jpg"]
+    assert "its chest_xray finding" in refused["glioma/b.jpg"]
+    assert "list it in a labels.csv beside it (file,labels[,group,split])" in refused["glioma/b.jpg"]
 
 
 def test_same_stem_and_bytes_is_one_image_with_several_labels(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_normal_and_diseased_at_once_is_refused(tmp_path: Path) -> None:
     put(tmp_path, normal__s1_dot_jpg=b"x", Edema__s1_dot_jpg=b"x")
     entries, refused = read(tmp_path)
     assert not entries
-    assert refused == {"normal/s1.jpg": "the same picture as Edema/s1.jpg: it cannot be normal and not"}
+    assert refused == {"normal/s1.jpg": "the same image as Edema/s1.jpg: it cannot be normal and not"}
 
 
 def test_links_that_lead_out_are_refused_and_links_inside_work(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_links_that_lead_out_are_refused_and_links_inside_work(tmp_path: Path) -
     (root / "Fracture").symlink_to(outside)
     entries, refused = read(root)
     assert set(entries) == {"alias", "real"}
-    assert set(refused) == {"Edema/out.jpg", "Edema/up.jpg", "Edema/gone.jpg", "Edema/loop.jpg", "Fracture/"}
+    assert set(refused) == {"Edema/out.jpg", "Edema/up.jpg", "Edema/gone.jpg", "Edema/loop.jpg", "Fracture"}
     assert all("link" in reason for reason in refused.values())
 
 
@@ -115,8 +116,8 @@ def test_nothing_is_dropped_without_a_word_but_clutter(tmp_path: Path) -> None:
     (tmp_path / "Edema" / "Thumbs.db").write_bytes(b"x")
     (tmp_path / ".git").mkdir()
     entries, refused = read(tmp_path)
-    assert not entries
-    assert set(refused) == {"top.jpg", "Edema/notes.txt", "Edema/sub/"}
+    assert entries == {"a": ("Edema",)}
+    assert set(refused) == {"top.jpg", "Edema/notes.txt"}
 
 
 def test_ids_are_composed_unicode_and_names_in_any_bytes_work(tmp_path: Path) -> None:
@@ -209,12 +210,6 @@ def test_the_same_picture_in_two_groups_is_refused(tmp_path: Path) -> None:
     assert "another group or split" in refused["two/s.png"]
 
 
-def test_flat_pictures_without_a_table_are_told_what_to_do(tmp_path: Path) -> None:
-    put(tmp_path, a_dot_png=b"a")
-    _, refused = read(tmp_path)
-    assert "list it in a labels.csv beside it (file,labels[,group,split])" in refused["a.png"]
-
-
 def test_a_snapshot_of_the_hubs_cache_is_read_and_a_link_elsewhere_is_not(tmp_path: Path) -> None:
     """The layout of huggingface_hub's cache: snapshots/<revision>/... are links to ../../blobs/<hash>."""
     repository = tmp_path / "datasets--someone--chests"
@@ -229,7 +224,9 @@ def test_a_snapshot_of_the_hubs_cache_is_read_and_a_link_elsewhere_is_not(tmp_pa
     with Catalogue.create(tmp_path / "catalogue") as catalogue:
         done = ingest(source, catalogue)
     assert done.added == 2
-    assert read(snapshot)[1] == {"Edema/9.jpg": "a link that leads out of the folder, or nowhere"}
+    assert read(snapshot)[1] == {
+        "Edema/9.jpg": "a link that leads out of the folder, to a folder, or nowhere"
+    }
 
 
 def test_a_table_of_many_rows_is_held_only_as_far_as_it_tells_of_pictures_that_are_there(
@@ -342,22 +339,7 @@ def test_a_column_called_sequence_means_nothing_where_there_are_no_slices(tmp_pa
         FolderReader(asked, TAXONOMY)
 
 
-@pytest.mark.parametrize(
-    ("modality", "name", "value", "message"),
-    [
-        ("brain_mri", "sequnce", "T1", "--set sequnce: folder has no such setting; did you mean 'sequence'"),
-        ("brain_mri", "sequence", "T9", "--set sequence=T9: choose one of T1"),
-        (
-            "chest_xray",
-            "sequence",
-            "T1",
-            "--set sequence: for brain_mri only, not for chest_xray",
-        ),
-    ],
-)
-def test_a_setting_that_the_folder_does_not_know_is_refused(
-    tmp_path: Path, modality: str, name: str, value: str, message: str
-) -> None:
-    options = SourceOptions(tmp_path, modality, Licence.OPEN, settings={name: value})
-    with pytest.raises(InputError, match=message):
+def test_a_setting_of_brain_slices_is_refused_for_other_images(tmp_path: Path) -> None:
+    options = SourceOptions(tmp_path, "chest_xray", Licence.OPEN, settings={"sequence": "T1"})
+    with pytest.raises(InputError, match="--set sequence: for brain_mri only, not for chest_xray"):
         FolderReader(options, TAXONOMY)

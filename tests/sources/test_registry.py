@@ -39,11 +39,6 @@ def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "moon_source", raising=False)
 
 
-def test_folder_is_there() -> None:
-    assert isinstance(load("folder"), SourceKind)
-    assert "PATH/labels.csv" in kinds()["folder"]
-
-
 @pytest.mark.usefixtures("other_package")
 def test_a_third_party_adds_a_kind_by_entry_point() -> None:
     assert load("moon").summary == "pictures from the moon"
@@ -88,17 +83,6 @@ def test_a_setting_that_a_kind_does_not_declare_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         kind.reader("moon", options_with(tmp_path, **settings), load_taxonomy())
-
-
-@pytest.mark.parametrize("name", sorted(kinds()))
-def test_every_kind_of_ours_suggests_the_nearest_of_its_settings(tmp_path: Path, name: str) -> None:
-    kind = load(name)
-    for setting in kind.settings:
-        typo = f"{setting[:-1]}~"
-        with pytest.raises(InputError, match=f"--set {typo}: {name} has no such setting; .*{setting}"):
-            kind.reader(name, options_with(tmp_path, **{typo: "1"}), load_taxonomy())
-    with pytest.raises(InputError, match=f"--set a: {name} has no such setting"):
-        kind.reader(name, options_with(tmp_path, a="b"), load_taxonomy())
 
 
 def test_settings_are_words_with_an_equals_sign() -> None:

@@ -46,11 +46,9 @@ class Ingested:
     Attributes:
         added: images that are new in the catalogue.
         unchanged: images that it had already.
-        labelled: images that it had without a label, and that have one now.
-        regrouped: images that it had under another group or split.
-        unlabelled: images of this source without a label, new or not; no task is made of them.
-        ungrouped: images of this source without a patient or study, new or not.
-        synthetic: images of this source whose file says that they are synthetic, new or not.
+        labelled, regrouped: images that it had without a label, or under another group or split.
+        unlabelled, ungrouped, synthetic: images of this source, new or not, without a label, without a patient or
+            study, or whose file says that they are synthetic.
         tables: how the source's tables were understood.
         refused: files and rows that cannot be used.
         left_out: images that were not asked for, counted by reason.
@@ -206,8 +204,6 @@ class _Workshop:
         self._large.shutdown(wait=True, cancel_futures=True)
 
     def _decode(self, entry: SourceEntry, image: SourceImage, data: bytes) -> PreparedFile | Refused:
-        if self._engine is None:
-            return self._preparing.here(entry, image, data)
         return self._preparing.on(self._engine, entry, image, data)
 
 

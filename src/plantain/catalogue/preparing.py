@@ -62,9 +62,11 @@ class Preparing:
         return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, seen=seen)
 
     def on(
-        self, engine: EngineThread, entry: SourceEntry, image: SourceImage, data: bytes
+        self, engine: EngineThread | None, entry: SourceEntry, image: SourceImage, data: bytes
     ) -> PreparedFile | Refused:
-        """Prepare a file on a worker, or here if no worker has the gate's reader of text."""
+        """Prepare a file on a worker, or here without an engine or if no worker has the gate's reader of text."""
+        if engine is None:
+            return self.here(entry, image, data)
         reads = self.gate.reader.name if self.gate is not None and self.gate.reader is not None else ""
         made = engine.run(
             ROLE, prepared_there, self.mode, self.side, self.gate is not None, reads, entry, image, data

@@ -91,11 +91,7 @@ def held_one(catalogue: Catalogue, image_id: str) -> Held | None:
 
 
 def release(catalogue: Catalogue, image_id: str) -> bool:
-    """Add a waiting image to the catalogue unchanged; return False if it was released before.
-
-    Raises:
-        InputError: no image of that id waits.
-    """
+    """Add a waiting image unchanged; return False if it was released before. Raise InputError if none waits."""
     waiting = _waiting(catalogue, image_id)
     if waiting is None:
         return False

@@ -16,18 +16,6 @@ from plantain.records import InputError, SourceImage
 
 VERSION = 1
 
-UNWRITABLE = frozenset(
-    {
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-    }
-)
-"""Primary codes of faults that do not mean that the file is damaged."""
-
 Value = str | int | float | None
 
 COLUMNS = tuple(field.name for field in fields(SourceImage))

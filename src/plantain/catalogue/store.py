@@ -21,7 +21,6 @@ from plantain.catalogue.groups import JOINED
 from plantain.catalogue.rows import (
     COLUMNS,
     SCHEMA,
-    UNWRITABLE,
     VERSION,
     check_version,
     fingerprint,
@@ -60,11 +59,7 @@ class Catalogue:
 
     @classmethod
     def create(cls, root: Path | str) -> Catalogue:
-        """Open a catalogue for adding; make it if there is none.
-
-        Raises:
-            InputError: the folder contains something else, or a catalogue of another version.
-        """
+        """Open a catalogue for adding; make it if there is none. Raise InputError if the folder contains another."""
         root = Path(root)
         path = root / NAME
         if not path.exists():
@@ -85,8 +80,7 @@ class Catalogue:
             check_version(connection, path)
         except sqlite3.DatabaseError as error:
             connection.close()
-            writable = error.sqlite_errorcode & 0xFF not in UNWRITABLE
-            why = "not a catalogue" if writable else "cannot be written"
+            why = "cannot be written" if isinstance(error, sqlite3.OperationalError) else "not a catalogue"
             raise InputError(f"{path}: {why} ({error})") from error
         except InputError:
             connection.close()
@@ -95,11 +89,7 @@ class Catalogue:
 
     @classmethod
     def open(cls, root: Path | str) -> Catalogue:
-        """Open an existing catalogue for reading.
-
-        Raises:
-            InputError: there is none, or it is of another version.
-        """
+        """Open an existing catalogue for reading. Raise InputError if there is none, or it is of another version."""
         root = Path(root)
         path = root / NAME
         if not path.is_file():
@@ -193,10 +183,7 @@ class Catalogue:
         self._account(fingerprint(to_row(new)) - fingerprint(to_row(old)), 0)
 
     def relabel(self, old: SourceImage, new: SourceImage) -> None:
-        """Replace a record with its labels and its source's group inside a transaction.
-
-        `join_near_duplicates` then joins the group with those of near duplicates.
-        """
+        """Replace a record with its labels and its source's group inside a transaction."""
         self.replace(old, new)
         for table in ("label", "own_group"):
             self.connection.execute(f"DELETE FROM {table} WHERE image_id = ?", (old.id,))
@@ -315,10 +302,7 @@ class Catalogue:
             after = rows[-1][0]
 
     def count_by(self, field: str) -> dict[str, int]:
-        """Return the number of images per value of a field, such as "modality", or per "label"; keys sorted.
-
-        An image with two labels counts for both.
-        """
+        """Return the number of images per value of a field, or per "label"; an image with two counts for both."""
         self.flush()
         if field == "label":
             query = "SELECT label, COUNT(*) FROM label GROUP BY label ORDER BY label"
@@ -329,11 +313,7 @@ class Catalogue:
         return {str(value): int(count) for value, count in self.connection.execute(query)}
 
     def read(self, image: SourceImage) -> bytes:
-        """Return the prepared bytes of an image, checked against its hash. Thread-safe.
-
-        Raises:
-            InputError: the blob is missing or damaged.
-        """
+        """Return the prepared bytes of an image. Thread-safe. Raise InputError if they are missing or damaged."""
         return self.blobs.read(image.prepared_sha256)
 
     def transaction(self) -> AbstractContextManager[None]:

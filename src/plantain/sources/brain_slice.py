@@ -32,8 +32,8 @@ WITH_SELLA, WITHOUT_SELLA = "sella", "without sella"
 
 _SIDE = 192
 _SKULL = 0.15
-"""How far the level must fall between scalp and brain in half of the directions, over the typical one: with less there
-is no skull to see. Of 250 whole heads 243 have more; slices of an average brain without its skull have 0.11 at most."""
+"""Fall of the level between scalp and brain, over the typical one, that shows a skull: 243 of 250 whole heads have
+more; slices of an average brain without its skull have 0.11 at most."""
 _SECTORS = 24
 _CELLS, _FINE_CELLS = 6, 16
 """Rows and columns of mean levels in the head's box; the finer ones show at which level it was cut."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
@@ -78,7 +79,7 @@ class Columns:
 
 
 def candidates(
-    header: Sequence[str], asked: Mapping[str, str], path: Path, of_slices: Collection[str] = ()
+    header: Sequence[str], asked: Mapping[str, str], path: Path, slices: bool
 ) -> dict[str, list[str]]:
     """Return the columns that may have each role, the likeliest first.
 
@@ -86,12 +87,12 @@ def candidates(
         header: the table's columns.
         asked: role -> column, as --column gives it.
         path: the table, for messages.
-        of_slices: which of `OF_SLICES` are read.
+        slices: whether `OF_SLICES` are read.
 
     Raises:
         InputError: no such role or column, or a role that these images do not have.
     """
-    roles = [role for role in ROLES if role not in OF_SLICES or role in of_slices]
+    roles = ROLES if slices else ROLES[: -len(OF_SLICES)]
     for role, column in asked.items():
         if role in OF_SLICES and role not in roles:
             raise InputError(f"--column {role}: not read for these images")
@@ -148,21 +149,12 @@ def choose(
     group = next(
         (name for name in may["group"] if "group" in asked or _names_groups(name, file, cells)), None
     )
-    used: dict[str, str | None] = {"file": file, "group": group}
+    used: dict[str, Any] = {"file": file, "group": group}
     for role in ("labels", "split", *OF_SLICES):
         used[role] = next((name for name in may[role] if name not in used.values()), None)
     patient = group is not None and ("group" in asked or _is_patient(group))
     unused = tuple(name for name in header if name not in used.values())
-    return Columns(
-        file,
-        used["labels"],
-        group,
-        used["split"],
-        patient,
-        unused,
-        sequence=used["sequence"],
-        plane=used["plane"],
-    )
+    return Columns(patient=patient, unused=unused, **used)
 
 
 def stem(file: str) -> str:

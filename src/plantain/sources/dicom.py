@@ -25,16 +25,14 @@ from plantain.pixels.orientation import display, plane_of
 from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import (
-    UNPREPARED,
+    UNREAD,
     Found,
     Refused,
     SourceEntry,
     SourceOptions,
     refused,
-    shown,
-    walk,
 )
-from plantain.sources.label_table import NO_LABEL, LabelTable
+from plantain.sources.label_table import NO_LABEL, LabelledFiles
 from plantain.sources.registry import Setting, SourceKind, resolve_settings
 
 SETTINGS = {
@@ -44,14 +42,7 @@ SETTINGS = {
 }
 
 _OTHER_FILES = frozenset({".csv", ".txt", ".md", ".json", ".xml", ".html", ".pdf", ".zip", ".gz"})
-_NO_PICTURES = {
-    "SEG": "a segmentation, not a picture",
-    "RTDOSE": "a dose map, not a picture",
-    "RTSTRUCT": "outlines for radiotherapy, not a picture",
-    "PR": "a presentation state, not a picture",
-    "SR": "a report, not a picture",
-    "KO": "a list of other objects, not a picture",
-}
+_NO_IMAGES = frozenset({"SEG", "RTDOSE", "RTSTRUCT", "PR", "SR", "KO"})
 _SCANNERS = {
     "chest_xray": frozenset({"CR", "DX", "RG", "XR", "OT", "SC"}),
     "brain_mri": frozenset({"MR", "OT", "SC"}),
@@ -97,36 +88,20 @@ class DicomReader:
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         self._settings = resolve_settings("dicom", SETTINGS, options.settings)
-        self._options, self._taxonomy = options, taxonomy
-        if options.modality and options.modality not in taxonomy.modalities:
-            taxonomy.of(options.modality)
-        single = options.path.is_file()
-        self._root = options.path.parent if single else options.path
-        found = [options.path] if single else list(walk(options.path))
-        self._files = [
-            path
-            for path in found
-            if path.suffix.lower() not in _OTHER_FILES and path.name.upper() != "DICOMDIR"
-        ]
-        if not self._files:
-            raise InputError(f"{options.path}: no DICOM file in it")
-        names = [shown(path, self._root) for path in self._files]
-        self._labels = LabelTable(self._root, taxonomy, names, options)
-        # Of one file among many that the table names, the others are not wanted.
-        self._rejected = [] if single else self._labels.rejected(names)
+        self._options = options
+        if options.modality:
+            taxonomy.of(options.modality)  # refuses an unknown one
+        self._source = LabelledFiles(options, taxonomy, _may_be_dicom, "no DICOM file in it")
 
     def count(self) -> int | None:
         """Return the number of files; None if every frame is taken."""
-        return None if self._settings["frames"] == "all" else len(self._rejected) + len(self._files)
+        return None if self._settings["frames"] == "all" else self._source.count()
 
     def scan(self) -> Iterator[Found]:
         """Yield rejected rows of labels.csv, then files in order of their paths, each once or frame by frame."""
-        if self._labels.read is not None:
-            yield self._labels.read
-        yield from self._rejected
+        yield from self._source.told
         seen: dict[str, str] = {}
-        for path in self._files:
-            name = one_line(shown(path, self._root))
+        for path, name in self._source.files:
             try:
                 with open_regular(path, name) as file:
                     # Elements are parsed on access, but their bytes were read with the header.
@@ -143,8 +118,8 @@ class DicomReader:
 
     def _entries(self, path: Path, name: str, dataset: Dataset) -> Iterator[SourceEntry]:
         kind = _text(dataset, "Modality")
-        if kind in _NO_PICTURES or "Rows" not in dataset:
-            raise BadImage(f"{name}: {_NO_PICTURES.get(kind, 'holds no picture')}")
+        if kind in _NO_IMAGES or "Rows" not in dataset:
+            raise BadImage(f"{name}: Modality {one_line(kind)[:16] or 'none'}, not an image")
         frames = frame_count(dataset)
         if frames > 100_000:
             raise BadImage(f"{name}: says it has {frames} frames")
@@ -163,7 +138,7 @@ class DicomReader:
         if not modality:
             kind, part = _text(dataset, "Modality") or "none", _text(dataset, "BodyPartExamined") or "none"
             raise InputError(f"{name}: Modality {kind}, body part {part}: say what it shows with --modality")
-        row = self._labels.of(name, modality)
+        row = self._source.labels.of(name, modality)
         projection, kind = _text(dataset, "ViewPosition"), _text(dataset, "Modality")
         raw = _text(dataset, "PresentationIntentType") == "FOR PROCESSING"
         notes = {
@@ -179,13 +154,11 @@ class DicomReader:
         side = _text(dataset, "ImageLaterality") or _text(dataset, "Laterality")
         return SourceImage(
             id=f"dicom-{self._hash(_text(dataset, 'SOPInstanceUID') or name)}",
-            dataset=one_line(self._root.resolve().name) or "dicom",
+            dataset=self._source.dataset or "dicom",
             modality=modality,
             labels=row.labels,
             licence=self._options.licence,
-            source_sha256="",
-            prepared_sha256="",
-            geometry=UNPREPARED,
+            **UNREAD,
             group=row.group or self._group(dataset),
             split=row.split,
             view="frontal" if frontal else "lateral" if lateral else "unknown",
@@ -209,6 +182,10 @@ class DicomReader:
     def _hash(self, text: str) -> str:
         key = hashlib.sha256(self._settings["salt"].encode()).digest()
         return hashlib.blake2b(text.encode(), key=key, digest_size=8).hexdigest()
+
+
+def _may_be_dicom(path: Path) -> bool:
+    return path.suffix.lower() not in _OTHER_FILES and path.name.upper() != "DICOMDIR"
 
 
 def _modality(dataset: Dataset) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from plantain.sources.columns import Columns
 
 UNPREPARED = Geometry(0, 0, "pad", 0, 0, 0, 0)
 """Geometry of an image that is described but not prepared."""
+
+UNREAD: dict[str, Any] = {"source_sha256": "", "prepared_sha256": "", "geometry": UNPREPARED}
+"""Fields of an image whose file has not been read."""
 
 CLUTTER = frozenset({"thumbs.db", "desktop.ini"})
 """Files that Windows leaves in folders; hidden files are recognised by their dot."""
@@ -71,12 +74,7 @@ class SourceEntry:
         return image
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Return the faces in the decoded pixels; in a worker thread. Default: as in photographs.
-
-        Args:
-            image: the record that `describe` returned.
-            pixels: what `decode` returned.
-        """
+        """Return the faces in the decoded pixels; in a worker thread. Default: as in photographs."""
         from plantain.privacy.faces import photographed_faces  # heavy, and only the gate asks
 
         return photographed_faces(pixels)
@@ -116,10 +114,7 @@ def refused(name: str, error: InputError) -> Refused:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Number of images of a source that were not asked for (lateral views, surplus over a cap), and why.
-
-    They are counted, not listed: nothing is wrong with them, and there may be a hundred thousand.
-    """
+    """Number of images of a source that were not asked for (lateral views, surplus over a cap), and why."""
 
     reason: str
     count: int
@@ -168,26 +163,23 @@ class NamingReader:
     consent: Consent | None = None
 
     def count(self) -> int | None:
-        """As the reader counts."""
         return self.reader.count()
 
     def scan(self) -> Iterator[Found]:
-        """As the reader scans, with name, version and consent."""
+        stated = {"dataset": self.dataset, "version": self.version, "consent": self.consent}
+        changes: dict[str, Any] = {name: value for name, value in stated.items() if value}
         for item in self.reader.scan():
             if isinstance(item, SourceEntry):
-                image = item.image
-                image = replace(
-                    image,
-                    dataset=self.dataset or image.dataset,
-                    version=self.version or image.version,
-                    consent=self.consent or image.consent,
-                )
-                item = replace(item, image=image)
+                item = replace(item, image=replace(item.image, **changes))
             yield item
 
 
-def walk(root: Path, *, deepest: int = 12) -> Iterator[Path]:
-    """Yield every file below a folder, sorted by names as bytes, without hidden files, clutter and links that lead out.
+def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> Iterator[Path]:
+    """Yield every file below a folder, sorted by names as bytes, without hidden files and clutter.
+
+    Args:
+        root: the folder; folders more than 12 levels below it are not read.
+        leads_out: called with each link that leads out of it, or nowhere; such a link is not followed.
 
     Raises:
         InputError: the root is no folder that can be read.
@@ -196,15 +188,19 @@ def walk(root: Path, *, deepest: int = 12) -> Iterator[Path]:
         raise InputError(f"{root}: not a folder")
     for folder, folders, files in os.walk(root, onerror=_stop):
         here = Path(folder)
-        if len(here.relative_to(root).parts) >= deepest:
+        if len(here.relative_to(root).parts) >= 12:
             folders.clear()
         folders[:] = sorted((name for name in folders if not name.startswith(".")), key=os.fsencode)
+        for link in (here / name for name in folders if (here / name).is_symlink()):
+            leads_out(link)
         for name in sorted(files, key=os.fsencode):
             path = here / name
             if name.startswith(".") or name.lower() in CLUTTER:
                 continue
             if not path.is_symlink() or is_inside(path, root):
                 yield path
+            else:
+                leads_out(path)
 
 
 def _stop(error: OSError) -> None:

@@ -13,7 +13,7 @@ import sys
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product, repeat
 from pathlib import Path
@@ -25,8 +25,8 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
-from plantain.sources.columns import OF_SLICES, candidates, choose, patient_in_path, spelling, stem
-from plantain.sources.entries import BadRow, Refused, SourceOptions, TableRead
+from plantain.sources.columns import candidates, choose, patient_in_path, spelling, stem
+from plantain.sources.entries import BadRow, Found, Refused, SourceOptions, TableRead, shown, walk
 
 NAMES = ("labels.csv", "labels.tsv", "labels.xlsx")
 
@@ -82,7 +82,6 @@ class LabelTable:
         taxonomy: Taxonomy,
         files: Iterable[str],
         options: SourceOptions,
-        of_slices: Collection[str] = OF_SLICES,
     ) -> None:
         """Read the table.
 
@@ -91,14 +90,12 @@ class LabelTable:
             taxonomy: of the labels.
             files: of the source, relative to it.
             options: name table and columns.
-            of_slices: what it may say of brain slices.
 
         Raises:
             InputError: the table cannot be read or names no files; or a column is named and there is no table.
         """
         self._taxonomy = taxonomy
         self._modalities = (options.modality,) if options.modality else taxonomy.modalities
-        self._of_slices = of_slices if "brain_mri" in self._modalities else ()
         self.path = _beside(root) if options.table is None else _named(options.table, root)
         self.read: TableRead | None = None
         self._bad: list[Refused] = []
@@ -115,7 +112,7 @@ class LabelTable:
     def _read(self, path: Path, files: Iterable[str], asked: Mapping[str, str]) -> None:
         table = read_table(path)
         header = table.columns
-        may = candidates(header, asked, path, self._of_slices)
+        may = candidates(header, asked, path, "brain_mri" in self._modalities)
         # A published table may have a million rows: only the columns that may be needed are kept.
         cells: dict[str, list[str]] = {name: [] for names in may.values() for name in names}
         marks = (
@@ -187,8 +184,7 @@ class LabelTable:
         """Return what is known of a file of that modality.
 
         Raises:
-            BadRow: a label that the modality does not have, or normal and another at once; a sequence or plane that no
-                brain slice has.
+            BadRow: a label, sequence or plane that the modality does not have, or normal and another at once.
         """
         row = self._row_of.get(_key(file))
         if row is None or row.labels is None:
@@ -237,6 +233,41 @@ class LabelTable:
         """Return the file's group by its row, else the patient that a folder of its path names."""
         row = self._row_of[_key(file)]
         return row.group or patient_in_path(row.file) or patient_in_path(file)
+
+
+class LabelledFiles:
+    """The files of a source, a folder or one file, with what a table and folders say of them.
+
+    Attributes:
+        files: each with its name, relative to the source; labels: of these files.
+        told: how the table was understood, and its rows that cannot be used.
+        dataset: the folder's name.
+    """
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        taxonomy: Taxonomy,
+        wanted: Callable[[Path], bool],
+        nothing: str,
+    ) -> None:
+        single = options.path.is_file()
+        root = options.path.parent if single else options.path
+        found = [path for path in ([options.path] if single else walk(root)) if wanted(path)]
+        if not found:
+            raise InputError(f"{options.path}: {nothing}")
+        names = [shown(path, root) for path in found]
+        self.files = [(path, one_line(name)) for path, name in zip(found, names, strict=True)]
+        self.labels = LabelTable(root, taxonomy, names, options)
+        # Of one file among many that the table names, the others are not wanted.
+        self.told: list[Found] = [] if single else [*self.labels.rejected(names)]
+        if self.labels.read is not None:
+            self.told.insert(0, self.labels.read)
+        self.dataset = one_line(root.resolve().name)
+
+    def count(self) -> int:
+        """Return the number of files and of rows that cannot be used."""
+        return len(self.files) + sum(isinstance(item, Refused) for item in self.told)
 
 
 def _marked(columns: Sequence[str], marks: Sequence[str]) -> str | None:

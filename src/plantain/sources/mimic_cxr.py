@@ -19,7 +19,7 @@ from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.dicom import DicomEntry
-from plantain.sources.entries import UNPREPARED, Found, LeftOut, Refused, SourceEntry, SourceOptions
+from plantain.sources.entries import UNREAD, Found, LeftOut, Refused, SourceEntry, SourceOptions
 from plantain.sources.mimic_files import MimicFiles
 from plantain.sources.mimic_labels import LabelRule, Marks, StudyLabels, read_marks
 from plantain.sources.registry import Setting, SourceKind, resolve_settings, whole_number
@@ -31,14 +31,10 @@ SETTINGS = {
     "uncertain": Setting("ignore", ("ignore", "positive", "negative", "exclude")),
     "selection": Setting("all", ("all", "single")),
     "per_class": Setting("0"),
-    "seed": Setting("0"),
-    "views": Setting("frontal", ("frontal", "all")),
-    "level": Setting("image", ("image", "study")),
-    "test_labels": Setting("reports", ("reports", "radiologists")),
     "tables": Setting(""),
 }
 """`selection=single per_class=1000` is the paper's "single_disease_selection", 1k per class; `per_class=0` is no cap.
-`level=study` takes one image of each study, PA before AP. `tables` is their folder, if it is not in PATH."""
+`tables` is their folder, if it is not in PATH."""
 
 FRONTAL = ("PA", "AP")
 
@@ -51,7 +47,7 @@ _SPLITS = ("train", "validate", "test")
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Image:
-    """One row of the metadata with a wanted view."""
+    """One row of the metadata with a frontal view."""
 
     subject: str
     study: str
@@ -68,6 +64,9 @@ class _Image:
         return f"p{self.subject[:2]}/p{self.subject}/s{self.study}"
 
 
+_Labelled = tuple[_Image, Path, StudyLabels]
+
+
 class MimicReader:
     """Images whose study has a label; id `s<study>`, followed by the dicom id if the study has several such views."""
 
@@ -78,7 +77,6 @@ class MimicReader:
             raise InputError(f"--licence {options.licence}: MIMIC-CXR is credentialed; leave the option out")
         self._settings = resolve_settings("mimic-cxr", SETTINGS, options.settings)
         self._cap = whole_number("per_class", self._settings["per_class"])
-        self._seed = whole_number("seed", self._settings["seed"])
         self._files = MimicFiles(options.path, self._settings["tables"])
         self._version = self._files.version
         self._rule = LabelRule(
@@ -89,7 +87,7 @@ class MimicReader:
         self._named: set[str] = set()
         self._splits = self._read_splits()
         self._images = self._read_images()
-        self._frontals = Counter(image.study for image in self._images)
+        self._of_study = Counter(image.study for image in self._images)
         self._chosen = self._choose()
 
     def count(self) -> int:
@@ -107,9 +105,7 @@ class MimicReader:
             yield LeftOut(reason, count)
 
     def _describe(self, image: _Image, labels: StudyLabels) -> SourceImage:
-        several = self._frontals[image.study] > 1 and self._settings["level"] == "image"
-        frontal = image.view in FRONTAL
-        side = image.view in ("LATERAL", "LL")
+        several = self._of_study[image.study] > 1
         lying = image.position == "recumbent"
         notes = [labels.note] if labels.note else []
         notes += ["position recorded as recumbent"] if lying else []
@@ -120,13 +116,11 @@ class MimicReader:
             modality="chest_xray",
             labels=labels.labels,
             licence=Licence.CREDENTIALED,
-            source_sha256="",
-            prepared_sha256="",
-            geometry=UNPREPARED,
+            **UNREAD,
             group=f"patient:{image.subject}",
             split=self._splits[image.dicom],
-            view="frontal" if frontal else "lateral" if side else "unknown",
-            projection=image.view if frontal else "unknown",
+            view="frontal",
+            projection=image.view,
             position="supine" if lying else "erect" if image.position == "erect" else "unknown",
             note="; ".join(notes),
         )
@@ -145,7 +139,7 @@ class MimicReader:
         return splits
 
     def _read_images(self) -> list[_Image]:
-        """Return the rows of the metadata with a wanted view, in order of their ids."""
+        """Return the rows of the metadata with a frontal view, in order of their ids."""
         images: dict[str, _Image] = {}
         for line, row, fault in read_table(self._files.table("metadata")).require(*_METADATA).rows:
             view = row["ViewPosition"].upper()
@@ -163,10 +157,8 @@ class MimicReader:
                 field, why = "dicom_id", "two rows of this image differ; the first counts"
             if why:
                 self._refused.append(Refused(one_line(image.dicom) or "metadata", why, row=line, field=field))
-            elif view not in FRONTAL and self._settings["views"] == "frontal":
-                self._left_out[
-                    f"not frontal: ViewPosition {one_line(view) or 'blank'} (--set views=all)"
-                ] += 1
+            elif view not in FRONTAL:
+                self._left_out[f"not frontal: ViewPosition {one_line(view) or 'blank'}"] += 1
             else:
                 images[image.dicom] = image
         return sorted(images.values())
@@ -180,7 +172,7 @@ class MimicReader:
                 return field, "not eight digits"
         return ("", "") if image.dicom in self._splits else ("dicom_id", "the split table does not name it")
 
-    def _choose(self) -> list[tuple[_Image, Path, StudyLabels]]:
+    def _choose(self) -> list[_Labelled]:
         endings, tops = self._find_files(), self._files.tops()
         found = []
         for image, labels in self._labelled():
@@ -193,8 +185,6 @@ class MimicReader:
             else:
                 name = self._files.shown(image.stem)
                 self._refused.append(Refused(f"{name}.jpg", "is not there, neither as .jpg nor as .dcm"))
-        if self._settings["level"] == "study":
-            found = self._one_per_study(found)
         return self._capped(found) if self._cap else found
 
     def _find_files(self) -> dict[str, str]:
@@ -216,14 +206,10 @@ class MimicReader:
 
     def _labelled(self) -> Iterator[tuple[_Image, StudyLabels]]:
         marks, bad = read_marks(self._files.table(self._settings["labeller"]))
-        read = marks
-        if self._settings["test_labels"] == "radiologists":
-            read, more = read_marks(self._files.table("test-set-labeled"))
-            bad += more
         self._refused += bad
         known: dict[Marks, StudyLabels] = {}
         for image in self._images:
-            mark = (read if self._splits[image.dicom] == "test" else marks).get(image.study)
+            mark = marks.get(image.study)
             if mark is None:
                 self._left_out["no label for its study"] += 1
                 continue
@@ -234,33 +220,16 @@ class MimicReader:
             else:
                 yield image, known[mark]
 
-    def _one_per_study(
-        self, found: list[tuple[_Image, Path, StudyLabels]]
-    ) -> list[tuple[_Image, Path, StudyLabels]]:
-        best: dict[str, tuple[_Image, Path, StudyLabels]] = {}
-        for item in found:
-            held = best.get(item[0].study)
-            if held is None or _preference(item[0]) < _preference(held[0]):
-                best[item[0].study] = item
-        self._left_out["another image of its study is taken (--set level=study)"] += len(found) - len(best)
-        return sorted(best.values(), key=lambda item: item[0])
-
-    def _capped(
-        self, found: list[tuple[_Image, Path, StudyLabels]]
-    ) -> list[tuple[_Image, Path, StudyLabels]]:
-        """Keep at most `per_class` of each label, by a hash of seed, label and image."""
+    def _capped(self, found: list[_Labelled]) -> list[_Labelled]:
+        """Keep at most `per_class` of each label, by a hash of label and image."""
         ranks: dict[str, list[tuple[bytes, str]]] = {}
         for image, _, labels in found:
             for label in labels.labels:
-                key = hashlib.sha256(f"{self._seed}\x1f{label}\x1f{image.dicom}".encode()).digest()
+                key = hashlib.sha256(f"{label}\x1f{image.dicom}".encode()).digest()
                 ranks.setdefault(label, []).append((key, image.dicom))
         kept = {dicom for ranked in ranks.values() for _, dicom in sorted(ranked)[: self._cap]}
         self._left_out[f"beyond {self._cap} of its class (--set per_class)"] += len(found) - len(kept)
         return [item for item in found if item[0].dicom in kept]
-
-
-def _preference(image: _Image) -> tuple[int, str]:
-    return ((*FRONTAL, image.view).index(image.view), image.dicom)
 
 
 KIND = SourceKind(

@@ -34,14 +34,11 @@ class MimicPlace(NamedTuple):
 
 
 class MimicFiles:
-    """A download, found at or below a folder.
+    """A download, found at or below a folder. Raise InputError without tables or images, or for several downloads.
 
     Args:
         root: the folder.
         tables: the folder of the tables if they are elsewhere, or "".
-
-    Raises:
-        InputError: no tables, no images, or several downloads.
     """
 
     def __init__(self, root: Path, tables: str) -> None:
@@ -55,21 +52,17 @@ class MimicFiles:
 
     @property
     def version(self) -> str:
-        """Return the release from a folder's name or the name of the radiologists' table; else ""."""
-        radiologists = self._find("test-set-labeled")
-        for folder in (self.pictures.parent, self._tables):
-            if _VERSION.fullmatch(folder.resolve().name):
-                return folder.resolve().name
-        found = _VERSION.search(radiologists.name) if radiologists else None
-        return found[0] if found else ""
+        """Return the release from a folder's name; else ""."""
+        names = (folder.resolve().name for folder in (self.pictures.parent, self._tables))
+        return next((name for name in names if _VERSION.fullmatch(name)), "")
 
     def table(self, what: str) -> Path:
         """Return the table of that name, packed or not; of several releases the newest by name."""
-        found = self._find(what)
-        if found is None:
+        names = _names(self._tables, re.compile(rf"mimic-cxr-[\d.]+-{what}\.csv(\.gz)?"))
+        if not names:
             name = f"mimic-cxr-2.0.0-{what}.csv.gz"
             raise InputError(f"{self._tables}: {name} is not there; it is a file of MIMIC-CXR-JPG")
-        return found
+        return self._tables / names[-1]
 
     def tops(self) -> set[str]:
         """Return the folders p10 to p19 that are there."""
@@ -88,10 +81,6 @@ class MimicFiles:
     def shown(self, stem: str) -> str:
         """Return a path below the images as messages name it."""
         return f"files/{stem}" if self.pictures.name == "files" else stem
-
-    def _find(self, what: str) -> Path | None:
-        names = _names(self._tables, re.compile(rf"mimic-cxr-[\d.]+-{what}\.csv(\.gz)?"))
-        return self._tables / names[-1] if names else None
 
 
 def _only(root: Path, pattern: re.Pattern[str], what: str) -> Path:

@@ -20,9 +20,8 @@ COLUMNS = (
     *("Lung Lesion", "Lung Opacity", "No Finding", "Pleural Effusion", "Pleural Other", "Pneumonia"),
     *("Pneumothorax", "Support Devices"),
 )
-"""The published labels, read by header. The radiologists' file may write "Airspace Opacity" for "Lung Opacity"."""
+"""The published labels, read by header."""
 
-_OPACITY = ("Lung Opacity", "Airspace Opacity")
 _CODES = {"": " ", "1": "+", "1.0": "+", "0": "-", "0.0": "-", "-1": "?", "-1.0": "?"}
 _NORMAL = "No Finding"
 _NO_DISEASE = frozenset({_NORMAL, "Support Devices"})
@@ -47,22 +46,15 @@ class StudyLabels:
 
 
 def read_marks(path: Path) -> tuple[dict[str, Marks], list[Refused]]:
-    """Return every study's marks by study id, and the rows that cannot be used.
-
-    Raises:
-        InputError: the table cannot be read, or a column is missing.
-    """
-    table = read_table(path)
-    named = {name: name for name in COLUMNS}
-    named[_OPACITY[0]] = next((name for name in _OPACITY if name in table.columns), _OPACITY[0])
+    """Return every study's marks by study id, and the rows that cannot be used. Raise InputError without a column."""
     studies: dict[str, Marks] = {}
     bad: list[Refused] = []
-    for line, row, fault in table.require("study_id", *named.values()).rows:
+    for line, row, fault in read_table(path).require("study_id", *COLUMNS).rows:
         study, field = row["study_id"].removesuffix(".0").removeprefix("s"), ""
-        marks = "".join(_CODES.get(row[name], "!") for name in named.values())
+        marks = "".join(_CODES.get(row[name], "!") for name in COLUMNS)
         if not fault and "!" in marks:
             field = COLUMNS[marks.index("!")]
-            fault = f"{one_line(row[named[field]])!r} is none of 1, 0, -1 and blank"
+            fault = f"{one_line(row[field])!r} is none of 1, 0, -1 and blank"
         elif not fault and studies.get(study, marks) != marks:
             fault, field = "two rows of this study differ in their labels; the first counts", "study_id"
         if fault:

@@ -17,7 +17,7 @@ from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import (
-    UNPREPARED,
+    UNREAD,
     Found,
     LeftOut,
     Refused,
@@ -34,12 +34,9 @@ LETTERS = "NDGCAHMO"
 DATASET = "ODIR-5K"
 
 SETTINGS = {
-    "labels": Setting("auto", ("auto", "eye", "keywords")),
-    "quality": Setting("usable", ("usable", "strict", "any")),
-    "images": Setting("original", ("original", "preprocessed")),
+    "quality": Setting("usable", ("usable", "any")),
 }
-"""`labels`: eye = full_df.csv, keywords = the annotation sheet, auto = the former if it is there. `quality`: usable
-leaves out eyes whose image does not show the fundus well, strict those with any quality keyword, any none."""
+"""usable leaves out eyes whose image does not show the fundus well."""
 
 UNUSABLE = frozenset(
     {
@@ -141,11 +138,8 @@ class OdirReader:
                 yield Refused(self._where(eye), eye.fault, row=eye.line, field=eye.field)
             elif first is not eye:
                 same = first.letters == eye.letters
-                why = (
-                    "the same eye has two rows"
-                    if same
-                    else "two rows label this eye differently; the first counts"
-                )
+                why = "has two rows" if same else "has two rows with different labels; the first counts"
+                why = f"the same eye {why}"
                 yield Refused(self._where(eye), why, row=eye.line, field="" if same else "labels")
             else:
                 yield self._entry(eye)
@@ -159,8 +153,7 @@ class OdirReader:
         if path is None:
             return Refused(name, f"{self._table.name} names this image, but it is not there", row=eye.line)
         flags = [word for word in eye.keywords if word in UNUSABLE or word in BLEMISHED]
-        stop = {"usable": UNUSABLE, "strict": UNUSABLE | BLEMISHED, "any": frozenset[str]()}
-        bad = [word for word in flags if word in stop[self._settings["quality"]]]
+        bad = [word for word in flags if word in UNUSABLE and self._settings["quality"] == "usable"]
         labels = tuple(self._names[letter] for letter in eye.letters if letter in self._names)
         keyed = [self._names[c] for c in letters_of(eye.keywords) if c in self._names]
         why = ""
@@ -184,9 +177,7 @@ class OdirReader:
             modality="fundus",
             labels=labels,
             licence=self._licence,
-            source_sha256="",
-            prepared_sha256="",
-            geometry=UNPREPARED,
+            **UNREAD,
             group=f"patient:{patient}",
             split="train",
             laterality=side,
@@ -203,8 +194,9 @@ class OdirReader:
         return [shown(path, self._root) for key, path in self._pictures.items() if key not in named]
 
     def _find_pictures(self, files: list[Path]) -> tuple[dict[str, Path], int]:
-        """Return images by "<patient>_<side>", of the wanted kind if possible, and the number of testing images."""
-        kinds: dict[str, dict[str, Path]] = {"original": {}, "preprocessed": {}}
+        """Return images by "<patient>_<side>", original ones if there are any, and the number of testing images."""
+        original: dict[str, Path] = {}
+        preprocessed: dict[str, Path] = {}
         testing = 0
         for path in files:
             match = _NAME.fullmatch(path.name)
@@ -214,21 +206,18 @@ class OdirReader:
             if any(_TESTING.search(folder) for folder in folders):
                 testing += 1
                 continue
-            kind = "preprocessed" if "preprocessed images" in folders else "original"
-            kinds[kind].setdefault(f"{int(match[1])}_{match[2].lower()}", path)
-        wanted = self._settings["images"]
-        found = kinds[wanted] or kinds["original" if wanted == "preprocessed" else "preprocessed"]
-        if not found:
-            raise InputError(f"{self._root}: no picture named like 0_left.jpg in it")
-        return found, testing
+            found = preprocessed if "preprocessed images" in folders else original
+            found.setdefault(f"{int(match[1])}_{match[2].lower()}", path)
+        if not original and not preprocessed:
+            raise InputError(f"{self._root}: no image named like 0_left.jpg in it")
+        return original or preprocessed, testing
 
     def _find_table(self, files: list[Path]) -> tuple[Path, str]:
-        wanted = self._settings["labels"]
         tables = [path for path in files if path.suffix.lower() in (".csv", ".xlsx")]
         tables.sort(key=lambda path: len(PurePosixPath(shown(path, self._root)).parts))
-        for shape in ("eye", "keywords") if wanted == "auto" else (wanted,):
+        for shape, columns in _TABLES.items():
             for path in tables:
-                if has_columns(path, *_TABLES[shape]):
+                if has_columns(path, *columns):
                     return path, shape
         raise InputError(
             f"{self._root}: no table with the labels; full_df.csv (columns {', '.join(_EYE_COLUMNS)}) or the "
@@ -259,16 +248,8 @@ def _eye_rows(table: Table) -> Iterator[_Eye]:
 
 
 def _patient_rows(table: Table) -> Iterator[_Eye]:
-    """Yield the eyes of the annotation sheet: their letters come from the keywords, and must be among the patient's.
-
-    full_df.csv can be read as one: each patient then has as many rows as eyes, alike in these columns.
-    """
-    seen: set[tuple[str, ...]] = set()
+    """Yield the eyes of the annotation sheet: their letters come from the keywords, and must be among the patient's."""
     for line, row, fault in table.rows:
-        row_of_patient = tuple(row[column] for column in _PATIENT_COLUMNS)
-        if row_of_patient in seen:
-            continue
-        seen.add(row_of_patient)
         patient = {letter for letter in LETTERS if row[letter] in ("1", "1.0")}
         for side in ("left", "right"):
             field = f"{side.title()}-Fundus"

@@ -42,11 +42,7 @@ class SourceKind:
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def reader(self, name: str, options: SourceOptions, taxonomy: Taxonomy) -> Reader:
-        """Return the reader of a source of this kind, called `name`.
-
-        Raises:
-            InputError: path, options or settings do not fit.
-        """
+        """Return the reader of a source of this kind. Raise InputError if path, options or settings do not fit."""
         resolve_settings(name, self.settings, options.settings)
         return self.open(options, taxonomy)
 
@@ -63,11 +59,7 @@ def kinds() -> dict[str, str]:
 
 
 def load(name: str) -> SourceKind:
-    """Return the kind of that name.
-
-    Raises:
-        InputError: there is none, or its package cannot be imported.
-    """
+    """Return the kind of that name. Raise InputError if there is none, or its package cannot be imported."""
     kind = load_entry(entry_named(GROUP, name, "kind"), "kind")
     if not isinstance(kind, SourceKind):
         raise InputError(f"kind {name!r}: its entry point is not a plantain.sources.registry.SourceKind")
@@ -75,11 +67,7 @@ def load(name: str) -> SourceKind:
 
 
 def parse_settings(words: Iterable[str], option: str = "--set") -> dict[str, str]:
-    """Read `name=value` words of an option.
-
-    Raises:
-        InputError: a word without "=", or a name given twice.
-    """
+    """Read `name=value` words of an option. Raise InputError for a word without "=", or a name given twice."""
     settings: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -92,11 +80,7 @@ def parse_settings(words: Iterable[str], option: str = "--set") -> dict[str, str
 
 
 def resolve_settings(kind: str, known: Mapping[str, Setting], given: Mapping[str, str]) -> dict[str, str]:
-    """Return every setting of a kind with its value, given or default.
-
-    Raises:
-        InputError: an unknown name or value.
-    """
+    """Return every setting of a kind with its value, given or default. Raise InputError for an unknown one."""
     for name, value in given.items():
         if name not in known:
             hint = suggest(name, sorted(known)) if known else "it has none"

@@ -188,9 +188,7 @@ def _file(distribution: str, module: str, name: str) -> Path:
     """Return a data file without importing its package, which may take seconds."""
     found = importlib.util.find_spec(module)
     if found is None or found.origin is None:
-        raise InputError(
-            f"sample images: the package {distribution} is not installed; run `{install_line('demo')}`"
-        )
+        raise InputError(f"sample images: needs the package {distribution}: {install_line('demo')}")
     path = Path(found.origin).parent / name
     if not path.is_file():
         raise InputError(f"sample images: {path} is missing; reinstall {distribution}")
