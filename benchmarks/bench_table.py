@@ -41,7 +41,7 @@ from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.journal import BlobRef, Journal, RecordedTask
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.pixels.decode import decode
 from plantain.records import Licence
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply

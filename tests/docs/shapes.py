@@ -31,8 +31,8 @@ report runs/pilot
 retry runs/pilot --outcome refused
 consent runs/pilot
 pilot pilot.toml --run runs/small --tasks 4
-rejudge runs/again --judge offline/instruments
-audit runs/pilot --judge offline/instruments --plan
+judge rejudge runs/again --judge offline/instruments
+judge audit runs/pilot --judge offline/instruments --dry-run
 models
 export runs/pilot --to releases/json --licence CC-BY-4.0
 verify releases/pilot

@@ -51,7 +51,7 @@ def test_a_catalogue_is_the_same_bytes_as_one_that_was_prepared_here(
         command = ["ingest", "folder", str(tmp_path / "scans"), "--modality", "chest_xray", *engine]
         assert main([*command, "--licence", "open", "--skip-text", "--out", str(tmp_path / name)]) == 0
     assert files(tmp_path / "there") == files(tmp_path / "here")
-    assert "small.jpg,20x20 pixels" in (tmp_path / "there/rejected.csv").read_text()
+    assert "small.jpg,,,20x20 pixels" in (tmp_path / "there/rejected.csv").read_text()
     with Catalogue.open(tmp_path / "here") as here, Catalogue.open(tmp_path / "there") as there:
         assert len(there) == 4 and there.digest() == here.digest()
 

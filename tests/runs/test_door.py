@@ -159,7 +159,19 @@ def audit(place: Place, limits: str) -> Made:
         recipe.write_text(recipe.read_text().replace(MODEL, "openai-compatible/w"))
         assert main([*made.arguments, "--limit", "1"]) in (0, 3)
     own = place.settings(limits)
-    arguments = ["audit", str(seen), "--judge", MODEL, "--pairs", "1", "--findings", "AMD", "--run", str(run)]
+    arguments = [
+        "judge",
+        "audit",
+        str(seen),
+        "--judge",
+        MODEL,
+        "--pairs",
+        "1",
+        "--finding",
+        "AMD",
+        "--run",
+        str(run),
+    ]
     few = ["--kinds", "identical,swapped label,blob,hard seam"]
     return Made([*arguments, *few, "--settings", own, "--json"], run)
 

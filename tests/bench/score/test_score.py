@@ -23,8 +23,8 @@ from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.metrics import PSNR
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.psnr import PSNR
 from plantain.privacy.text_reader import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.roles import JudgeRequest, Reply, failed

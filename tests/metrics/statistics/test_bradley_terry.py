@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from plantain.metrics.statistics.bradley_terry import Comparison, bradley_terry, reader_effects
-from plantain.metrics.statistics.intraclass import icc
 from plantain.metrics.statistics.regions import dice, majority, staple
 
 
@@ -63,13 +62,6 @@ def test_coverage_of_a_small_slice():
 
     strengths, position = coverage_of_strengths(5, 30, 40)
     assert strengths >= 0.93 and position >= 0.88  # of 200 and of 40 intervals
-
-
-def test_icc_is_mcgraw_and_wongs():
-    # Shrout and Fleiss' table; the interval that R's psych::ICC prints for ICC2 is 0.019 to 0.761
-    found = icc([[9, 6, 8, 7, 10, 6], [2, 1, 4, 1, 5, 2], [5, 3, 6, 2, 6, 4], [8, 2, 8, 6, 9, 7]])
-    assert (found.value, found.low, found.high) == pytest.approx((0.290, 0.019, 0.761), abs=5e-4)
-    assert icc([[1, 2, 3]]).value is None
 
 
 def outlines(seed: int, readers: int = 4) -> list[np.ndarray]:

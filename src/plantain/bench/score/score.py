@@ -22,8 +22,8 @@ from plantain.bench.score.suite import SampleCase, chosen, lacking, measure, mea
 from plantain.engines.contract import remote_engine
 from plantain.journal import StoredScore
 from plantain.metrics import Metric
-from plantain.metrics.networks.at_hand import Networks
 from plantain.metrics.networks.available import find_networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.records import InputError
 from plantain.roles import Judge
 from plantain.runs.door import Door

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from plantain.files.opening import MAX_TEXT_BYTES, read_inside
 from plantain.files.templates import StrangersTemplates
+from plantain.files.writing import replace_file
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 BUILT_IN = Path(__file__).with_name("templates")
 ASKED = (
@@ -35,6 +37,9 @@ ASKED = (
 """The prompts that are sent, each with the system's words or, of a scale, its own before it; the others are parts."""
 
 PARTS = ("system", "case", "requirements", "report")
+
+SETS: Mapping[str, Path | None] = {"ours": None, "published": BUILT_IN.with_name("published")}
+"""Sets of prompts that `--prompts` knows by name: ours, and the questions of Med-Banana-50K in our words."""
 
 LATEST = 2
 """The newest edition of our prompts. Edition 1 lies in the folder itself, what a later one changed or added in a folder
@@ -138,6 +143,36 @@ class PromptLibrary:
         text = self._templates.fill(f"{name}.md.j2", values)
         text = re.sub(r"\n{3,}", "\n\n", text).strip()
         return Prompt(name, self._versions[name], self.sha256(name), self._system(name), text)
+
+
+def prompt_set(name: str) -> Path | None:
+    """Return the folder of a set of prompts: "ours" (None), "published" or a folder of templates.
+
+    Raises:
+        InputError: no such folder.
+    """
+    if name in SETS:
+        return SETS[name]
+    if Path(name).is_dir():
+        return Path(name)
+    hint = suggest(name, SETS, otherwise=f"name a folder of templates, or {', '.join(SETS)}")
+    raise InputError(f"--prompts {name}: no such folder; {hint}")
+
+
+def write_prompts(folder: Path) -> list[Path]:
+    """Write our templates into a folder, to be edited and given to `--prompts`; return their paths.
+
+    Raises:
+        InputError: a file of that name is there already.
+    """
+    library = PromptLibrary()
+    paths = {folder / f"{name}.md.j2": text for name, text in library._sources.items()}
+    if there := next((path for path in paths if os.path.lexists(path)), None):
+        raise InputError(f"--to {folder}: {there.name} is there already")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in paths.items():
+        replace_file(path, text.encode())
+    return list(paths)
 
 
 @lru_cache(maxsize=8)
