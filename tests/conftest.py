@@ -49,7 +49,7 @@ SLOW = (
     "gpu_benchmark hosted_outcomes hosted_run hostile hostile_releases imagic "
     "importing ingest judge judge_agreement keys_in_runs layouts leaderboard limits means "
     "memory near nifti online_kill open_run originals page paired pituitary planning "
-    "planted_defects power_loss preparing preparing_hosted private prompts_compare "
+    "planted_defects power_loss preparing preparing_hosted private "
     "provenance publish quarantine radedit_worker reference release_terms remote_edit restore "
     "retry room run run_invoice run_tables score kills seed_x_worker "
     "shards simulated_day slow_server stateful stopping study tables "
