@@ -19,7 +19,6 @@ from bench.scored_run import make_all
 from bench.small_bench import small_bench
 from pipeline.quick import quick_catalogue
 from plantain import rubrics
-from plantain.bench.submission.packing import pack_run
 from plantain.release.export import export_run
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
@@ -79,9 +78,8 @@ def make_templates(root: Path) -> Path:
 
 
 def _make_later(root: Path) -> None:
-    """What the later rooms read: submissions, reader studies, published pairs, rubrics."""
-    make_all(root / "submission", organs=("Eyes",), per_organ=6)
-    pack_run(root / "submission" / "run", root / "submission" / "bundle")
+    """What the later rooms read: bench runs, reader studies, published pairs, rubrics."""
+    make_all(root / "bench-run", organs=("Eyes",), per_organ=6)
     small_study(root / "study" / "study")
     (root / "pairs").mkdir()
     rows = []
@@ -155,13 +153,9 @@ CATALOGUE = ("quarantine {it}/catalogue", "plan {it}/r.toml", "withdraw {it}/cat
 INGEST = ("ingest folder {it} --modality fundus --licence open --skip-text --out {new}",)
 DICOM = ("ingest dicom {it} --modality brain_mri --skip-text --out {new}",)
 
-SUBMISSION = (
-    "bench submit-check {it}/bundle --bench {it}/bench",
-    "bench rescore {it}/bundle --bench {it}/bench",
-    "bench site {it}/bundle --bench {it}/bench --to {new}",
+BENCH_RUN = (
     "bench table {it}/run",
     "bench score {it}/run --judge none --metrics psnr --bench {it}/bench",
-    "bench pack {it}/run --to {new}",
 )
 STUDY = (
     "review results {it}/study",
@@ -226,20 +220,7 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "source": (("AMD/1.jpg", "AMD", "labels.csv", "labels.xlsx"), INGEST),
     "dicom": (("a.dcm", "b.dcm", "labels.csv"), DICOM),
-    "submission": (
-        (
-            "bundle/bundle.json",
-            "bundle/outputs.jsonl",
-            "bundle/scores.jsonl",
-            "bundle/SHA256SUMS",
-            "bundle/outputs",
-            "bundle/outputs/*",
-            "bundle/extra",
-            "run/journal.sqlite",
-            "run/blobs/*/*",
-        ),
-        SUBMISSION,
-    ),
+    "bench-run": (("run/journal.sqlite", "run/blobs/*/*"), BENCH_RUN),
     "study": (("study/study.json", "study/ratings.sqlite", "study/pictures", "study/pictures/*"), STUDY),
     "pairs": (("pairs.csv", "pairs.jsonl", "a0.png", "b0.png"), PAIRS),
     "rubric": (("rubric.toml",), RUBRIC),
@@ -247,7 +228,7 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 NAMED = frozenset({"pairs.csv", "pairs.jsonl", "rubric.toml"})
 """Files that the user, or the user's recipe, names: a link there is the user's own, and is followed."""
 
-LATER = frozenset({"submission", "study", "pairs", "rubric"})
+LATER = frozenset({"bench-run", "study", "pairs", "rubric"})
 BROKEN_TEXT = frozenset(
     {"benchmark.json", "run.json", "trajectories/trajectories.jsonl", "provenance.jsonl"}
 ) | {
@@ -257,9 +238,6 @@ BROKEN_TEXT = frozenset(
     "journal.sqlite",
     "lock",
     "manifest.parquet",
-    "bundle/bundle.json",
-    "bundle/outputs.jsonl",
-    "bundle/scores.jsonl",
     "study/study.json",
     "study/ratings.sqlite",
     *NAMED,

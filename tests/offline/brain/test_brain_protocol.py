@@ -12,8 +12,7 @@ from plantain.offline.brain.anatomy import analyse
 from plantain.offline.brain.protocol import read_protocol
 from plantain.offline.brain.symmetry import find_midline
 from plantain.offline.rendering import CannotShow
-from plantain.sources.registry import load
-from plantain.sources.settings import resolve_settings
+from plantain.sources.registry import load, resolve_settings
 
 NAMES = [
     "mni152-t1-axial-z5",
