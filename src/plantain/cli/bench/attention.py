@@ -25,6 +25,7 @@ from plantain.cli.terminal.stages import StageProgress
 from plantain.metrics.grounding import ALPHA
 from plantain.models.diffusers.attention.watched import watched_editor
 from plantain.models.diffusers.attention.watching import Choice, Watching
+from plantain.models.diffusers.settings import Settings
 from plantain.records import InputError
 from plantain.runs.settings.terms import load_terms
 
@@ -99,9 +100,10 @@ def attention(
     watching.check()
     options = MapOptions(alpha, watching.as_json())
     for arm in arms:
-        recorder = watched_editor(
-            terms.provider_as(arm.model, Settings), arm.model, arm.fingerprint, watching
-        )
+        own = terms.options(arm.model, "editor")
+        if not isinstance(own, Settings):
+            raise InputError(f"--models {arm.model}: attention can be read only from a diffusers model")
+        recorder = watched_editor(own, arm.model, arm.fingerprint, watching)
         try:
             with StageProgress(quiet=as_json) as progress:
                 summary = asyncio.run(
