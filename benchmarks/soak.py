@@ -1,6 +1,6 @@
 """A long run against the fake provider: 200 ms an answer, three in a hundred of them faulty in thirty ways.
 
-The fake runs in a process of its own and speaks Gemini's wire format to the real SDK; its edits are 64 photographs in
+The fake runs in a process of its own and speaks Gemini's wire format; its edits are 64 photographs in
 turn. Resident memory is read twice a second. Targets: every task in a final state, none open; memory of the last third
 within 10 % of the first third's, the first minute apart, in which imports and the pictures kept in memory fill it.
 
@@ -104,8 +104,8 @@ def main() -> int:
             open_calls, cost = len(reader.open_calls()), reader.spent_usd()
             left = reader.counts()[TaskState.PENDING]
     calls = sum(outcomes.values())
-    settled = resident[SETTLING:]
-    third = len(settled) // 3
+    settled = resident[SETTLING:] or resident  # a short run has nothing else
+    third = -(-len(settled) // 3)
     first, last = (sum(part) / len(part) for part in (settled[:third], settled[-third:]))
     print(f"{sum(states.values())} tasks in {seconds:.0f} s: {states}; stopped: {stopped}")
     print(

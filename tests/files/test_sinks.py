@@ -20,8 +20,8 @@ from plantain.files.redaction import hide, redacted_line
 from plantain.files.secrets import CHATTY, Secret, key_from_environment
 from plantain.files.terminal import _Redacted
 from plantain.journal import Journal, RunHeader
+from plantain.models.hosted.bodies import scrub
 from plantain.models.hosted.faults import http_fault, read_body
-from plantain.models.hosted.scrub import scrub
 from plantain.pages.publishing import write_page
 
 ECHOES = list(corpus())

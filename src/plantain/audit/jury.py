@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.looking import look_first, seen_in
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.payload import from_json, to_json
 from plantain.privacy.lineage import sha256_of
@@ -21,6 +20,7 @@ from plantain.records import OK, Direction, InputError, Observations, Outcome, O
 from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
 from plantain.rubrics import identity_of, majority
 from plantain.runs.door import Door
+from plantain.runs.looking import look_first, seen_in
 
 MOST_MEMBERS = 100
 """Draws reserved for one request to a jury: one for each member."""

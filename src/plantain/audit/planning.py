@@ -18,8 +18,7 @@ from plantain.findings import Taxonomy
 from plantain.journal import JournalReader, JsonValue
 from plantain.records import Step
 from plantain.rubrics import recorded
-from plantain.runs.money.pricing import usual_cost
-from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
+from plantain.runs.limits import SPREAD, TYPICAL_USAGE, usual_cost
 from plantain.runs.settings.terms import Terms
 
 
@@ -96,7 +95,7 @@ def _bill(least: Mapping[str, int], most: Mapping[str, int], terms: Terms) -> di
     low = high = 0.0
     known = True
     for model, n in most.items():
-        blind = terms.options(model, "judge").form == "blind"
+        blind = terms.options(model, "judge").get("form") == "blind"
         steps = (Step.LOOK, Step.JUDGE) if blind else (Step.JUDGE,)
         calls[model] = n * len(steps)
         costs = [usual_cost(terms, model, "judge", TYPICAL_USAGE[step]) for step in steps]

@@ -21,7 +21,7 @@ from plantain.audit.jury import MOST_MEMBERS, Jury, ask, describe_ending, jury_o
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BadBlob, Journal, JournalReader, JsonValue, StoredVerdict
 from plantain.journal.verdicts import JUDGED_AGAIN
-from plantain.models.hosted.prompts.library import prompt_set
+from plantain.models.hosted.prompts.library import prompts_folder
 from plantain.records import (
     Attempt,
     EditTask,
@@ -173,7 +173,7 @@ def juries_for(
         raise InputError("--judge: name at least one judge")
     if request.decisive and len(request.judges) * max(1, len(request.prompts)) != 1:
         raise InputError("--decisive: name one judge whose verdicts are to decide (a panel counts as one)")
-    folders = [prompt_set(name) for name in request.prompts] or [None]
+    folders = [prompts_folder(name) for name in request.prompts] or [None]
     if request.prompts:
         bare = {name: one.model_copy(update={"prompts": None}) for name, one in terms.providers.items()}
         terms = replace(terms, providers=bare)

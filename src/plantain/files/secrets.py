@@ -28,13 +28,8 @@ CHATTY = (
     "httpcore2.http2",
     "httpcore2.proxy",
     "httpcore2.socks",
-    "openai._base_client",
-    "openai._legacy_response",
-    "openai._response",
-    "google_genai.models",
-    "google_genai._api_client",
 )
-"""Loggers of the SDKs, which at their lowest level repeat headers and bodies as they come."""
+"""Loggers of the HTTP client, which at their lowest level repeat headers and bodies as they come."""
 
 
 class Secret:
@@ -47,7 +42,7 @@ class Secret:
         hide(value)
 
     def reveal(self) -> str:
-        """The key itself, for the SDK alone."""
+        """The key itself, for a request alone."""
         return self._value
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import ArmKind, output_seed
 from plantain.bench.generate.outputs import PNG, changed_of, keep_output, previous_of
-from plantain.bench.generate.plan import MODELS_META, check_wanted, make_plan, wants_retry
+from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
 from plantain.bench.generate.requests import ArmRequest, EditorSource, PlannedArm
 from plantain.bench.generate.shots import score_demo_similarity
 from plantain.calls import CallSpec, Interrupted, TaskCalls
@@ -26,10 +26,9 @@ from plantain.pixels.encode import encode_mask
 from plantain.privacy.lineage import made_from
 from plantain.records import Attempt, Direction, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
-from plantain.runs.door import Door
+from plantain.runs.door import Beginning, Door
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
-from plantain.runs.opening import Beginning, begun_with
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
 
@@ -67,7 +66,7 @@ async def generate(
         InputError: the benchmark or an arm is not the recorded one; another process uses the run; an image may not be
             sent to a hosted model; an editor cannot do what is asked. Nothing was called then.
     """
-    door = Door(terms, begun_with(run, MODELS_META))
+    door = Door(terms)
     door.check(images=(sample.image for sample in benchmark.samples))
     wanted = replace(wanted, own={label: door.guarded(editor) for label, editor in wanted.own.items()})
     check_wanted(benchmark, wanted, door.editor, seed)

@@ -19,13 +19,11 @@ from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
 from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
-from plantain.runs.door import Door
+from plantain.runs.door import Beginning, Door, changed_since
 from plantain.runs.engine import engine_alone
-from plantain.runs.open_run import OpenRun
-from plantain.runs.opening import Beginning, changed_since
+from plantain.runs.open_run import OpenRun, together
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.worker_pool import together
 
 AS_TOLD = "offline/as-told"
 GIVEN = ("modality", "action", "entity", "region", "context")

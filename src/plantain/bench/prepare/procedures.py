@@ -15,8 +15,7 @@ from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.prepare.describers import asked_once
 from plantain.records import Direction, EditTask, InputError, TaskKind
 from plantain.roles import Reply
-from plantain.runs.door import Door
-from plantain.runs.opening import Beginning
+from plantain.runs.door import Beginning, Door
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
 

@@ -62,7 +62,7 @@ class RecordedEdit(Protocol):
 
 
 class AttentionRecorder(Protocol):
-    """An editor whose attention is recorded; see `plantain.runs.watched.WatchedEditor`."""
+    """An editor whose attention is recorded; see `plantain.models.diffusers.attention.watched.WatchedEditor`."""
 
     @property
     def names_sides(self) -> bool: ...

@@ -23,10 +23,11 @@ from plantain.bench.score.attention import MapOptions, measure_attention, record
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
 from plantain.metrics.grounding import ALPHA
+from plantain.models.diffusers.attention.watched import watched_editor
 from plantain.models.diffusers.attention.watching import Choice, Watching
+from plantain.models.diffusers.settings import Settings
 from plantain.records import InputError
 from plantain.runs.settings.terms import load_terms
-from plantain.runs.watched import watched_editor
 
 app = application()
 USUAL = CutOffs()
@@ -99,7 +100,9 @@ def attention(
     watching.check()
     options = MapOptions(alpha, watching.as_json())
     for arm in arms:
-        recorder = watched_editor(terms, arm.model, arm.fingerprint, watching)
+        recorder = watched_editor(
+            terms.provider_as(arm.model, Settings), arm.model, arm.fingerprint, watching
+        )
         try:
             with StageProgress(quiet=as_json) as progress:
                 summary = asyncio.run(
