@@ -167,7 +167,7 @@ def test_blind_judges_are_compared_with_two_calls_each_and_the_same_order(
         (sets("ours", "ours"), "in the same words"),
         (sets("our", "ours"), "did you mean 'ours'?"),
         (sets("ours", "nowhere"), "no such folder"),
-        (sets("ours", "{broken}"), "judge_add.md.j2: must begin with"),
+        (sets("ours", "{broken}"), "judge_add.md.j2: 'verdict' is undefined"),
         (sets("ours", "{empty}"), "two of the sets ask gemini/m in the same words"),
         ([*sets("ours", "published"), "--decisive"], "name one judge"),
     ],
@@ -184,7 +184,7 @@ def test_what_cannot_be_compared_is_one_line(
     broken, empty = tmp_path / "broken", tmp_path / "empty"
     broken.mkdir()
     empty.mkdir()
-    (broken / "judge_add.md.j2").write_text("Judge it.")
+    (broken / "judge_add.md.j2").write_text("{{ verdict }}")
     told = [arg.format(broken=broken, empty=empty) for arg in args]
     for extra in ((), ("--dry-run",)):
         assert main(["judge", "rejudge", *given, *told, *extra]) == 2
