@@ -93,6 +93,10 @@ def measure(stored: str, judge: str | None = None) -> Measure:
     """
     metric, _, who = stored.partition("@")
     base, _, variant = metric.partition(":")
+    if who and base in _JUDGED and variant == "published":
+        model, _, asked = who.rpartition("/")
+        name = f"{_PUBLISHED[base]}_{asked}" if judge is None or judge.startswith(f"{model}/") else stored
+        return Measure(name, stored, f"{_JUDGED[base][1]} by {who}, published protocol", True, 0.0, 1.0)
     if who:
         name, label = _JUDGED.get(base, (stored, base.replace("_", " ")))
         if not variant:

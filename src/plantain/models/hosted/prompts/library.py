@@ -45,20 +45,6 @@ def as_data(value: object) -> object:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} (cut)"
 
 
-def prompts_folder(name: str) -> Path | None:
-    """Return the folder of a set of prompts: "ours" (None), "published" (the papers' questions) or a user's folder.
-
-    Raises:
-        InputError: no such folder.
-    """
-    if name in (OURS, PUBLISHED):
-        return None if name == OURS else BUILT_IN / PUBLISHED
-    if Path(name).is_dir():
-        return Path(name)
-    hint = suggest(name, (OURS, PUBLISHED), otherwise=f"name a folder of templates, or {OURS}, {PUBLISHED}")
-    raise InputError(f"--prompts {name}: no such folder; {hint}")
-
-
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """One rendered prompt.
@@ -107,6 +93,21 @@ class PromptLibrary:
         text = re.sub(r"\n{3,}", "\n\n", text).strip()
         message = self._templates.fill(f"{system or SYSTEMS.get(name, 'system')}.md.j2", {}).strip()
         return Prompt(self.label(name, system), message, text)
+
+
+def prompts_folder(name: str) -> Path | None:
+    """Return the folder of a set of prompts: "ours" (None), "published" or a folder of templates.
+
+    Raises:
+        InputError: no such folder.
+    """
+    if name == OURS:
+        return None
+    folder = BUILT_IN / PUBLISHED if name == PUBLISHED else Path(name)
+    if folder.is_dir():
+        return folder
+    hint = suggest(name, (OURS, PUBLISHED), otherwise=f"name a folder of templates, {OURS} or {PUBLISHED}")
+    raise InputError(f"--prompts {name}: no such folder; {hint}")
 
 
 def write_prompts(folder: Path) -> list[Path]:
