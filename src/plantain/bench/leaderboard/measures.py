@@ -101,10 +101,6 @@ def measure(stored: str, judge: str | None = None) -> Measure:
         name, label = _JUDGED.get(base, (stored, base.replace("_", " ")))
         if not variant:
             return Measure(name if who == judge else stored, stored, f"{label} by {who}", True, 0.0, 1.0)
-        if base in _JUDGED and variant == "published":
-            model, _, way = who.rpartition("/")
-            name = f"{_PUBLISHED[base]}_{way}" if judge is None or judge.startswith(f"{model}/") else stored
-            return Measure(name, stored, f"{label} by {who}, published protocol", True, 0.0, 1.0)
         how = "prompts" if base in _JUDGED else "the rubric"
         return Measure(stored, stored, f"{label} by {who}, {how} {variant}", True, 0.0, 1.0)
     known = _known()
