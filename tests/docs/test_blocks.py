@@ -145,7 +145,6 @@ def test_what_is_not_run_says_what_it_needs() -> None:
     """What a page shows runs, but for what needs a key, hardware, data or somebody who is not here."""
     needs = {block.needs for page in [*TUTORIAL, *OTHERS, README] for block in blocks(page)} - {""}
     assert needs == {
-        "a bill",
         "a cluster",
         "a key",
         "a key and ratings",
