@@ -49,7 +49,7 @@ def main() -> None:
     print(f"{stand_ins(options.tree, options.to / 'originals')} originals stood in for")
     run = options.to / "run"
     plantain = [sys.executable, "-m", "plantain"]
-    joined = ["--join-originals", str(options.to / "originals")]
+    joined = ["--originals", str(options.to / "originals")]
     subprocess.run(
         [*plantain, "import", str(options.tree), "--layout", "pairs", "--run", str(run), *joined], check=True
     )

@@ -164,7 +164,7 @@ WRITTEN: dict[str, bytes] = {
 
 RUN = ("status {it}", "report {it}", "show {it}", "export {it} --to {new} --licence CC-BY-4.0")
 RUN_WRITES = ("retry {it} --outcome refused", "withdraw {it} --group patient-1")
-RELEASE = ("verify {it}", "import {it} --run {new}", "release diff {it} {it}")
+RELEASE = ("verify {it}", "import {it} --run {new}")
 BENCHMARK = ("bench check {it}", "bench describe {it} --to {new}")
 CATALOGUE = ("quarantine {it}/catalogue", "plan {it}/r.toml", "withdraw {it}/catalogue --image retina-0")
 INGEST = ("ingest folder {it} --modality fundus --licence open --skip-text --out {new}",)

@@ -50,7 +50,6 @@ COMMANDS = {
         "take a patient or single images, and all that came of them, out of a run or catalogue",
     ),
     "verify": ("plantain.cli.releases.verify", "prove a release: every checksum, count, row and licence"),
-    "release": ("plantain.cli.releases.release", "compare two releases, write notes, put originals back"),
     "audit": (
         "plantain.cli.audit",
         "a judge's card: what it was measured by, and what its verdicts may be used for",
@@ -68,7 +67,7 @@ JOBS = {
     "Make edits": "demo ingest findings init plan pilot build retry merge models prompts",
     "Look": "status show view report",
     "Measure": "bench audit rejudge verdict review",
-    "Share": "export import verify release",
+    "Share": "export import verify",
     "Learn": "train",
     "Look after": "quarantine consent withdraw reconcile completion",
 }

@@ -171,8 +171,8 @@ def _state(reader: JournalReader, options: ExportOptions, run: Path) -> str:
     asked_for = [counted, asked, options.redistribution_approved, terms]
     if options.originals != "none":
         asked_for.append([options.originals, as_json(original_terms(reader, options))])
-    if options.doi or options.hub:
-        asked_for.append([options.doi, options.hub])
+    if options.doi:
+        asked_for.append([options.doi])
     if options.beside:
         asked_for.append(
             {path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.beside.items())}

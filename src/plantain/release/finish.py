@@ -24,11 +24,10 @@ from plantain.privacy.licence_terms import from_json
 from plantain.privacy.licence_texts import decide_parts, licence_files
 from plantain.privacy.original_licences import ATTRIBUTION, attribution, original_parts
 from plantain.records import InputError
-from plantain.release.cards.cards import card, changelog
+from plantain.release.cards.cards import card
 from plantain.release.cards.citation import citation
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
-from plantain.release.hub import ATTRIBUTES, ATTRIBUTES_TEXT
 from plantain.release.judges import who_judged
 from plantain.release.originals import FOLDER
 from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile
@@ -62,15 +61,12 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
             facts, release.configs, numbers, parts, images, options.layouts, judged_by, options.doi
         ),
         "DATASHEET.md": datasheet(facts, numbers, parts, images, embedded, judged_by),
-        "CHANGELOG.md": changelog(facts, images.roles, options.layouts),
         "CITATION.cff": citation(facts, parts, release.sources, options.doi),
     }
     documents = {name: text.encode() for name, text in texts.items()}
     documents["croissant.json"] = croissant(
         release.out, facts, release.configs, parts, release.files, options.doi
     )
-    if options.hub:
-        documents[ATTRIBUTES] = ATTRIBUTES_TEXT
     documents.update(licence_files(parts))
     documents.update(options.beside)
     if originals:

@@ -23,9 +23,6 @@ MEDIA = {"image/jpeg": "jpeg", "image/png": "png"}
 _ASKED_AT_ONCE = 500
 
 
-ATTACHED = "attached"
-"""Folder of a recipient's copy: originals of their own, beside the release and no part of it (`attach.py`)."""
-
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 

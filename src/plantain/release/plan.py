@@ -107,7 +107,6 @@ class ExportOptions:
         originals: "auto": source images go along where their licence allows it; "none": they do not.
         original_licences: under what terms their owner publishes the source images, each "DATASET=LICENCE".
         doi: of the dataset, once it has one.
-        hub: the release is to be a repository of the Hugging Face Hub.
         beside: files that come along as they are, by their paths: reader studies.
         people: what the readers of those studies said of edits, for the columns of tables.
     """
@@ -121,7 +120,6 @@ class ExportOptions:
     originals: str = "auto"
     original_licences: tuple[str, ...] = ()
     doi: str = ""
-    hub: bool = False
     beside: Mapping[str, bytes] = field(default_factory=dict)
     people: tuple[EditRating, ...] = ()
 
@@ -137,7 +135,6 @@ def export_options(
     originals: str = "auto",
     original_licences: tuple[str, ...] = (),
     doi: str = "",
-    hub: bool = False,
     beside: Mapping[str, bytes] | None = None,
     people: tuple[EditRating, ...] = (),
 ) -> ExportOptions:
@@ -163,7 +160,6 @@ def export_options(
         originals,
         tuple(original_licences),
         _plain_doi(doi),
-        hub,
         dict(beside or {}),
         people,
     )

@@ -18,37 +18,24 @@ if TYPE_CHECKING:
 
 from plantain.cli.terminal.application import application
 from plantain.files.installed import installed
-from plantain.records import InputError
 from plantain.records.counts import counted
 
 app = application()
 LAYOUTS = "plantain.layouts"
 
 DEFAULT_LAYOUTS = "med-banana,parquet,preference,trajectory"
-HUB_LAYOUTS = "parquet,preference"
-"""A repository of the Hub should have few, large files."""
 
 
 @app.command(epilog="Example: plantain export runs/demo --to release --licence CC-BY-4.0")
 def export(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")],
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="OUT", help="New folder; an interrupted one is continued.")
-    ] = None,
-    hub_folder: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OUT", help="Instead of --to: ready to push to the Hugging Face Hub, checked as it would."
-        ),
-    ] = None,
+        Path, typer.Option("--to", metavar="OUT", help="New folder; an interrupted one is continued.")
+    ],
     layout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas. "
-            f"[default: {DEFAULT_LAYOUTS}; of --hub-folder: {HUB_LAYOUTS}]",
-        ),
-    ] = None,
+        str,
+        typer.Option(metavar="NAMES", help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas."),
+    ] = DEFAULT_LAYOUTS,
     redistribution_approved: Annotated[
         str, typer.Option(metavar="REF", help="Agreement that allows redistributing a credentialed source.")
     ] = "",
@@ -89,15 +76,11 @@ def export(
     ] = None,
     shard_mb: Annotated[int, typer.Option(min=1, help="Payload of a Parquet or tar shard in MB.")] = 700,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-) -> int:
+) -> None:
     """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
     from plantain.release.plan import export_options
 
-    out = hub_folder or to
-    if out is None or (hub_folder and to):
-        raise InputError("plantain export: name one folder, with --to OUT or with --hub-folder OUT")
     files, people = _studies(study or [], run)
-    layout = layout if layout is not None else HUB_LAYOUTS if hub_folder else DEFAULT_LAYOUTS
     options = export_options(
         [name.strip() for name in layout.split(",") if name.strip()],
         redistribution_approved=redistribution_approved,
@@ -110,27 +93,14 @@ def export(
         doi=doi,
         beside=files,
         people=people,
-        hub=hub_folder is not None,
     )
     from plantain.release.export import export_run
 
     if not as_json and sys.stdin.isatty():
         options = _licensed(run, options)
     on_stage = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
-    summary = export_run(run, out, options, on_stage)
-    problems: list[str] = []
-    if hub_folder is not None:
-        from plantain.release.hub import hub_problems
-
-        problems = hub_problems(out)
-    if as_json:
-        document = _document(summary) | ({} if hub_folder is None else {"hub_problems": problems})
-        print(orjson.dumps(document).decode())
-    else:
-        print(_lines(summary))
-        if hub_folder is not None:
-            print("\n".join(f"the Hub: {line}" for line in problems or ["metadata, files and tables hold"]))
-    return 1 if problems else 0
+    summary = export_run(run, to, options, on_stage)
+    print(orjson.dumps(_document(summary)).decode() if as_json else _lines(summary))
 
 
 def _licensed(run: Path, options: ExportOptions) -> ExportOptions:

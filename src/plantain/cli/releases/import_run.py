@@ -40,7 +40,10 @@ def import_run(
     ] = None,
     originals: Annotated[
         Path | None,
-        typer.Option("--join-originals", metavar="DIR", help="Of pairs: originals, joined by their names."),
+        typer.Option(
+            metavar="PATH",
+            help="Your own originals: a catalogue or run, found by hash; of pairs a folder, joined by file name.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
@@ -50,11 +53,11 @@ def import_run(
     if layout == "pairs":
         _pairs(path, run, column or [], originals, as_json=as_json)
         return
-    if column or originals is not None:
-        raise InputError("--column and --join-originals belong to --layout pairs")
+    if column:
+        raise InputError("--column belongs to --layout pairs")
     from plantain.release.importing.importing import import_release
 
-    summary = import_release(path, run)
+    summary = import_release(path, run, originals)
     if as_json:
         print(orjson.dumps({**asdict(summary), "run": str(run)}).decode())
         return
@@ -69,12 +72,8 @@ def import_run(
         )
     if summary.originals or summary.without_original:
         print(
-            f"{counted(summary.originals, 'original')} came along, {summary.without_original} did not"
-            + (
-                "; `plantain release attach` puts your own back before an import"
-                if summary.without_original
-                else ""
-            )
+            f"{counted(summary.originals, 'original')} imported, {summary.without_original} missing"
+            + ("; pass your own with --originals CATALOGUE" if summary.without_original else "")
         )
     if summary.missing:
         print(
@@ -108,9 +107,7 @@ def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, 
         f"{run}: {counted(summary.tasks, 'edit')} of {counted(summary.rows, 'row')}; published verdicts: {published}"
     )
     if summary.without_original:
-        print(
-            f"{summary.without_original} without their original: no judge can judge them (--join-originals DIR)"
-        )
+        print(f"{summary.without_original} without their original: no judge can judge them (--originals DIR)")
     if summary.without_instruction:
         print(
             f"{counted(summary.without_instruction, 'row')} without an instruction: the finding stands in for it"

@@ -62,17 +62,11 @@ def verify(
             "images": proof.images,
             "release": proof.release,
             "skipped": proof.skipped,
-            "attached": proof.attached,
             "problems": [{"path": p.path, "kind": p.kind, "detail": p.detail} for p in proof.problems],
         }
         typer.echo(json.dumps(document, indent=1))
         return 0 if proof.ok else 1
     size = f"{counted(proof.files, 'file')}, {proof.bytes / 1e6:,.1f} MB, {counted(proof.images, 'edited image')}"
-    if proof.attached:
-        size += (
-            f", beside "
-            f"{counted(proof.attached, 'attached original that is', 'attached originals that are')} not part of it"
-        )
     if proof.ok:
         typer.echo(f"OK: {size}; release {proof.release[:16]}")
         return 0

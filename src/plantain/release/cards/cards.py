@@ -1,9 +1,9 @@
-"""README.md and CHANGELOG.md of a release: the dataset card that hubs show and loaders read."""
+"""README.md of a release: the dataset card that hubs show and loaders read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from plantain.privacy.licence_terms import KNOWN
 from plantain.privacy.licence_texts import CC_BY, SourcePart
@@ -54,11 +54,6 @@ def card(
         snippet=snippet(configs, layouts),
     )
     return f"---\n{header}---\n\n{body}"
-
-
-def changelog(facts: RunFacts, images: Mapping[str, int], layouts: Sequence[str]) -> str:
-    """The text of CHANGELOG.md: what this release holds; `plantain release diff` compares it with another."""
-    return render("CHANGELOG.md.j2", facts=facts, images=images, layouts=layouts)
 
 
 def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:

@@ -104,8 +104,8 @@ def _responsible(facts: RunFacts) -> dict[str, JsonValue]:
         "rai:dataSocialImpact": "Forbidden: " + " ".join(USES_FORBIDDEN),
         "rai:personalSensitiveInformation": "Source images are of patients or of published specimens. The release "
         "holds no names; ids of credentialed sources are salted pseudonyms.",
-        "rai:dataReleaseMaintenancePlan": "Releases of one run are compared with `plantain release diff`; images "
-        "whose patient withdraws are taken out of the run, and a new release is made.",
+        "rai:dataReleaseMaintenancePlan": "Images whose patient withdraws are removed from the run, "
+        "and a new release is made.",
     }
     if asked:
         node["rai:machineAnnotationTools"] = list(asked)

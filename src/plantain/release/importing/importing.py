@@ -12,10 +12,12 @@ from typing import cast
 
 import orjson
 
+from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received
-from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader
+from plantain.journal import BlobRef, BlobStore, Journal, JsonValue, RecordedTask, RunHeader
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
 from plantain.privacy.licence_terms import as_json, from_json
@@ -74,19 +76,24 @@ class _Taken:
     originals: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
-def import_release(path: Path, run: Path) -> ImportSummary:
-    """Makes a run out of a release: ours in any layout, or a tree as Med-Banana publishes it.
+def import_release(path: Path, run: Path, originals: Path | None = None) -> ImportSummary:
+    """Make a run from a release: ours in any layout, or a tree as Med-Banana publishes it.
 
-    The run appears when it is whole; an import that fails or is killed leaves nothing under that name.
+    The run appears when it is complete; an import that fails or is killed leaves nothing under that name.
+
+    Args:
+        originals: the importer's own catalogue or run. Originals that the release does not contain are copied from
+            it; they are found by the hash of their prepared bytes, so they must have been prepared in the same way.
 
     Raises:
-        InputError: nothing there that we can read, a broken file, or `run` is not free.
+        InputError: nothing there that we can read, a broken file, `originals` is neither, or `run` is not empty.
     """
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; import a release's folder")
     check_received(path)
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
         raise InputError(f"{run}: is not an empty folder; an import makes a new run")
+    held = _blobs(originals) if originals is not None else None
     source: ReleaseSource
     if OurRelease.recognised(path):
         ours = OurRelease(path)
@@ -108,7 +115,7 @@ def import_release(path: Path, run: Path) -> ImportSummary:
     part = run.with_name(f".{run.name}.importing")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        survey, taken = asyncio.run(_fill(part, source, header, source_facts))
+        survey, taken = asyncio.run(_fill(part, source, header, source_facts, held))
         if (path / PROVENANCE).is_file():  # what providers had embedded in bytes that are in no release
             shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
         for judged_by in cards_of(path):
@@ -162,14 +169,26 @@ def _our_header(ours: OurRelease) -> tuple[RunHeader, dict[str, JsonValue]]:
     return header, source_facts
 
 
+def _blobs(folder: Path) -> BlobStore:
+    """The images of a catalogue or a run. Raises InputError when the folder is neither."""
+    if (folder / JOURNAL_NAME).is_file():
+        return BlobStore(folder / "blobs")
+    with Catalogue.open(folder) as catalogue:
+        return catalogue.blobs
+
+
 async def _fill(
-    run: Path, source: ReleaseSource, header: RunHeader, source_facts: dict[str, JsonValue]
+    run: Path,
+    source: ReleaseSource,
+    header: RunHeader,
+    source_facts: dict[str, JsonValue],
+    held: BlobStore | None,
 ) -> tuple[_Survey, _Taken]:
     survey = _look(source)
     if not survey.tasks:
         raise InputError("the release has no task in it")
     async with Journal.create(run, header) as journal:
-        taken = await asyncio.to_thread(_take_pictures, journal, source, survey)
+        taken = await asyncio.to_thread(_take_pictures, journal, source, survey, held)
         await journal.add_images(_images(source, survey.returned, taken))
         await journal.add_recorded(_recorded(source))
         await journal.set_meta(IMPORTED, orjson.dumps(source_facts).decode())
@@ -208,7 +227,9 @@ def _hash(text: str, record: TaskRecord) -> bytes:
     return bytes.fromhex(text)
 
 
-def _take_pictures(journal: Journal, source: ReleaseSource, survey: _Survey) -> _Taken:
+def _take_pictures(
+    journal: Journal, source: ReleaseSource, survey: _Survey, held: BlobStore | None
+) -> _Taken:
     """Stores the pictures that a record names; others in the folder are none of ours.
 
     What is no picture, or too large to be looked at later, is refused.
@@ -232,6 +253,13 @@ def _take_pictures(journal: Journal, source: ReleaseSource, survey: _Survey) -> 
             wanted.discard(name)
             taken.found += 1
             taken.signed += judged is not data
+    for sha256 in sorted(name.hex() for name in originals):
+        if held is not None and held.path(sha256).is_file():
+            data = held.read(sha256)
+            taken.originals[journal.put_blob(data, media_type_of(data)).sha256] = (
+                len(data),
+                media_type_of(data),
+            )
     return taken
 
 

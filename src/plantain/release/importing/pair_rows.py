@@ -272,7 +272,7 @@ class _Originals:
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
-            raise InputError(f"--join-originals {root}: no such folder")
+            raise InputError(f"--originals {root}: no such folder")
         self._root = root
         self._files: dict[str, Path] = {}
         folders: dict[str, list[Path]] = {}
@@ -284,7 +284,7 @@ class _Originals:
             if len(paths) == 1:
                 self._files.setdefault(name, paths[0])
         if not self._files:
-            raise InputError(f"--join-originals {root}: holds no picture")
+            raise InputError(f"--originals {root}: holds no picture")
 
     def find(self, name: str) -> Picture | None:
         """The picture of that name; None where there is none."""

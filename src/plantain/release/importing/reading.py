@@ -12,7 +12,7 @@ import orjson
 
 from plantain.records import InputError
 from plantain.release.layouts.trajectory import PATH as TRAJECTORIES
-from plantain.release.originals import ATTACHED, FOLDER
+from plantain.release.originals import FOLDER
 from plantain.release.task_record import TaskRecord, from_json
 
 LARGEST_LINE = 64_000_000
@@ -97,19 +97,12 @@ class OurRelease:
         for folder in sorted(self.root.iterdir()):
             if folder.is_dir() and not folder.is_symlink() and folder.name not in ("data", "wds"):
                 yield from tree_pictures(folder)
-        yield from _pictures_in(self.root / ATTACHED)
 
 
 def tree_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Pictures two levels down: `{dataset}-{task}/{disease}/*.jpeg`, and originals. Links are not followed."""
     endings = ("jpeg", "jpg", "png") if folder.name == FOLDER else ("jpeg", "jpg")
     yield from _plain(path for ending in endings for path in folder.glob(f"*/*.{ending}"))
-
-
-def _pictures_in(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """What a recipient attached (`attach.py`); nothing where the folder is a link."""
-    if not folder.is_symlink():
-        yield from _plain((*folder.glob("*.jpeg"), *folder.glob("*.png")))
 
 
 def _plain(paths: Iterable[Path]) -> Iterator[tuple[str, bytes]]:

@@ -25,7 +25,6 @@ CREATE TABLE original(
   sha256 TEXT PRIMARY KEY, path TEXT NOT NULL, named INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE beside(task TEXT, sha256 TEXT, path TEXT NOT NULL, PRIMARY KEY (task, sha256)) STRICT, WITHOUT ROWID;
-CREATE TABLE attached(sha256 TEXT PRIMARY KEY, path TEXT NOT NULL) STRICT, WITHOUT ROWID;
 """
 """`listed` is the manifest's hash of a file, "" where it names one without a hash that could be believed. A generation
 or round that an entry does not have is -1."""
@@ -131,35 +130,23 @@ class Inventory:
         for path in self._paths("sums IS NOT NULL AND listed IS NULL"):
             yield path, self.sums(path) or ""
 
-    def present_beside(self, folder: str = "") -> Iterator[str]:
-        """Files below a folder that neither SHA256SUMS nor the manifest names."""
-        for path in self._paths("size IS NOT NULL AND sums IS NULL AND listed IS NULL", folder):
-            if not path.startswith(folder):
-                return
-            yield path
+    def present_beside(self) -> Iterator[str]:
+        """Files that neither SHA256SUMS nor the manifest names."""
+        return self._paths("size IS NOT NULL AND sums IS NULL AND listed IS NULL")
 
     def whole(self) -> Iterator[str]:
         """Files whose checksums held."""
         return self._paths("whole")
 
-    def _paths(self, where: str, after: str = "") -> Iterator[str]:
+    def _paths(self, where: str) -> Iterator[str]:
         """In order and by the page, so that the table may change meanwhile."""
+        after = ""
         query = f"SELECT path FROM file WHERE {where} AND path > ? ORDER BY path LIMIT {_PAGE}"
         while page := self._db.execute(query, (after,)).fetchall():
             yield from (str(path) for (path,) in page)
             after = page[-1][0]
 
     # --- pictures -----------------------------------------------------------------------------------
-
-    def attach(self, path: str, sha256: str | None) -> None:
-        """Takes a file out of the release's own; with its hash where it is an original that the recipient put there."""
-        self._db.execute("DELETE FROM file WHERE path = ?", (path,))
-        if sha256 is not None:
-            self._db.execute("INSERT OR REPLACE INTO attached VALUES (?, ?)", (sha256, path))
-
-    def attached(self) -> list[str]:
-        """Files that the recipient put there, less those that `take_original` found an image for."""
-        return [str(path) for (path,) in self._db.execute("SELECT path FROM attached")]
 
     def add_image(self, entry: ReleaseFile) -> None:
         """An entry of the manifest: an edited image or an original; anything else is passed over."""
@@ -206,7 +193,6 @@ class Inventory:
 
     def take_original(self, task: str, sha256: str) -> str | None:
         """A file that holds the original of a task, which is named by this; None where the release does not hold it."""
-        self._db.execute("DELETE FROM attached WHERE sha256 = ?", (sha256,))
         row = self._db.execute("SELECT path, named FROM original WHERE sha256 = ?", (sha256,)).fetchone()
         if row is None:
             return None

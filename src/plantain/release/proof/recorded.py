@@ -123,8 +123,6 @@ def _trajectories(
         )
     for task, path in inventory.beside_left():
         yield ReleaseProblem(path, "reference", f"its original of task {task} is of another image")
-    for path in inventory.attached():
-        yield ReleaseProblem(path, "extra", "is the original of no image of the release")
     for sha256, path in inventory.originals_left():
         yield ReleaseProblem(path, "reference", f"its original {sha256[:16]} is of no recorded image")
 

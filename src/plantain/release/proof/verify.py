@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import re
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,9 +22,7 @@ from plantain.files.installing import install_line
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader
 from plantain.records import InputError
-from plantain.release.attach import IGNORE, NOTE
 from plantain.release.layouts.columns import ReleaseColumns, columns_of
-from plantain.release.originals import ATTACHED, MEDIA
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.contents import Looking, check_contents
 from plantain.release.proof.inventory import Inventory
@@ -36,7 +33,6 @@ from plantain.release.proof.resume import Checked
 from plantain.release.proof.sums import SUMS, read_sums, why_unsafe
 from plantain.release.proof.walk import EMPTY, Stamp, walk
 
-_ATTACHED = re.compile(rf"{ATTACHED}/([0-9a-f]{{64}})\.({'|'.join(MEDIA.values())})")
 _LARGEST_FACTS = 64 << 20
 _GROUP_BYTES = 16 << 20
 _GROUP_FILES = 64
@@ -53,7 +49,6 @@ class Proof:
         images: edited images of the manifest, each counted once.
         release: SHA-256 of SHA256SUMS: the one hash that stands for the release; "" without that file.
         skipped: files that an earlier, interrupted check had found whole.
-        attached: originals that the recipient put beside it; they are no part of it.
         problems: sorted by path.
     """
 
@@ -62,7 +57,6 @@ class Proof:
     images: int
     release: str
     skipped: int
-    attached: int
     problems: tuple[ReleaseProblem, ...]
 
     @property
@@ -127,7 +121,6 @@ def verify_release(
         stack.callback(checked.close)
         check = _Check(out, pixels, checked, inventory, problems)
         _read_sums_file(check)
-        attached = _attached(check)
         pool = stack.enter_context(ThreadPoolExecutor(workers or os.cpu_count() or 1, "plantain-verify"))
         _run(check, pool)
         if check.signed and not check.can_read_signatures:
@@ -143,7 +136,6 @@ def verify_release(
         images=images,
         release=release,
         skipped=check.skipped,
-        attached=attached,
         problems=tuple(sorted(set(_without_echo(problems)))),
     )
 
@@ -159,27 +151,6 @@ def _look_around(out: Path, inventory: Inventory) -> list[ReleaseProblem]:
     if not inventory.is_present(SUMS) and not inventory.is_present(MANIFEST):
         raise InputError(f"{out}: holds neither {SUMS} nor {MANIFEST}, so it is no release")
     return problems
-
-
-def _attached(check: _Check) -> int:
-    """Takes what a recipient attached out of the release's own files, each held to the hash in its name; how many."""
-    attached = 0
-    for path in check.inventory.present_beside(f"{ATTACHED}/"):
-        name = _ATTACHED.fullmatch(path)
-        original = None
-        if path in (NOTE, IGNORE):
-            pass
-        elif name is None:
-            check.problems.append(
-                ReleaseProblem(path, "extra", "is no original that `release attach` put there")
-            )
-        elif _hash(check.out / path) != name[1]:
-            check.problems.append(ReleaseProblem(path, "checksum", "is not the original of its name"))
-        else:
-            original = name[1]
-            attached += 1
-        check.inventory.attach(path, original)
-    return attached
 
 
 def _without_echo(problems: list[ReleaseProblem]) -> list[ReleaseProblem]:

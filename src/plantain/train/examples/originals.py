@@ -14,10 +14,7 @@ from plantain.records import InputError
 from plantain.train.examples.pairs import ListedExample
 from plantain.train.examples.release_originals import ReleaseOriginals
 
-_WHERE = (
-    "a release has those that it may pass on: put your own back with `plantain release attach`, or name the run or the "
-    "catalogue that it was made from with --originals"
-)
+_WHERE = "a release has those that it may pass on: name the run or catalogue that it was made from with --originals"
 
 
 class _Store(Protocol):

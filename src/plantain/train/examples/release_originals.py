@@ -1,9 +1,8 @@
-"""Originals that a release carries, or that its recipient attached, found by hash."""
+"""Originals that a release carries, found by hash."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import OrderedDict
 from functools import cached_property
 from pathlib import Path
@@ -20,15 +19,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RECORDS = "trajectories/trajectories.jsonl"
-TABLE, INDEX, ATTACHED = "data/originals", "originals/originals.jsonl", "attached"
+TABLE, INDEX = "data/originals", "originals/originals.jsonl"
 
-_NAME = re.compile(r"([0-9a-f]{64})\.(?:jpeg|png)")
 _GROUPS_HELD = 2
 """Row groups of a table in memory: rows come in the order of the tasks, as pairs are read."""
 
 
 class ReleaseOriginals:
-    """Originals of one release, as its tables, its tree and `plantain release attach` leave them."""
+    """Originals of one release, in its tables or its tree."""
 
     def __init__(self, release: Path) -> None:
         self._release = release
@@ -66,9 +64,6 @@ class ReleaseOriginals:
             for line in index.read_bytes().splitlines():
                 row = orjson.loads(line)
                 places[str(row["sha256"])] = self._release / str(row["path"])
-        for path in sorted((self._release / ATTACHED).glob("*")):
-            if name := _NAME.fullmatch(path.name):
-                places[name[1]] = path
         return places
 
     def _cell(self, path: Path, group: int, row: int) -> bytes:
