@@ -173,5 +173,5 @@ def test_own_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         load_taxonomy([tmp_path / "none.toml"])
     (tmp_path / "latin.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="not UTF-8"):
+    with pytest.raises(InputError, match="is not valid TOML"):
         load_taxonomy([tmp_path / "latin.toml"])

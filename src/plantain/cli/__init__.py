@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from plantain.files.terminal import redact_terminal
+from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
 from plantain.version import __version__
 

@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plantain.files.unpacking import is_packed, unpacks_too_far
+from plantain.files.unpacking import unpacks_too_far
 from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
@@ -157,12 +157,6 @@ def _parquet(
         named = [name for name in ("task_id",) if name in schema.names]
         if too_far := unpacks_too_far(table, frozenset((*named, *columns))):
             yield ReleaseProblem(file.path, "rows", too_far)
-            return
-        leaves = frozenset(f"{name}.bytes" if schema.field(name).type == IMAGE else name for name in columns)
-        if packed := is_packed(table, leaves):
-            yield ReleaseProblem(
-                file.path, "schema", f"its column {packed} is compressed, as no picture of a release is"
-            )
             return
         start = 0
         for group in range(table.num_row_groups):
