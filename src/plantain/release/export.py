@@ -26,19 +26,15 @@ from plantain.privacy.licence_texts import PARTS
 from plantain.records import InputError
 from plantain.release.cards.configs import table_configs
 from plantain.release.finish import finish_release
-from plantain.release.importing.studies import with_imported
 from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licences.permission import original_terms, refuse_unnamed, released_terms
 from plantain.release.people import keep_ratings
 from plantain.release.pictures import Pictures
-from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
+from plantain.release.plan import FACTS, STAGING, ExportOptions, Release, ReleaseFile, RunFacts, Signer
 from plantain.release.register import register
 from plantain.release.staging import HashingFile, StagedFiles, Staging, edited_images
 from plantain.release.survey import Survey
-
-FACTS = "run.json"
-"""In every release: what it says of the run, and of what state of the run it was made."""
 
 RowLabels = Callable[[str], None]
 """Called with each stage's name as it begins."""
@@ -87,7 +83,6 @@ def export_run(
     if not options.layouts:
         raise InputError(f"--layout: none is named; there are {', '.join(LAYOUTS)}")
     chosen(options.layouts)
-    options = with_imported(run, options)
     say = report_stage or (lambda stage: None)
     with JournalReader.open(run) as live:
         finished = _finished(out, live, options)

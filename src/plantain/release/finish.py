@@ -30,9 +30,8 @@ from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
 from plantain.release.judges import who_judged
 from plantain.release.originals import FOLDER
-from plantain.release.plan import STAGING, ExportOptions, Release, ReleaseFile
+from plantain.release.plan import ExportOptions, Release, ReleaseFile
 from plantain.release.proof.manifest import BESIDE, MANIFEST, rows_in, write_manifest
-from plantain.release.proof.pixel_hashes import PixelHashes
 from plantain.release.proof.provenance import PROVENANCE, embedded_manifest
 from plantain.release.proof.sums import SUMS, SUMS_FOLDER, write_file, write_sums
 
@@ -74,19 +73,14 @@ def finish_release(release: Release, reader: JournalReader, options: ExportOptio
     for path, data in documents.items():
         beside.append(_document(release.out, path, data))
     beside += _table_sums(release)
-    _list_everything(release, reader, sorted(beside, key=lambda file: file.path))
+    _list_everything(release, sorted(beside, key=lambda file: file.path))
 
 
-def _list_everything(release: Release, reader: JournalReader, beside: list[ReleaseFile]) -> None:
-    hashes = PixelHashes(reader, release.out / STAGING / "pixels.sqlite")
-    try:
-        hashes.prepare(release.files)
-        files = heapq.merge(map(hashes.complete, release.files), beside, key=_place)
-        manifest = write_manifest(
-            release.out, files, lambda file: None if file.role == BESIDE else rows_in(release.out / file.path)
-        )
-    finally:
-        hashes.close()
+def _list_everything(release: Release, beside: list[ReleaseFile]) -> None:
+    files = heapq.merge(release.files, beside, key=_place)
+    manifest = write_manifest(
+        release.out, files, lambda file: None if file.role == BESIDE else rows_in(release.out / file.path)
+    )
     rest = sorted([*beside, _entry(MANIFEST, manifest)], key=lambda file: file.path)
     listed = heapq.merge(release.files, rest, key=_place)
     write_sums(release.out, SUMS, ((file.path, file.sha256) for file in listed if not file.embedded))

@@ -29,6 +29,12 @@ IMPORTED = "imported_release"
 ORIGINAL = "original"
 """Role of a source image as it was prepared."""
 
+FACTS = "run.json"
+"""In every release: facts of the run, and the state of the run that was exported."""
+
+TRAJECTORIES = "trajectories/trajectories.jsonl"
+"""In every release: each task's record, one a line."""
+
 STAGING = ".export"
 """Folder inside an unfinished release; it says what is done and is removed last. Never part of a release."""
 

@@ -29,7 +29,6 @@ from plantain.journal.withdrawal import (
     take_out,
 )
 from plantain.records import SourceImage, Withdrawal
-from plantain.release.importing.studies import cut_studies
 from plantain.release.naming import Pseudonyms
 from plantain.release.proof.provenance import PROVENANCE
 from plantain.release.register import forget, releases_with
@@ -144,7 +143,6 @@ def _clear(run: Path, connection: sqlite3.Connection, note: Note) -> None:
         (run / name).unlink(missing_ok=True)
     _cut_samples(connection, set(note.images))
     _cut_provenance(run, set(note.tasks))
-    cut_studies(run, set(note.tasks))
     Pseudonyms(run, imported=False).forget(note.images, note.groups)
     forget(run, note.images)
     sync_folder(run)

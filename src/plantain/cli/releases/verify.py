@@ -36,12 +36,6 @@ def verify(
     pixels: Annotated[
         bool, typer.Option("--pixels", help="Also decode every image and compare the hash of its pixels.")
     ] = False,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            "--resume", metavar="FILE", help="Remember there what was found whole, and go on from it."
-        ),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print verdict and all problems as JSON.")] = False,
 ) -> int:
     """Check every checksum, count, row, schema, reference, licence and signature of a release.
@@ -53,7 +47,7 @@ def verify(
     require_extra("plantain verify", "release", "pyarrow")
     from plantain.release.proof.verify import verify_release
 
-    proof = verify_release(out, against=against, pixels=pixels, resume=resume)
+    proof = verify_release(out, against=against, pixels=pixels)
     if as_json:
         document = {
             "ok": proof.ok,
@@ -61,7 +55,6 @@ def verify(
             "bytes": proof.bytes,
             "images": proof.images,
             "release": proof.release,
-            "skipped": proof.skipped,
             "problems": [{"path": p.path, "kind": p.kind, "detail": p.detail} for p in proof.problems],
         }
         typer.echo(json.dumps(document, indent=1))

@@ -16,9 +16,7 @@ from plantain.files.croissant import CONFORMS_TO, CONTEXT
 from plantain.journal import JsonValue
 from plantain.privacy.licence_texts import SourcePart
 from plantain.release.cards.datasheet import BIASES, LIMITS, USES_FORBIDDEN, USES_INTENDED
-from plantain.release.plan import ReleaseFile, RunFacts, TableConfig
-
-TRAJECTORIES = "trajectories/trajectories.jsonl"
+from plantain.release.plan import TRAJECTORIES, ReleaseFile, RunFacts, TableConfig
 
 WHOLE_TABLES = (
     *("success", "train", "failed", "superseded", "unjudged", "control"),

@@ -24,7 +24,6 @@ from plantain.privacy.licence_terms import as_json, from_json
 from plantain.records import InputError, SourceImage
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource, digest
-from plantain.release.importing.studies import keep_studies, study_files
 from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
@@ -120,7 +119,6 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
             shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
         for judged_by in cards_of(path):
             keep_card(part, judged_by)
-        keep_studies(part, study_files(path))
         if run.exists():
             run.rmdir()
         part.rename(run)

@@ -11,15 +11,13 @@ from typing import Protocol
 import orjson
 
 from plantain.records import InputError
-from plantain.release.layouts.trajectory import PATH as TRAJECTORIES
 from plantain.release.originals import FOLDER
+from plantain.release.plan import FACTS, TRAJECTORIES
 from plantain.release.task_record import TaskRecord, from_json
 
 LARGEST_LINE = 64_000_000
 LARGEST_IMAGE = 64_000_000
 """Bytes of one record or image at most: a release comes from outside, and may be anything."""
-
-FACTS = "run.json"
 
 _BATCH = 4
 """Rows at once: a dictionary can make every one of them as large as the largest image."""

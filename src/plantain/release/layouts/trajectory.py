@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from plantain.release.layouts.contract import Layout
 from plantain.release.layouts.originals import write_originals
 from plantain.release.pictures import Pictures
-from plantain.release.plan import ReleaseFile
+from plantain.release.plan import TRAJECTORIES, ReleaseFile
 from plantain.release.staging import HashingFile, Staging
-
-PATH = "trajectories/trajectories.jsonl"
 
 
 def write_trajectories(staging: Staging, pictures: Pictures) -> None:
@@ -24,7 +22,7 @@ def write_trajectories(staging: Staging, pictures: Pictures) -> None:
             file.write(record + b"\n")
         return iter(())
 
-    staging.write(PATH, "record", fill)
+    staging.write(TRAJECTORIES, "record", fill)
     write_originals(staging, pictures)
 
 

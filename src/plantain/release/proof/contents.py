@@ -22,8 +22,7 @@ from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
 from plantain.release.plan import ReleaseFile
-from plantain.release.proof.manifest import FORMAT
-from plantain.release.proof.problems import ReleaseProblem
+from plantain.release.proof.inventory import ReleaseProblem
 
 _LONGEST_LINE = 64 << 20
 _RAISED = (
@@ -39,24 +38,22 @@ _RAISED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
-    """How closely, and by what.
+class CheckOptions:
+    """How thoroughly files are checked.
 
     Attributes:
         pixels: decode every image and compare the hash of its pixels.
         signatures: check them, which needs c2pa-python.
         columns: of the release's tables.
-        format: of the release; tables of an older one may lack columns.
     """
 
     pixels: bool
     signatures: bool
     columns: ReleaseColumns
-    format: int
 
 
 def check_contents(
-    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], looking: Looking
+    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], options: CheckOptions
 ) -> list[ReleaseProblem]:
     """Everything that a file's manifest entries say of its content.
 
@@ -64,17 +61,17 @@ def check_contents(
         path: where it lies.
         file, rows: its entry.
         inside: the entries of the images in it, by row and member.
-        looking: how closely.
+        options: how closely.
     """
     try:
         if file.path.endswith(".parquet") and file.role != "document":
-            return list(_parquet(path, file, rows, inside, looking))
+            return list(_parquet(path, file, rows, inside, options))
         if file.path.endswith(".tar"):
-            return list(_tar(path, file, inside, looking))
+            return list(_tar(path, file, inside, options))
         if inside:
             return [ReleaseProblem(file.path, "manifest", "cannot have images inside it")]
-        if file.is_edit and (looking.pixels or file.source_sha256):
-            return list(_image(path.read_bytes(), file, looking, hashed=True))
+        if file.is_edit and (options.pixels or file.source_sha256):
+            return list(_image(path.read_bytes(), file, options, hashed=True))
     except _RAISED as error:
         return [
             ReleaseProblem(
@@ -85,7 +82,7 @@ def check_contents(
 
 
 def _image(
-    data: bytes | memoryview, entry: ReleaseFile, looking: Looking, hashed: bool = False
+    data: bytes | memoryview, entry: ReleaseFile, options: CheckOptions, hashed: bool = False
 ) -> Iterator[ReleaseProblem]:
     where = (
         ""
@@ -99,9 +96,9 @@ def _image(
         return
     if entry.source_sha256 and _judged_sha256(bytes(data)) != entry.source_sha256:
         yield ReleaseProblem(entry.path, "image", f"{where}is not the judged image with a manifest added")
-    if entry.source_sha256 and looking.signatures:
+    if entry.source_sha256 and options.signatures:
         yield from _signature(bytes(data), entry, where)
-    if looking.pixels and entry.pixel_sha256 is not None:
+    if options.pixels and entry.pixel_sha256 is not None:
         try:
             check_header(bytes(data), entry.member or entry.path)
             found = pixel_sha256(bytes(data))
@@ -134,11 +131,12 @@ def _signature(data: bytes, entry: ReleaseFile, where: str) -> Iterator[ReleaseP
 
 
 def _parquet(
-    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], looking: Looking
+    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], options: CheckOptions
 ) -> Iterator[ReleaseProblem]:
     with pq.ParquetFile(path, pre_buffer=False) as table:
         schema = table.schema_arrow
-        expected = _expected(file.path, schema, looking)
+        folders = file.path.split("/")
+        expected = options.columns.table(folders[1] if len(folders) > 2 else "")
         if schema.names != expected.names or schema.types != expected.types:
             differing = sorted(set(schema.names) ^ set(expected.names)) or "types"
             yield ReleaseProblem(
@@ -165,7 +163,7 @@ def _parquet(
             while waiting and _row(waiting[0]) < start + part.num_rows:
                 entry = waiting.popleft()
                 listed[entry.row, entry.member] = entry
-            yield from _rows(part, columns, start, file.path, listed, looking)
+            yield from _rows(part, columns, start, file.path, listed, options)
             start += part.num_rows
             yield from (_absent(entry) for entry in listed.values())
     yield from map(_absent, waiting)
@@ -180,22 +178,13 @@ def _absent(entry: ReleaseFile) -> ReleaseProblem:
     return ReleaseProblem(entry.path, "image", detail)
 
 
-def _expected(path: str, found: pa.Schema, looking: Looking) -> pa.Schema:
-    """The columns that a table has to have; of an older format only those that it has, in the same order."""
-    folders = path.split("/")
-    whole = looking.columns.table(folders[1] if len(folders) > 2 else "")
-    if looking.format == FORMAT:
-        return whole
-    return pa.schema([field for field in whole if field.name in found.names])
-
-
 def _rows(
     part: pa.Table,
     columns: Sequence[str],
     start: int,
     path: str,
     listed: dict[tuple[int | None, str | None], ReleaseFile],
-    looking: Looking,
+    options: CheckOptions,
 ) -> Iterator[ReleaseProblem]:
     """A table of originals names no tasks: a picture there stands for itself."""
     tasks = part["task_id"].to_pylist() if "task_id" in part.column_names else [None] * part.num_rows
@@ -218,14 +207,14 @@ def _rows(
                     path, "rows", f"row {row} is of task {tasks[index]}, and the manifest says {entry.task}"
                 )
             else:
-                yield from _image(memoryview(cells[index].as_buffer()), entry, looking)
+                yield from _image(memoryview(cells[index].as_buffer()), entry, options)
 
 
 # --- tar --------------------------------------------------------------------------------------------
 
 
 def _tar(
-    path: Path, file: ReleaseFile, inside: Sequence[ReleaseFile], looking: Looking
+    path: Path, file: ReleaseFile, inside: Sequence[ReleaseFile], options: CheckOptions
 ) -> Iterator[ReleaseProblem]:
     listed = {entry.member: entry for entry in inside}
     stems = {str(name).rpartition(".")[0]: entry.task for name, entry in listed.items()}
@@ -242,7 +231,7 @@ def _tar(
             data = opened.read() if opened is not None else b""
             entry = listed.pop(member.name, None)
             if entry is not None:
-                yield from _image(data, entry, looking)
+                yield from _image(data, entry, options)
             elif member.name.endswith(".json") and member.name[:-5] in stems:
                 if orjson.loads(data).get("task_id") != stems[member.name[:-5]]:
                     yield ReleaseProblem(

@@ -16,9 +16,8 @@ from plantain.release.plan import ReleaseFile
 from plantain.release.proof.sums import write_file
 
 MANIFEST = "manifest.parquet"
-FORMAT = 3
-"""Version of what a release holds; `verify` refuses a newer one instead of misreading it. 2: originals, and columns
-that tables of 1 do not have. 3: what people said of edits."""
+FORMAT = 1
+"""Version of the format of a release; another one is refused."""
 
 SCHEMA = pa.schema(
     {
@@ -94,9 +93,8 @@ class ManifestReader:
         except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
             raise BadManifest(f"is not a readable Parquet file: {_short(error)}") from error
         version = (self._file.metadata.metadata or {}).get(_KEY.encode(), b"").decode(errors="replace")
-        if version not in [str(number) for number in range(1, FORMAT + 1)]:
-            raise BadManifest(f"is of format {version[:20] or 'none'}; this plantain reads 1 to {FORMAT}")
-        self.format = int(version)
+        if version != str(FORMAT):
+            raise BadManifest(f"is of format {version[:20] or 'none'}; this plantain reads {FORMAT}")
         if schema.names != SCHEMA.names or schema.types != SCHEMA.types:
             raise BadManifest("does not have the columns of a manifest")
         # A few kilobytes can claim billions of rows; no honest manifest packs more than these into a byte.

@@ -1,4 +1,4 @@
-"""Whether the records of a release agree with its files: tasks, counts, references between files, licences."""
+"""Checks that the records of a release agree with its files: tasks, counts, references between files, licences."""
 
 from __future__ import annotations
 
@@ -18,14 +18,10 @@ from plantain.privacy.licence_texts import PARTS
 from plantain.privacy.original_licences import PART
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
+from plantain.release.plan import FACTS, TRAJECTORIES
 from plantain.release.proof.contents import json_entries
-from plantain.release.proof.inventory import Inventory
-from plantain.release.proof.problems import ReleaseProblem
-from plantain.release.proof.sums import why_unsafe
+from plantain.release.proof.inventory import Inventory, ReleaseProblem, why_unsafe
 from plantain.release.task_record import TaskRecord, from_json, journal_parts
-
-TRAJECTORIES = "trajectories/trajectories.jsonl"
-FACTS = "run.json"
 
 NEEDED = "every release has it"
 """Said of a file that is gone although no list need name it."""
@@ -38,20 +34,17 @@ _PATTERNS = re.compile(r"^    path: (\[.*\])$", re.MULTILINE)
 _NO_TREE = ("LICENSES/", f"{CARDS}/")
 """Folders whose JSON files are none of the tree's."""
 
-_WILD = re.compile(r"[*?[]")
-
 
 def check_records(out: Path, inventory: Inventory, against: JournalReader | None) -> Iterator[ReleaseProblem]:
-    """Every disagreement; images and originals are taken out of the inventory as their records are found.
+    """Yield every disagreement; images are taken out of the inventory as their records are found.
 
     Args:
-        inventory: files that are not whole there are not read.
-        against: the run that the release was made of; None when it is not at hand.
+        inventory: only files that are whole there are read.
+        against: the run that the release was made from, if at hand.
     """
-    yield from inventory.conflicting
     tasks: Counter[str] = Counter()
     licences: dict[str, set[str]] = {}
-    if inventory.is_whole(TRAJECTORIES):
+    if inventory.get(TRAJECTORIES).whole:
         yield from _guard(TRAJECTORIES, _trajectories(out, inventory, tasks, licences, against))
         if against is not None:
             yield from _left_out(against, sum(tasks.values()))
@@ -59,13 +52,13 @@ def check_records(out: Path, inventory: Inventory, against: JournalReader | None
             (FACTS, _facts(out, inventory, tasks)),
             (PARTS, _licences(out, inventory, licences)),
         ):
-            if inventory.is_whole(kind):
+            if inventory.get(kind).whole:
                 yield from _guard(kind, check)
             elif _absent(out, kind, inventory):
                 yield ReleaseProblem(kind, "missing", NEEDED)
     elif _absent(out, TRAJECTORIES, inventory):
         yield ReleaseProblem(TRAJECTORIES, "missing", NEEDED)
-    for path in inventory.whole():
+    for path in [path for path, known in inventory.files.items() if known.whole]:
         if path == "croissant.json":
             yield from _guard(path, _croissant(out, inventory))
         elif path == "README.md":
@@ -75,12 +68,12 @@ def check_records(out: Path, inventory: Inventory, against: JournalReader | None
 
 
 def _absent(out: Path, path: str, inventory: Inventory) -> bool:
-    """Whether nothing else tells of a file: the manifest names it, or one that lies there has its own problem."""
-    return inventory.listed(path) is None and not os.path.lexists(out / path)
+    """Return True if nothing else reports a file: it is not in the manifest, and not there."""
+    return inventory.get(path).listed is None and not os.path.lexists(out / path)
 
 
 def _guard(path: str, problems: Iterator[ReleaseProblem]) -> Iterator[ReleaseProblem]:
-    """The problems; and what reading the file raised, as one more."""
+    """Yield the problems, and an error of reading the file as one more."""
     try:
         yield from problems
     except (ValueError, OverflowError, OSError, KeyError, TypeError, AttributeError, InputError) as error:
@@ -99,6 +92,7 @@ def _trajectories(
     against: JournalReader | None,
 ) -> Iterator[ReleaseProblem]:
     last = ""
+    named = set[str]()
     with (out / TRAJECTORIES).open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -115,30 +109,35 @@ def _trajectories(
             licences.setdefault(record.image.dataset, set()).add(record.image.licence.value)
             yield from _attempts(record, inventory)
             yield from _original(record, inventory)
+            named.add(record.image.prepared_sha256)
             if against is not None:
                 yield from _compare(record, against)
-    for task, round, path, role in inventory.images_left():
+    for (task, _, round), (path, role, _) in inventory.images.items():
         yield ReleaseProblem(
             path, "reference", f"its {role} image of task {task}, round {round}, is of no recorded attempt"
         )
-    for task, path in inventory.beside_left():
+    for (task, _), path in inventory.beside.items():
         yield ReleaseProblem(path, "reference", f"its original of task {task} is of another image")
-    for sha256, path in inventory.originals_left():
+    for sha256 in inventory.originals.keys() - named:
+        path = inventory.originals[sha256]
         yield ReleaseProblem(path, "reference", f"its original {sha256[:16]} is of no recorded image")
 
 
 def _original(record: TaskRecord, inventory: Inventory) -> Iterator[ReleaseProblem]:
-    """Whether the original of a task may be here."""
+    """Check that the original of a task may be here."""
     image = record.image
-    path = inventory.take_original(record.task_id, image.prepared_sha256)
+    inventory.beside.pop((record.task_id, image.prepared_sha256), None)
+    path = inventory.originals.get(image.prepared_sha256)
     if path is not None and image.licence not in FREE_TO_LEAVE:
-        detail = f"holds the original of {image.id} of {image.dataset}, whose licence class is {image.licence.value}"
+        detail = (
+            f"is the original of {image.id} of {image.dataset}, whose licence class is {image.licence.value}"
+        )
         yield ReleaseProblem(path, "licence", detail)
 
 
 def _attempts(record: TaskRecord, inventory: Inventory) -> Iterator[ReleaseProblem]:
     for attempt in record.attempts:
-        found = inventory.take_image(record.task_id, attempt.generation, attempt.round)
+        found = inventory.images.pop((record.task_id, attempt.generation, attempt.round), None)
         if found is None:
             continue
         path, role, sha256 = found
@@ -207,7 +206,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 def _tree_json(out: Path, path: str, inventory: Inventory) -> Iterator[ReleaseProblem]:
     for number, entry in json_entries(out / path):
         for value in _paths_in(entry):
-            if why_unsafe(value) or inventory.listed(value) is None:
+            if why_unsafe(value) or inventory.get(value).listed is None:
                 yield ReleaseProblem(
                     path, "reference", f"line {number} names {value[:200]!r}, which is not in the release"
                 )
@@ -230,7 +229,7 @@ def _croissant(out: Path, inventory: Inventory) -> Iterator[ReleaseProblem]:
     path = "croissant.json"
     for item in orjson.loads(_read(out / path))["distribution"]:
         if "contentUrl" in item:
-            if inventory.listed(str(item["contentUrl"])) != item["sha256"]:
+            if inventory.get(str(item["contentUrl"])).listed != item["sha256"]:
                 yield ReleaseProblem(
                     path, "reference", f"{item['contentUrl'][:200]!r} is not in the release with that hash"
                 )
@@ -245,8 +244,7 @@ def _card(out: Path, inventory: Inventory) -> Iterator[ReleaseProblem]:
 
 def _matched(path: str, patterns: list[str], inventory: Inventory) -> Iterator[ReleaseProblem]:
     for pattern in patterns:
-        plain = _WILD.split(pattern, maxsplit=1)[0]
-        if not inventory.lists_like(pattern, plain):
+        if not inventory.lists_like(pattern):
             yield ReleaseProblem(path, "reference", f"no file is called {pattern[:200]!r}")
 
 
@@ -256,12 +254,12 @@ def _matched(path: str, patterns: list[str], inventory: Inventory) -> Iterator[R
 def _licences(out: Path, inventory: Inventory, licences: Mapping[str, set[str]]) -> Iterator[ReleaseProblem]:
     listed_parts = orjson.loads(_read(out / PARTS))
     parts = {part["dataset"]: part for part in listed_parts if not part["part"].startswith(PART)}
-    if inventory.has_originals() and not any(part["part"].startswith(PART) for part in listed_parts):
-        yield ReleaseProblem(PARTS, "licence", "says nothing of the originals that the release holds")
+    if inventory.originals and not any(part["part"].startswith(PART) for part in listed_parts):
+        yield ReleaseProblem(PARTS, "licence", "says nothing of the originals in the release")
     for dataset in sorted(licences.keys() - parts.keys()):
         yield ReleaseProblem(PARTS, "licence", f"says nothing of images of {dataset}")
     for dataset, part in sorted(parts.items()):
-        if inventory.listed(str(part["file"])) is None:
+        if inventory.get(str(part["file"])).listed is None:
             yield ReleaseProblem(
                 PARTS, "licence", f"names {part['file'][:200]!r}, which is not in the release"
             )

@@ -6,22 +6,19 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import BinaryIO
 
 from plantain.files.writing import create
 from plantain.journal.disk.blobs import sync_folder
+from plantain.release.proof.inventory import LONGEST_PATH, why_unsafe
 from plantain.release.staging import make_folder, part_name
 
 SUMS = "SHA256SUMS"
 SUMS_FOLDER = "checksums"
 """One further file for each table, so that whoever fetched one table can check just that."""
 
-LONGEST_PATH = 1024
-"""Characters of a path: no release has longer ones, and no line of a sums file is read further."""
-
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def write_file(out: Path, path: str, fill: Callable[[BinaryIO], None]) -> tuple[str, int]:
@@ -74,16 +71,3 @@ def read_sums(path: Path) -> Iterator[tuple[int, str, str] | tuple[int, str]]:
             else:
                 yield number, match[1], name
                 last = name
-
-
-def why_unsafe(path: str) -> str | None:
-    """Why a path from a release must not be followed, or None."""
-    if not path or len(path) > LONGEST_PATH:
-        return "is empty or longer than any path of a release"
-    if _CONTROL.search(path):
-        return "holds control characters"
-    if path.startswith("/") or "\\" in path or ".." in path.split("/"):
-        return "leads out of the release"
-    if str(PurePosixPath(path)) != path or ":" in path.split("/")[0]:
-        return "is not a plain relative path"
-    return None
