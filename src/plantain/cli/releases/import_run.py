@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +58,7 @@ def import_run(
 
     summary = import_release(path, run, originals)
     if as_json:
-        print(orjson.dumps({**asdict(summary), "run": str(run)}).decode())
+        print(orjson.dumps(summary, default=str).decode())
         return
     print(
         f"{run}: {counted(summary.tasks, 'task')}, {counted(summary.attempts, 'attempt')}, "
@@ -100,7 +99,7 @@ def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, 
     columns = {role: name for role, _, name in (one.partition("=") for one in column)}
     summary = import_pairs(path, run, columns=columns, originals=originals, on_row=progress)
     if as_json:
-        print(orjson.dumps(summary.as_json()).decode())
+        print(orjson.dumps(summary, default=str).decode())
         return
     published = ", ".join(f"{n} {verdict}" for verdict, n in sorted(summary.published.items()))
     print(
