@@ -22,7 +22,7 @@ from plantain.records import InputError, Licence, TaskState
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.layouts.contract import LAYOUTS
-from plantain.release.plan import ExportOptions, export_options
+from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from plantain.train.examples.originals import StoredOriginals
 from plantain.train.examples.release_pairs import ReleasePairs, ReleasePreferences
@@ -178,7 +178,7 @@ def test_none_means_none_and_is_another_release(mixed_run: Path, mixed: Path, tm
     with pytest.raises(InputError, match="with other options"):
         export_run(mixed_run, mixed, replace(NAMED, originals="none"))
     with pytest.raises(InputError, match="--originals some: choose auto"):
-        export_options(["parquet"], originals="some")
+        ExportOptions(("parquet",), originals="some")
 
 
 def test_a_picture_of_two_sources_is_as_restricted_as_the_stricter(tmp_path: Path) -> None:

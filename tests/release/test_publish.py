@@ -18,7 +18,7 @@ from plantain.records import Gate, InputError, JudgeCard, TaskState
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.layouts.columns import columns_of
-from plantain.release.plan import ExportOptions, export_options
+from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from plantain.rubrics import MEDEBENCH, frozen
 from release.runs import make_run, tree, verdict
@@ -125,7 +125,7 @@ def test_a_doi_is_named_by_the_card_the_citation_and_croissant(
     assert croissant["identifier"] == "https://doi.org/10.5281/zenodo.1234567"
     assert "(https://doi.org/10.5281/zenodo.1234567)" in (out / "README.md").read_text()
     with pytest.raises(InputError, match=r"--doi zenodo.12: a DOI begins with 10\."):
-        export_options(["parquet"], doi="zenodo.12")
+        ExportOptions(("parquet",), doi="zenodo.12")
 
 
 def test_the_card_is_what_the_hub_reads(judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:

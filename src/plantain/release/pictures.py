@@ -16,7 +16,8 @@ from pathlib import Path
 from plantain.files.opening import open_plain
 from plantain.files.writing import replace_file
 from plantain.journal import BlobStore
-from plantain.release.plan import ReleaseFile, Signer
+from plantain.release.plan import ReleaseFile
+from plantain.release.proof.provenance import C2paSigner
 from plantain.release.task_record import AttemptRecord, RecordedPicture
 
 AHEAD = 16
@@ -81,7 +82,7 @@ def _stamp(sha256: str, status: os.stat_result) -> int:
 class Pictures:
     """Reads blobs in threads, in the order asked for. A signed image is kept: signing again gives other bytes."""
 
-    def __init__(self, blobs: BlobStore, signer: Signer | None, kept: Path) -> None:
+    def __init__(self, blobs: BlobStore, signer: C2paSigner | None, kept: Path) -> None:
         self._blobs = blobs
         self._signer = signer
         self._kept = kept
@@ -127,7 +128,7 @@ class Pictures:
         self._checked[place] = _stamp(sha256, path.stat())
         return data
 
-    def _signed(self, signer: Signer, data: bytes, wanted: PictureRequest) -> bytes:
+    def _signed(self, signer: C2paSigner, data: bytes, wanted: PictureRequest) -> bytes:
         # By attempt, not by picture: the manifest names the task and the round.
         path = self._kept / f"{wanted.task}-{wanted.round}-{wanted.picture.sha256[:20]}"
         with self._signing:  # a chosen image can stand in several pairs that are read at the same time

@@ -78,11 +78,11 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
-    from plantain.release.plan import export_options
+    from plantain.release.plan import ExportOptions
 
     files, people = _studies(study or [], run)
-    options = export_options(
-        [name.strip() for name in layout.split(",") if name.strip()],
+    options = ExportOptions(
+        tuple(name.strip() for name in layout.split(",") if name.strip()),
         redistribution_approved=redistribution_approved,
         sign_cert=sign,
         sign_key=key,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from plantain.privacy.licence_terms import KNOWN
 from plantain.privacy.licence_texts import CC_BY, SourcePart
 from plantain.release.cards.datasheet import ImageCounts, Numbers, render
-from plantain.release.plan import RunFacts, TableConfig
+from plantain.release.plan import ExportOptions, RunFacts, TableConfig
 
 _SIZES = (
     *((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")),
@@ -30,14 +30,12 @@ def card(
     numbers: Numbers,
     parts: Sequence[SourcePart],
     images: ImageCounts,
-    layouts: Sequence[str],
-    judged_by: Sequence[str] = (),
-    doi: str = "",
+    options: ExportOptions,
+    judged_by: Sequence[str],
 ) -> str:
-    """The text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card.
+    """Return the text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card.
 
     Args:
-        doi: of the dataset, once it has one.
         judged_by: a line for each judge; see `who_judged`.
     """
     header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.roles.values())))
@@ -48,10 +46,10 @@ def card(
         numbers=numbers,
         parts=parts,
         images=images,
-        layouts=layouts,
+        layouts=options.layouts,
         judged_by=judged_by,
-        doi=doi,
-        snippet=snippet(configs, layouts),
+        doi=options.doi,
+        snippet=snippet(configs, options.layouts),
     )
     return f"---\n{header}---\n\n{body}"
 

@@ -21,13 +21,16 @@ SUMS_FOLDER = "checksums"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
-def write_file(out: Path, path: str, fill: Callable[[BinaryIO], None]) -> tuple[str, int]:
-    """Writes one file of a release durably under a temporary name, renames it; returns its SHA-256 and size."""
+def write_file(out: Path, path: str, fill: Callable[[BinaryIO], None] | Iterable[bytes]) -> tuple[str, int]:
+    """Write one file of a release durably under a temporary name, rename it, and return its SHA-256 and size."""
     target = out / path
     make_folder(out, target.parent)
     temporary = part_name(target)
     with create(temporary) as file:
-        fill(file)
+        if callable(fill):
+            fill(file)
+        else:
+            file.writelines(fill)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(target)
@@ -37,13 +40,8 @@ def write_file(out: Path, path: str, fill: Callable[[BinaryIO], None]) -> tuple[
 
 
 def write_sums(out: Path, path: str, files: Iterable[tuple[str, str]]) -> tuple[str, int]:
-    """Writes (path, SHA-256) pairs, which must come sorted by path, as a sums file."""
-
-    def fill(file: BinaryIO) -> None:
-        for name, sha256 in files:
-            file.write(f"{sha256}  {name}\n".encode())
-
-    return write_file(out, path, fill)
+    """Write (path, SHA-256) pairs, which must be sorted by path, as a sums file."""
+    return write_file(out, path, (f"{sha256}  {name}\n".encode() for name, sha256 in files))
 
 
 def read_sums(path: Path) -> Iterator[tuple[int, str, str] | tuple[int, str]]:
