@@ -172,7 +172,7 @@ def test_cards_of_what_others_published_invent_nothing(tmp_path: Path) -> None:
     for number in range(3):
         (folder / f"{number}_left-AMD-edit.jpeg").write_bytes(encode_source(decode(picture(number))))
     import_release(tmp_path / "tree", tmp_path / "run")
-    export_run(tmp_path / "run", tmp_path / "out", ExportOptions(ExportOptions(("med-banana",)), ()))
+    export_run(tmp_path / "run", tmp_path / "out", ExportOptions(("med-banana",)))
     sheet = (tmp_path / "out" / "DATASHEET.md").read_text(encoding="utf-8")
     assert "3 of them do not say so in their own metadata" in sheet
     assert "| 100.0 % | 43.9 to 100.0 | not defined |" in sheet  # Wilson of 3 in 3: 3 / (3 + 1.96^2) = 0.4385
