@@ -33,7 +33,7 @@ from plantain.release.plan import ExportOptions, ReleaseFile, RunFacts, TableCon
 from plantain.release.proof.manifest import BESIDE, MANIFEST, rows_in, write_manifest
 from plantain.release.proof.provenance import PROVENANCE, embedded_manifest
 from plantain.release.proof.sums import SUMS, SUMS_FOLDER, write_file, write_sums
-from plantain.release.staging import StagedFiles, Staging, edited_images
+from plantain.release.staging import Staging
 
 _PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")
 _OUTSIDE_TREE = ("data/", "wds/", "trajectories/", f"{CARDS}/", f"{FOLDER}/")
@@ -52,7 +52,7 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
     originals = original_parts(sources, facts.originals, from_json(facts.original_terms))
     parts = (*originals, *parts)
     numbers = gather(reader)
-    images = _count_images(edited_images(staging), reader.blobs)
+    images = _count_images(staging.edited_images(), reader.blobs)
     provenance = _imported_provenance(reader) or _embedded_manifests(reader)
     judged_by = who_judged(facts, kept_cards(staging))
     if corrected := corrections_line(corrected_edits(reader)):
@@ -61,7 +61,7 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
         "README.md": card(facts, configs, numbers, parts, images, options, judged_by).encode(),
         "DATASHEET.md": datasheet(facts, numbers, parts, images, len(provenance), judged_by).encode(),
         "CITATION.cff": citation(facts, parts, sources, options.doi).encode(),
-        "croissant.json": croissant(out, facts, configs, parts, StagedFiles(staging), options.doi),
+        "croissant.json": croissant(out, facts, configs, parts, staging.files(), options.doi),
         **licence_files(parts),
         **options.beside,
     }
@@ -75,14 +75,14 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
 
 
 def _list_everything(staging: Staging, beside: list[ReleaseFile]) -> None:
-    out, files = staging.out, StagedFiles(staging)
+    out = staging.out
     manifest = write_manifest(
         out,
-        heapq.merge(files, beside, key=_place),
+        heapq.merge(staging.files(), beside, key=_place),
         lambda file: None if file.role == BESIDE else rows_in(out / file.path),
     )
     rest = sorted([*beside, _entry(MANIFEST, manifest)], key=_place)
-    listed = heapq.merge(files, rest, key=_place)
+    listed = heapq.merge(staging.files(), rest, key=_place)
     write_sums(out, SUMS, ((file.path, file.sha256) for file in listed if not file.embedded))
 
 
@@ -110,7 +110,7 @@ def _count_images(edited: Iterable[tuple[str, str, bool]], blobs: BlobStore) -> 
 def _table_sums(staging: Staging, configs: Sequence[TableConfig]) -> list[ReleaseFile]:
     """Write a sums file for each table, for the tars and for the tree, over the data files of each."""
     groups: dict[str, list[tuple[str, str]]] = {}
-    for file in StagedFiles(staging):
+    for file in staging.files():
         if not file.embedded:
             for name in _groups_of(file.path, configs):
                 groups.setdefault(name, []).append((file.path, file.sha256))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,9 +20,8 @@ from plantain.release.layouts.columns import (
     planned_columns,
     task_cells,
 )
-from plantain.release.layouts.contract import Layout
+from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.layouts.features import with_features
-from plantain.release.layouts.originals import original_of
 from plantain.release.layouts.preference import preference_rows
 from plantain.release.originals import MEDIA
 from plantain.release.pictures import PictureRequest, Pictures, Released
@@ -44,63 +44,28 @@ Row = tuple[dict[str, Cell], int, list[ReleaseFile]]
 
 
 def write_tables(staging: Staging, pictures: Pictures) -> None:
-    """Every table that was planned."""
+    """Write every table that was planned.
+
+    `data/success`, `data/failed` and the like have an edited image a row, in `success` with its original; `train` the
+    successes whose original is there; `originals` a source image; `trajectories` a task; `verdicts` a judge's verdict
+    on an attempt; `preference` a pair, in the columns of Diffusion-DPO.
+    """
     columns = planned_columns(staging)
-    write_originals(staging, pictures, columns)
-    write_images(staging, pictures, columns)
-    write_training(staging, pictures, columns)
-    write_trajectory_tables(staging, columns)
-    write_verdicts(staging, columns)
-    write_preferences(staging, pictures, columns)
-
-
-def write_images(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
-    """`data/success`, `data/failed` and the like: one edited image a row, in `success` beside its original."""
-    _write(staging, "images", columns, lambda entries: _image_rows(entries, staging, pictures, columns))
-
-
-def write_training(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
-    """`data/train`: the successes whose original is there, as an editor is trained on them."""
-    _write(staging, "train", columns, lambda entries: _training_rows(entries, staging, pictures, columns))
-
-
-def write_originals(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
-    """`data/originals`: one source image a row, each picture once."""
-    _write(staging, "originals", columns, lambda entries: _original_rows(entries, staging, pictures))
-
-
-def write_trajectory_tables(staging: Staging, columns: ReleaseColumns) -> None:
-    """`data/trajectories`: one task a row, images by hash."""
-    _write(staging, "trajectories", columns, lambda entries: _trajectory_rows(entries, columns))
-
-
-def write_verdicts(staging: Staging, columns: ReleaseColumns) -> None:
-    """`data/verdicts`: what each judge said of each attempt, one verdict a row."""
-    _write(staging, "verdicts", columns, lambda entries: _verdict_rows(entries, columns))
-
-
-def write_preferences(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
-    """`data/preference`: one pair a row, in the columns of Diffusion-DPO."""
-    _write(staging, "preference", columns, lambda entries: preference_rows(entries, pictures, columns))
-
-
-def _write(
-    staging: Staging,
-    layout: str,
-    columns: ReleaseColumns,
-    rows: Callable[[Iterable[StagedEntry]], Iterator[Row]],
-) -> None:
-    for stem, shards, _ in staging.shards(layout):
-        schema = columns.table(stem.split("/")[1])
-        for shard in range(shards):
-
-            def fill(
-                file: HashingFile, stem: str = stem, shard: int = shard, schema: pa.Schema = schema
-            ) -> Iterator[ReleaseFile]:
-                return _fill(file, schema, rows(staging.entries(layout, stem, shard)))
-
-            role = "record" if layout in ("trajectories", "verdicts") else "shard"
-            staging.write(f"{stem}-{shard:05d}-of-{shards:05d}.parquet", role, fill)
+    rows: dict[str, Callable[[Iterable[StagedEntry]], Iterator[Row]]] = {
+        "originals": lambda entries: _original_rows(entries, staging, pictures),
+        "images": lambda entries: _image_rows(entries, staging, pictures, columns),
+        "train": lambda entries: _training_rows(entries, staging, pictures, columns),
+        "trajectories": lambda entries: _trajectory_rows(entries, columns),
+        "verdicts": lambda entries: _verdict_rows(entries, columns),
+        "preference": lambda entries: preference_rows(entries, pictures, columns),
+    }
+    for layout, rows_of in rows.items():
+        for stem, shards, _ in staging.shards(layout):
+            schema = columns.table(stem.split("/")[1])
+            for shard in range(shards):
+                fill = partial(_fill, schema=schema, rows=rows_of(staging.entries(layout, stem, shard)))
+                role = "record" if layout in ("trajectories", "verdicts") else "shard"
+                staging.write(f"{stem}-{shard:05d}-of-{shards:05d}.parquet", role, fill)
 
 
 def _fill(file: HashingFile, schema: pa.Schema, rows: Iterator[Row]) -> Iterator[ReleaseFile]:

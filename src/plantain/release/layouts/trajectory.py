@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plantain.release.layouts.contract import Layout
-from plantain.release.layouts.originals import write_originals
+from plantain.release.layouts.contract import Layout, write_originals
 from plantain.release.pictures import Pictures
 from plantain.release.plan import TRAJECTORIES, ReleaseFile
 from plantain.release.staging import HashingFile, Staging

@@ -5,12 +5,12 @@ from __future__ import annotations
 import tarfile
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import orjson
 
 from plantain.release.layouts.columns import ReleaseColumns, instruction_cells, planned_columns, task_cells
-from plantain.release.layouts.contract import Layout
-from plantain.release.layouts.originals import original_of
+from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.pictures import PictureRequest, Pictures, Released
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.staging import HashingFile, StagedEntry, Staging
@@ -42,10 +42,7 @@ def _write(
 ) -> None:
     for stem, shards, _ in staging.shards(layout):
         for shard in range(shards):
-
-            def fill(file: HashingFile, stem: str = stem, shard: int = shard) -> Iterator[ReleaseFile]:
-                return _fill(file, samples(staging.entries(layout, stem, shard)))
-
+            fill = partial(_fill, samples=samples(staging.entries(layout, stem, shard)))
             staging.write(f"{stem}-{shard:05d}.tar", "shard", fill)
 
 
