@@ -218,7 +218,7 @@ def _paths_in(document: object) -> Iterator[str]:
         for key, value in document.items():
             if key in ("output_path", "final_image_path") and isinstance(value, str):
                 yield value
-            elif key not in ("plantain", "full_conversation"):
+            elif key != "full_conversation":
                 yield from _paths_in(value)
     elif isinstance(document, list):
         for value in document:
