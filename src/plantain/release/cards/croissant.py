@@ -96,7 +96,7 @@ def _responsible(facts: RunFacts) -> dict[str, JsonValue]:
         "rai:dataCollectionType": ["Synthetic data", "Derived data"],
         "rai:dataCollectionMissingData": f"Tasks: {counts}; {facts.left_out} were still open and are left out.",
         "rai:dataCollectionRawData": f"Prepared source images in the release: {carried or 'none'}.",
-        "rai:dataAnnotationProtocol": "A judge model observes the rubric's criteria; code computes the verdict from them.",
+        "rai:dataAnnotationProtocol": "A judge model observes the criteria; code computes the verdict from them.",
         "rai:dataAnnotationPlatform": f"plantain {facts.code_version}".strip(),
         "rai:machineAnnotationTools": asked,
         "rai:annotatorDemographics": "The annotators are models; ratings by people are marked as such.",

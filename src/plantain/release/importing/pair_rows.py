@@ -241,18 +241,19 @@ def _parquet(
 
 def _tree(root: Path, joined: _Originals | None) -> Iterator[PairRow]:
     """Yield every image of Med-Banana's tree. Its folder is the verdict; everything else is unknown."""
-    for path, (dataset, image, disease, direction), failed in PublishedTree(root).edits():
+    for edit in PublishedTree(root).edits():
+        key = edit.key
         yield PairRow(
-            id=path.stem,
-            original=joined.find(image) if joined is not None else None,
-            original_name=f"{dataset}-{image}",
-            edited=RowImage(path.relative_to(root).as_posix(), None, root),
+            id=edit.path.stem,
+            original=joined.find(key.image_id) if joined is not None else None,
+            original_name=f"{key.dataset}-{key.image_id}",
+            edited=RowImage(edit.path.relative_to(root).as_posix(), None, root),
             instruction="",
-            finding=disease.replace("_", " "),
-            modality=dataset.replace("-", "_").lower(),
-            direction=direction.value,
-            verdict="failed" if failed else "success",
-            dataset=dataset,
+            finding=key.disease.replace("_", " "),
+            modality=key.dataset.replace("-", "_").lower(),
+            direction=key.direction.value,
+            verdict="failed" if edit.failed else "success",
+            dataset=key.dataset,
         )
 
 
