@@ -15,8 +15,7 @@ import pytest
 from plantain.records import InputError
 from plantain.release.importing.importing import import_release
 from plantain.release.importing.reading import OurRelease
-from plantain.release.proof.manifest import MANIFEST
-from plantain.release.proof.sums import SUMS
+from plantain.release.proof.manifest import MANIFEST, SUMS
 from plantain.release.proof.verify import verify_release
 from release.proofs import SEED, named
 from release.resealing import entries_of, reseal, seal_sums

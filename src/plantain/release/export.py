@@ -25,13 +25,12 @@ from plantain.privacy.licence_terms import as_json
 from plantain.privacy.licence_texts import PARTS
 from plantain.records import InputError
 from plantain.release.finish import finish_release
-from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
-from plantain.release.licences.permission import original_terms, refuse_unnamed, released_terms
-from plantain.release.people import keep_ratings
+from plantain.release.licensing import original_terms, refuse_unnamed, released_terms
 from plantain.release.pictures import Pictures
 from plantain.release.plan import FACTS, STAGING, ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.provenance import C2paSigner, open_signer
+from plantain.release.raters import keep_cards, keep_ratings, kept_cards, run_cards, write_cards
 from plantain.release.register import register
 from plantain.release.staging import HashingFile, Staging
 from plantain.release.survey import Survey

@@ -22,17 +22,23 @@ from plantain.privacy.licence_terms import from_json
 from plantain.privacy.licence_texts import decide_parts, licence_files
 from plantain.privacy.original_licences import ATTRIBUTION, attribution, original_parts
 from plantain.records import InputError
-from plantain.release.cards.cards import card
-from plantain.release.cards.citation import citation
-from plantain.release.cards.configs import table_configs
+from plantain.release.cards.cards import card, citation, table_configs
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
-from plantain.release.judges import kept_cards, who_judged
 from plantain.release.originals import FOLDER
 from plantain.release.plan import ExportOptions, ReleaseFile, RunFacts, TableConfig
-from plantain.release.proof.manifest import BESIDE, MANIFEST, rows_in, write_manifest
+from plantain.release.proof.manifest import (
+    BESIDE,
+    MANIFEST,
+    SUMS,
+    SUMS_FOLDER,
+    rows_in,
+    write_file,
+    write_manifest,
+    write_sums,
+)
 from plantain.release.proof.provenance import PROVENANCE, embedded_manifest
-from plantain.release.proof.sums import SUMS, SUMS_FOLDER, write_file, write_sums
+from plantain.release.raters import kept_cards, who_judged
 from plantain.release.staging import Staging
 
 _PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")

@@ -17,7 +17,7 @@ from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, SourcePa
 from plantain.privacy.original_licences import original_parts
 from plantain.records import Licence, SourceImage, TaskKind, TaskState
 from plantain.release.layouts.contract import ORIGINALS, chosen
-from plantain.release.licences.permission import original_terms, released_terms
+from plantain.release.licensing import original_terms, released_terms
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
 from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair

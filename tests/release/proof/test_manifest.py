@@ -14,8 +14,7 @@ from plantain.release.export import export_run
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.inventory import why_unsafe
-from plantain.release.proof.manifest import MANIFEST, SCHEMA, ManifestReader
-from plantain.release.proof.sums import SUMS, SUMS_FOLDER, read_sums
+from plantain.release.proof.manifest import MANIFEST, SCHEMA, SUMS, SUMS_FOLDER, ManifestReader, read_sums
 from release.resealing import entries_of
 from release.runs import tree
 

@@ -106,7 +106,7 @@ def export(
 def _licensed(run: Path, options: ExportOptions) -> ExportOptions:
     """The options with a licence for every dataset whose edits need one, asked for on the terminal."""
     from plantain.journal import JournalReader
-    from plantain.release.licences.permission import unnamed
+    from plantain.release.licensing import unnamed
 
     with JournalReader.open(run) as reader:
         for dataset in unnamed(reader, options):

@@ -13,8 +13,7 @@ import pyarrow as pa
 from plantain.findings import load_taxonomy
 from plantain.journal.payload import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
-from plantain.release.judges import kept_cards
-from plantain.release.people import PEOPLE, Ratings, kept_ratings, rating_of
+from plantain.release.raters import PEOPLE, Ratings, kept_cards, kept_ratings, rating_of
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plantain.journal import JsonValue
 from plantain.release.layouts.columns import (
+    IMAGE,
     Cell,
     ReleaseColumns,
     evidence_of,
@@ -21,7 +24,6 @@ from plantain.release.layouts.columns import (
     task_cells,
 )
 from plantain.release.layouts.contract import Layout, original_of
-from plantain.release.layouts.features import with_features
 from plantain.release.layouts.preference import preference_rows
 from plantain.release.originals import MEDIA
 from plantain.release.pictures import PictureRequest, Pictures, Released
@@ -69,7 +71,7 @@ def write_tables(staging: Staging, pictures: Pictures) -> None:
 
 
 def _fill(file: HashingFile, schema: pa.Schema, rows: Iterator[Row]) -> Iterator[ReleaseFile]:
-    schema = with_features(schema)
+    schema = _with_features(schema)
     leaves = {path for field in schema for path in _leaves(field)}
     with pq.ParquetWriter(
         file,
@@ -90,6 +92,24 @@ def _fill(file: HashingFile, schema: pa.Schema, rows: Iterator[Row]) -> Iterator
                 group, weight = [], 0
         if group:
             writer.write_table(_table(group, schema))
+
+
+def _with_features(schema: pa.Schema) -> pa.Schema:
+    """The schema with the key that makes `datasets` decode its images, also when it is read as plain Parquet."""
+    features = {field.name: _feature(field.type) for field in schema}
+    metadata = orjson.dumps({"info": {"features": features}})
+    return schema.with_metadata({"huggingface": metadata})
+
+
+def _feature(kind: pa.DataType) -> JsonValue:
+    if kind == IMAGE:
+        return {"_type": "Image"}
+    if pa.types.is_list(kind):
+        return [_feature(kind.value_type)]
+    if pa.types.is_struct(kind):
+        return {field.name: _feature(field.type) for field in kind}
+    name = {"double": "float64"}.get(str(kind), str(kind))
+    return {"dtype": name, "_type": "Value"}
 
 
 def _table(group: list[dict[str, Cell]], schema: pa.Schema) -> pa.Table:

@@ -246,13 +246,6 @@ def _tar(
 # --- JSON, line by line -----------------------------------------------------------------------------
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """(line number, object) of a JSON Lines file. Raises ValueError naming the line that is wrong."""
-    with path.open("rb") as file:
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1):
-            yield number, _object(line, number)
-
-
 def json_entries(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     """(line number, entry) of a JSON object or array that holds one entry a line, as the tree's files do.
 

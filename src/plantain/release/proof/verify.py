@@ -33,9 +33,8 @@ from plantain.release.proof.inventory import (
     unlisted,
     why_unsafe,
 )
-from plantain.release.proof.manifest import BESIDE, MANIFEST, BadManifest, ManifestReader
+from plantain.release.proof.manifest import BESIDE, MANIFEST, SUMS, BadManifest, ManifestReader, read_sums
 from plantain.release.proof.recorded import NEEDED, check_records
-from plantain.release.proof.sums import SUMS, read_sums
 
 _LARGEST_FACTS = 64 << 20
 
