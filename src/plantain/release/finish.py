@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterable
 
 import orjson
 
 from plantain.journal import BlobStore, JournalReader
-from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.questions.corrections import corrected_edits, corrections_line
 from plantain.journal.questions.release import raw_answers
 from plantain.pixels.encode import XMP_PACKET
@@ -25,13 +23,11 @@ from plantain.records import InputError
 from plantain.release.cards.cards import card, citation, table_configs
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
-from plantain.release.originals import FOLDER
-from plantain.release.plan import ExportOptions, ReleaseFile, RunFacts, TableConfig
+from plantain.release.plan import ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.manifest import (
     BESIDE,
     MANIFEST,
     SUMS,
-    SUMS_FOLDER,
     rows_in,
     write_file,
     write_manifest,
@@ -42,7 +38,6 @@ from plantain.release.raters import kept_cards, who_judged
 from plantain.release.staging import Staging
 
 _PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")
-_OUTSIDE_TREE = ("data/", "wds/", "trajectories/", f"{CARDS}/", f"{FOLDER}/")
 
 
 def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, options: ExportOptions) -> None:
@@ -76,7 +71,6 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
     if provenance:
         documents[PROVENANCE] = b"".join(provenance)
     beside = [_entry(path, write_file(out, path, (data,))) for path, data in documents.items()]
-    beside += _table_sums(staging, configs)
     _list_everything(staging, sorted(beside, key=_place))
 
 
@@ -111,32 +105,6 @@ def _count_images(edited: Iterable[tuple[str, str, bool]], blobs: BlobStore) -> 
         with blobs.path(sha256).open("rb") as blob:
             unmarked += XMP_PACKET not in blob.read(4096)
     return ImageCounts(dict(sorted(roles.items())), signed, unmarked)
-
-
-def _table_sums(staging: Staging, configs: Sequence[TableConfig]) -> list[ReleaseFile]:
-    """Write a sums file for each table, for the tars and for the tree, over the data files of each."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for file in staging.files():
-        if not file.embedded:
-            for name in _groups_of(file.path, configs):
-                groups.setdefault(name, []).append((file.path, file.sha256))
-    return [
-        _entry(path, write_sums(staging.out, path, files))
-        for name, files in sorted(groups.items())
-        for path in [f"{SUMS_FOLDER}/{name}.sha256"]
-    ]
-
-
-def _groups_of(path: str, configs: Sequence[TableConfig]) -> Iterator[str]:
-    for config in configs:
-        if any(fnmatchcase(path, pattern) for patterns in config.splits.values() for pattern in patterns):
-            yield config.name
-    if path.startswith("wds/"):
-        yield "webdataset"
-    elif path.startswith(f"{FOLDER}/"):
-        yield FOLDER
-    elif "/" in path and not path.startswith(_OUTSIDE_TREE):
-        yield "med-banana"
 
 
 def _imported_provenance(reader: JournalReader) -> list[bytes]:

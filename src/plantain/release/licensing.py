@@ -1,4 +1,4 @@
-"""Whether a run may be released as asked: found out before anything is written."""
+"""Checks before anything is written that a run may be released as asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plantain.release.plan import IMPORTED, ExportOptions
 
 
 def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str, LicenceText]:
-    """The licences that the images' owner named, by dataset; where none is named, `licences` decides.
+    """Return the licences that the images' owner named, by dataset.
 
     Raises:
         InputError: no task is closed, a source is credentialed and no agreement was named, or a licence was named that
@@ -43,7 +43,7 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str
 
 
 def original_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str, LicenceText]:
-    """The licences under which owners publish their images, by dataset, where somebody named one.
+    """Return the licences under which owners publish their images, by dataset, where one was named.
 
     Raises:
         InputError: a licence or a dataset that is not known, or one whose originals cannot be passed on.
@@ -59,31 +59,26 @@ def original_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str
     return from_json(orjson.loads(recorded).get("original_terms", {}))
 
 
-def unnamed(reader: JournalReader, options: ExportOptions) -> list[str]:
-    """Datasets whose edits need a licence that nobody has named; none of an imported run, which keeps what it has.
+def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
+    """Refuse edits whose licence nobody chose; an imported run keeps the licences that it has.
 
     Raises:
-        InputError: as `released_terms`.
+        InputError: names the datasets and the option; also as `released_terms`.
     """
     terms = released_terms(reader, options)
     if reader.meta(IMPORTED) is not None:
-        return []
-    return [name for name, allowed in _classes(reader).items() if is_ours_to_choose(name, allowed, terms)]
-
-
-def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
-    """Edits are given no licence that nobody chose. Raises InputError: names the datasets and how to say it."""
-    missing = unnamed(reader, options)
+        return
+    missing = [name for name, allowed in _classes(reader).items() if is_ours_to_choose(name, allowed, terms)]
     if missing:
         asked = " ".join(f"--licence {shlex.quote(f'{name}=TERMS')}" for name in missing)
         raise InputError(
-            f"{reader.run}: nobody has named the licence of the edits of {', '.join(missing)}: say {asked}; TERMS "
+            f"{reader.run}: the licence of the edits of {', '.join(missing)} is missing: pass {asked}; TERMS "
             f"is an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms"
         )
 
 
 def _classes(reader: JournalReader) -> dict[str, Licence]:
-    """What the owner of each dataset allows; the strictest where its images differ."""
+    """Return the licence class of each dataset: the strictest of its images."""
     classes: dict[str, Licence] = {}
     for dataset, found in licences_of_closed(reader):
         classes[dataset] = max(classes.get(dataset, found), found, key=STRICTEST_LAST.index)

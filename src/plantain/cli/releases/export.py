@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
-    from plantain.release.plan import EditRating, ExportOptions
+    from plantain.release.plan import EditRating
 
 from plantain.cli.terminal.application import application
 from plantain.files.installed import installed
@@ -43,7 +42,7 @@ def export(
         list[str] | None,
         typer.Option(
             metavar="[DATASET=]TERMS",
-            help="Your licence for the edits: an SPDX id, a web address, or a file. Asked for where it is needed.",
+            help="Your licence for the edits: an SPDX id, a web address, or a file.",
         ),
     ] = None,
     originals: Annotated[
@@ -74,7 +73,6 @@ def export(
     key: Annotated[
         Path | None, typer.Option("--key", metavar="KEY", help="Private key of CERT, PEM.")
     ] = None,
-    shard_mb: Annotated[int, typer.Option(min=1, help="Payload of a Parquet or tar shard in MB.")] = 700,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
@@ -86,7 +84,6 @@ def export(
         redistribution_approved=redistribution_approved,
         sign_cert=sign,
         sign_key=key,
-        shard_bytes=shard_mb * 1_000_000,
         licences=tuple(licence or ()),
         originals=originals,
         original_licences=tuple(original_licence or ()),
@@ -96,24 +93,9 @@ def export(
     )
     from plantain.release.export import export_run
 
-    if not as_json and sys.stdin.isatty():
-        options = _licensed(run, options)
     on_stage = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
     summary = export_run(run, to, options, on_stage)
     print(orjson.dumps(_document(summary)).decode() if as_json else _lines(summary))
-
-
-def _licensed(run: Path, options: ExportOptions) -> ExportOptions:
-    """The options with a licence for every dataset whose edits need one, asked for on the terminal."""
-    from plantain.journal import JournalReader
-    from plantain.release.licensing import unnamed
-
-    with JournalReader.open(run) as reader:
-        for dataset in unnamed(reader, options):
-            asked = f"Licence of your edits of {dataset} (an SPDX id, e.g. CC-BY-4.0; a web address; a file)"
-            named = f"{dataset}={typer.prompt(asked)}"
-            options = replace(options, licences=(*options.licences, named))
-    return options
 
 
 def _document(summary: ExportSummary) -> dict[str, object]:

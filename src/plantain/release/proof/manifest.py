@@ -155,8 +155,6 @@ def _short(error: BaseException) -> str:
 # --- SHA256SUMS -------------------------------------------------------------------------------------
 
 SUMS = "SHA256SUMS"
-SUMS_FOLDER = "checksums"
-"""One further file for each table, so that whoever fetched one table can check just that."""
 
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
