@@ -126,6 +126,6 @@ def _embedded_manifests(reader: JournalReader) -> list[bytes]:
         path = reader.blob_path(raw)
         found = embedded_manifest(path) if path.exists() else None
         if found is not None:
-            values = (task, generation, round, raw, found.container, found.bytes)
+            values = (task, generation, round, raw, *found)
             lines.append(orjson.dumps(dict(zip(_PROVENANCE_FIELDS, values, strict=True))) + b"\n")
     return lines

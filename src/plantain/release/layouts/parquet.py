@@ -19,7 +19,6 @@ from plantain.release.layouts.columns import (
     evidence_of,
     instruction_cells,
     labels_after,
-    original_cells,
     planned_columns,
     task_cells,
 )
@@ -235,8 +234,9 @@ def _original_rows(entries: Iterable[StagedEntry], staging: Staging, pictures: P
 
     for number, image in enumerate(pictures.stream(wanted())):
         picture = planned.popleft()
-        path, description = staging.described_original(picture.sha256)
-        cells = original_cells(description, image.data, path.rpartition("/")[2])
+        path, known = staging.described_original(picture.sha256)
+        cells: dict[str, Cell] = orjson.loads(known)
+        cells["image"] = {"bytes": image.data, "path": path.rpartition("/")[2]}
         yield cells, len(image.data), [image.listed(None, None, ORIGINAL, row=number, member="image")]
 
 
