@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import shutil
 import sqlite3
@@ -25,12 +24,12 @@ from plantain.privacy.licence_terms import as_json
 from plantain.privacy.licence_texts import PARTS
 from plantain.records import InputError
 from plantain.release.finish import finish_release
+from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licensing import original_terms, refuse_unnamed, released_terms
 from plantain.release.pictures import Pictures
 from plantain.release.plan import FACTS, STAGING, ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.provenance import C2paSigner, open_signer
-from plantain.release.raters import keep_cards, keep_ratings, kept_cards, run_cards, write_cards
 from plantain.release.register import register
 from plantain.release.staging import HashingFile, Staging
 from plantain.release.survey import Survey
@@ -164,7 +163,6 @@ def _state(reader: JournalReader, options: ExportOptions, run: Path) -> str:
         as_json(original_terms(reader, options)) if options.originals != "none" else None,
         options.doi,
         {path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.beside.items())},
-        [dataclasses.asdict(one) for one in options.people],
         {path: card_as_json(card) for path, card in run_cards(run).items()},
     ]
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()
@@ -188,7 +186,6 @@ def _plan(reader: JournalReader, run: Path, options: ExportOptions, staging: Sta
     if staging.meta("planned") is None:
         staging.set_meta("state", state)
         keep_cards(staging, run_cards(run))
-        keep_ratings(staging, options.people)
         Survey(reader, run, options, staging).make()
         register(run, staging.out, state, closed_images(reader))
     elif staging.meta("state") != state:

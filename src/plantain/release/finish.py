@@ -23,6 +23,7 @@ from plantain.records import InputError
 from plantain.release.cards.cards import card, citation, table_configs
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
+from plantain.release.judges import kept_cards, who_judged
 from plantain.release.plan import ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.manifest import (
     BESIDE,
@@ -34,7 +35,6 @@ from plantain.release.proof.manifest import (
     write_sums,
 )
 from plantain.release.proof.provenance import PROVENANCE, embedded_manifest
-from plantain.release.raters import kept_cards, who_judged
 from plantain.release.staging import Staging
 
 _PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")

@@ -7,10 +7,11 @@ import hashlib
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from plantain.files.opening import open_plain
 from plantain.files.writing import replace_file
@@ -20,7 +21,9 @@ from plantain.release.proof.provenance import C2paSigner
 from plantain.release.task_record import AttemptRecord, RecordedPicture
 
 AHEAD = 16
-"""Images read before they are needed: enough to keep two cores busy, and about 10 MB."""
+"""Rows whose images are read before they are needed: enough to keep two cores busy, and about 10 MB."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +88,18 @@ class Pictures:
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def stream(self, wanted: Iterable[PictureRequest]) -> Iterator[Released]:
-        """Yield every image in order. Raises BadBlob for one that is missing or changed."""
-        waiting: deque[Future[Released]] = deque()
-        for one in wanted:
-            waiting.append(self._pool.submit(self.read, one))
+    def stream(
+        self, wanted: Iterable[tuple[T, Sequence[PictureRequest]]]
+    ) -> Iterator[tuple[T, list[Released]]]:
+        """Yield every item with its images, in order. Raises BadBlob for an image that is missing or changed."""
+        waiting: deque[tuple[T, list[Future[Released]]]] = deque()
+        for item, requests in wanted:
+            waiting.append((item, [self._pool.submit(self.read, one) for one in requests]))
             if len(waiting) > AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+                item, images = waiting.popleft()
+                yield item, [image.result() for image in images]
+        for item, images in waiting:
+            yield item, [image.result() for image in images]
 
     def holds(self, picture: RecordedPicture) -> bool:
         """Return True if the run has the bytes: an imported one may not."""

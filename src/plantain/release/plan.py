@@ -79,27 +79,6 @@ class ReleaseFile:
 
 
 @dataclass(frozen=True, slots=True)
-class CriterionRating:
-    """The share of readers for whom a criterion `held`, and the mean `rating` on the study's scale."""
-
-    criterion: str
-    held: float | None
-    rating: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class EditRating:
-    """Ratings of one edit in one study: the attempt of `round` in the task's current generation."""
-
-    study: str
-    task: str
-    round: int
-    readers: int
-    accepted: float | None
-    criteria: tuple[CriterionRating, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ExportOptions:
     """Options of an export.
 
@@ -113,7 +92,6 @@ class ExportOptions:
         original_licences: the owner's licence of the source images, each "DATASET=LICENCE".
         doi: of the dataset; kept without its address.
         beside: further files of the release by path: reader studies.
-        people: ratings of the readers of those studies, for columns of tables.
 
     Raises:
         InputError: the extra `release` is not installed, only one of certificate and key is given, `originals` is
@@ -130,7 +108,6 @@ class ExportOptions:
     original_licences: tuple[str, ...] = ()
     doi: str = ""
     beside: Mapping[str, bytes] = field(default_factory=dict)
-    people: tuple[EditRating, ...] = ()
 
     def __post_init__(self) -> None:
         if self.originals not in ("auto", "none"):

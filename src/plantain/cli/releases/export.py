@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,6 @@ import typer
 
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
-    from plantain.release.plan import EditRating
 
 from plantain.cli.terminal.application import application
 from plantain.files.installed import installed
@@ -78,7 +76,6 @@ def export(
     """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
     from plantain.release.plan import ExportOptions
 
-    files, people = _studies(study or [], run)
     options = ExportOptions(
         tuple(name.strip() for name in layout.split(",") if name.strip()),
         redistribution_approved=redistribution_approved,
@@ -88,8 +85,7 @@ def export(
         originals=originals,
         original_licences=tuple(original_licence or ()),
         doi=doi,
-        beside=files,
-        people=people,
+        beside=_studies(study or [], run),
     )
     from plantain.release.export import export_run
 
@@ -125,24 +121,13 @@ def _licence_line(summary: ExportSummary) -> str:
     return f"licences: {parts}; read LICENSES/ before you publish"
 
 
-def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], tuple[EditRating, ...]]:
-    """Reader studies as they go along: their files by path in the release, and what was said of each edit."""
+def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
+    """Return the files of reader studies by their path in the release."""
     if not folders:
-        return {}, ()  # loading what reads them takes longer than a small export
-    from plantain.release.plan import CriterionRating, EditRating
+        return {}  # loading the reader takes longer than a small export
     from plantain.review.results.released import study_for_release
 
-    files: dict[str, bytes] = {}
-    ratings: list[EditRating] = []
-    for folder in folders:
-        study = study_for_release(folder, run)
-        files |= study.files
-        for (task, number), rows in groupby(study.ratings, key=lambda one: (one.task, one.round)):
-            criterion_rows = list(rows)
-            criteria = tuple(CriterionRating(one.criterion, one.held, one.rating) for one in criterion_rows)
-            first = criterion_rows[0]
-            ratings.append(EditRating(study.name, task, number, first.readers, first.accepted, criteria))
-    return files, tuple(ratings)
+    return {path: data for folder in folders for path, data in study_for_release(folder, run).files.items()}
 
 
 def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from plantain.findings import load_taxonomy
 from plantain.journal.payload import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
-from plantain.release.raters import PEOPLE, Ratings, kept_cards, kept_ratings, rating_of
+from plantain.release.judges import kept_cards
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
@@ -92,7 +92,6 @@ class ReleaseColumns:
 
     Args:
         cards: of judges, by path in the release.
-        people: ratings of readers.
 
     Attributes:
         tables: the schema of every table by its folder's name.
@@ -104,11 +103,10 @@ class ReleaseColumns:
         self,
         rubric: Rubric,
         cards: Mapping[str, JudgeCard] = MappingProxyType({}),
-        people: Ratings = MappingProxyType({}),
     ) -> None:
         self._rubric = rubric.name
-        self._cards, self._people = cards, people
-        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_SAID, *INSTRUCTIONS, *CARD, *PEOPLE, *_NAMED}
+        self._cards = cards
+        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_SAID, *INSTRUCTIONS, *CARD, *_NAMED}
         self.criteria = {c.name: _unlike(c.name, fixed, "criterion") for c in rubric.criteria}
         self.facts = {name: _unlike(name, {*fixed, *self.criteria.values()}, "fact") for name in rubric.facts}
         self._values = {c.name: f"{self.criteria[c.name]}_value" for c in rubric.criteria if c.scale}
@@ -121,7 +119,7 @@ class ReleaseColumns:
             **_SAID,
         }
         attempt = {**ATTEMPT, **self.verdict}
-        image = {**TASK, **attempt, "evidence": TEXT, "image": IMAGE, "mask": IMAGE, **CARD, **PEOPLE}
+        image = {**TASK, **attempt, "evidence": TEXT, "image": IMAGE, "mask": IMAGE, **CARD}
         self._image = pa.schema(image)
         self.tables: Mapping[str, pa.Schema] = {
             "success": pa.schema({**image, **INSTRUCTIONS, "original": IMAGE}),
@@ -137,7 +135,6 @@ class ReleaseColumns:
                     **INSTRUCTIONS,
                     **self.verdict,
                     **CARD,
-                    **PEOPLE,
                 }
             ),
             "verdicts": pa.schema(
@@ -240,21 +237,6 @@ class ReleaseColumns:
                 return {"judge_standing": card.gate.standing, "judge_card": path}
         return dict.fromkeys(CARD)
 
-    def people_cells(self, record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
-        """Return the cells of PEOPLE."""
-        rating = rating_of(self._people, record, attempt)
-        if rating is None:
-            return dict.fromkeys(PEOPLE)
-        criteria: list[dict[str, Cell]] = [
-            {"criterion": one.criterion, "held": one.held, "rating": one.rating} for one in rating.criteria
-        ]
-        return {
-            "people_study": rating.study,
-            "people_readers": rating.readers,
-            "people_accepted": rating.accepted,
-            "people_criteria": criteria,
-        }
-
     def row_of_verdict(
         self, record: TaskRecord, attempt: AttemptRecord, stored: VerdictRecord
     ) -> dict[str, Cell]:
@@ -287,7 +269,7 @@ def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
 def planned_columns(staging: Staging) -> ReleaseColumns:
     """Return the columns of an unfinished release."""
     frozen = orjson.loads(staging.meta("facts") or "{}").get("frozen", {})
-    return ReleaseColumns(recorded(frozen), kept_cards(staging), kept_ratings(staging))
+    return ReleaseColumns(recorded(frozen), kept_cards(staging))
 
 
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:

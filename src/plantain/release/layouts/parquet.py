@@ -1,8 +1,7 @@
-"""The Parquet layouts: tables of edits or preference pairs with their images, as `datasets.load_dataset` reads them."""
+"""The Parquet layouts: tables of edits and preference pairs with images, as `datasets.load_dataset` reads them."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,11 +27,11 @@ from plantain.release.originals import MEDIA
 from plantain.release.pictures import PictureRequest, Pictures, Released
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.staging import HashingFile, StagedEntry, Staging
-from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, from_json
+from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 GROUP_BYTES = 32_000_000
 GROUP_ROWS = 100
-"""A row group ends at either: viewers of hubs fail on larger ones, and memory stays flat."""
+"""Largest row group: viewers of hubs fail on larger ones, and memory stays flat."""
 
 _HEAVY = {"image.bytes", "mask.bytes", "original.bytes", "edited.bytes", "jpg_0", "jpg_1"}
 """JPEG and PNG do not compress further."""
@@ -129,7 +128,7 @@ def _leaves(field: pa.Field, above: str = "") -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """An attempt with its pictures; mask and original where they are known and here."""
+    """An attempt with its images; mask and original where they are there."""
 
     record: TaskRecord
     attempt: AttemptRecord
@@ -138,7 +137,7 @@ class _Sample:
     original: Released | None
 
     def pictures(self, edited: str) -> tuple[dict[str, Cell], int, Iterator[tuple[str, str, Released]]]:
-        """Cells, their weight in bytes, and (column, role, picture); `edited` is the edit's column."""
+        """Return cells, their weight in bytes, and (column, role, image); `edited` is the edit's column."""
         task, attempt = self.record.task_id, self.attempt
         name = f"{task}-g{attempt.generation}-r{attempt.round or 0}"
         held = [(edited, attempt.role, self.edited, f"{name}.jpeg")]
@@ -154,30 +153,25 @@ class _Sample:
 
 
 def _samples(entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[_Sample]:
-    """Every planned attempt; the original comes along for successes only."""
-    planned: deque[tuple[TaskRecord, AttemptRecord, bool, bool]] = deque()
+    """Yield every planned attempt; the original is included for successes only."""
 
-    def wanted() -> Iterator[PictureRequest]:
+    def wanted() -> Iterator[tuple[tuple[TaskRecord, AttemptRecord, bool], list[PictureRequest]]]:
         for entry in entries:
             record = from_json(entry.record)
             attempt = record.attempts[entry.first]
-            assert attempt.edited is not None
-            mask: RecordedPicture | None = attempt.mask
-            if mask is not None and not pictures.holds(mask):
-                mask = None
+            mask = attempt.mask if attempt.mask is not None and pictures.holds(attempt.mask) else None
             success = attempt.role == "success"
             original = staging.original(record.image.prepared_sha256) if success else None
-            planned.append((record, attempt, mask is not None, original is not None))
-            yield PictureRequest(attempt.edited, record.task_id, attempt.round or 0)
-            for picture in (mask, original):
-                if picture is not None:
-                    yield PictureRequest(picture, record.task_id, attempt.round or 0, edited=False)
+            requests = [
+                PictureRequest(picture, record.task_id, attempt.round or 0, edited=picture is attempt.edited)
+                for picture in (attempt.edited, mask, original)
+                if picture is not None
+            ]
+            yield (record, attempt, mask is not None), requests
 
-    stream = pictures.stream(wanted())
-    for edited in stream:
-        record, attempt, masked, with_original = planned.popleft()
-        mask = next(stream) if masked else None
-        yield _Sample(record, attempt, edited, mask, next(stream) if with_original else None)
+    for (record, attempt, masked), (edited, *others) in pictures.stream(wanted()):
+        mask = others.pop(0) if masked else None
+        yield _Sample(record, attempt, edited, mask, others[0] if others else None)
 
 
 def _image_rows(
@@ -192,7 +186,6 @@ def _image_rows(
             "sha256": sample.edited.sha256,
             "evidence": evidence_of(sample.attempt.verdict),
             **columns.card_cells(sample.attempt.verdict),
-            **columns.people_cells(sample.record, sample.attempt),
             **held,
         }
         yield cells, weight, _embedded(sample, number, listed)
@@ -208,7 +201,6 @@ def _training_rows(
             **instruction_cells(sample.record),
             **columns.verdict_cells(sample.attempt.verdict),
             **columns.card_cells(sample.attempt.verdict),
-            **columns.people_cells(sample.record, sample.attempt),
             "instruction": sample.attempt.instruction,
             "labels_after": labels_after(sample.record, sample.attempt),
             "sha256": sample.edited.sha256,
@@ -225,16 +217,10 @@ def _embedded(sample: _Sample, row: int, held: Iterable[tuple[str, str, Released
 
 
 def _original_rows(entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[Row]:
-    planned: deque[RecordedPicture] = deque()
-
-    def wanted() -> Iterator[PictureRequest]:
-        for entry in entries:
-            planned.append(original_of(staging, entry))
-            yield PictureRequest(planned[-1], "", 0, edited=False)
-
-    for number, image in enumerate(pictures.stream(wanted())):
-        picture = planned.popleft()
-        path, known = staging.described_original(picture.sha256)
+    originals = (original_of(staging, entry) for entry in entries)
+    wanted = ((one, [PictureRequest(one, "", 0, edited=False)]) for one in originals)
+    for number, (original, (image,)) in enumerate(pictures.stream(wanted)):
+        path, known = staging.described_original(original.sha256)
         cells: dict[str, Cell] = orjson.loads(known)
         cells["image"] = {"bytes": image.data, "path": path.rpartition("/")[2]}
         yield cells, len(image.data), [image.listed(None, None, ORIGINAL, row=number, member="image")]
