@@ -24,14 +24,14 @@ from plantain.privacy.licence_terms import as_json
 from plantain.privacy.licence_texts import PARTS
 from plantain.records import InputError
 from plantain.release.finish import finish_release
-from plantain.release.judges import keep_cards, kept_cards, run_cards, write_cards
+from plantain.release.judges import keep_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licensing import original_terms, refuse_unnamed, released_terms
 from plantain.release.pictures import Pictures
-from plantain.release.plan import FACTS, STAGING, ExportOptions, ReleaseFile, RunFacts
+from plantain.release.plan import FACTS, STAGING, ExportOptions, RunFacts
 from plantain.release.proof.provenance import C2paSigner, open_signer
 from plantain.release.register import register
-from plantain.release.staging import HashingFile, Staging
+from plantain.release.staging import Staging
 from plantain.release.survey import Survey
 
 ReportStage = Callable[[str], None]
@@ -113,8 +113,9 @@ def _export(
             _write_layouts(run, options, staging, signer, report)
             report("proof")
             facts = RunFacts(**orjson.loads(staging.meta("facts") or "{}"))
-            totals = _totals(staging)
-            staging.write(FACTS, "record", lambda file: _write_facts(file, facts, staging, totals))
+            document = {"facts": facts, "state": staging.meta("state"), "totals": _totals(staging)}
+            data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+            staging.write_chunks(FACTS, lambda: (data,))
             finish_release(staging, facts, reader, options)
     finally:
         staging.close()
@@ -201,7 +202,7 @@ def _write_layouts(
     signed.mkdir(exist_ok=True)
     pictures = Pictures(BlobStore(run / "blobs"), signer, signed)
     try:
-        write_cards(staging, kept_cards(staging))
+        write_cards(staging)
         written: list[object] = []
         for name, layout in chosen(options.layouts).items():
             if layout.write not in written:  # `parquet` and `preference` share one
@@ -221,14 +222,6 @@ def _totals(staging: Staging) -> dict[str, int]:
         (FACTS,),
     ).fetchone()
     return {"files": int(files), "images": int(images), "bytes": int(size)}
-
-
-def _write_facts(
-    file: HashingFile, facts: RunFacts, staging: Staging, totals: dict[str, int]
-) -> Iterator[ReleaseFile]:
-    document = {"facts": facts, "state": staging.meta("state"), "totals": totals}
-    file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    return iter(())
 
 
 def _remove_staging(out: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
@@ -11,8 +11,8 @@ from plantain.journal.cards import FOLDER, as_json, cards_of, from_json
 from plantain.journal.verdicts import PERSON
 from plantain.records import JudgeCard
 from plantain.records.card import no_card
-from plantain.release.plan import ReleaseFile, RunFacts
-from plantain.release.staging import HashingFile, Staging
+from plantain.release.plan import RunFacts
+from plantain.release.staging import Staging
 from plantain.rubrics import recorded
 
 _KEPT = "cards"
@@ -36,15 +36,11 @@ def kept_cards(staging: Staging) -> dict[str, JudgeCard]:
     return {path: from_json(orjson.dumps(card), path) for path, card in recorded.items()}
 
 
-def write_cards(staging: Staging, cards: Mapping[str, JudgeCard]) -> None:
+def write_cards(staging: Staging) -> None:
     """Write each card as a file."""
-    for path, card in cards.items():
-
-        def fill(file: HashingFile, card: JudgeCard = card) -> Iterator[ReleaseFile]:
-            file.write(orjson.dumps(as_json(card), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-            return iter(())
-
-        staging.write(path, "record", fill)
+    for path, card in kept_cards(staging).items():
+        data = orjson.dumps(as_json(card), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        staging.write_chunks(path, lambda data=data: (data,))  # type: ignore[misc]
 
 
 def who_judged(facts: RunFacts, cards: Mapping[str, JudgeCard]) -> list[str]:

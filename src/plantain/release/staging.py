@@ -292,6 +292,16 @@ class Staging:
                     self._insert(dataclasses.replace(image, path=path))
             self._insert(ReleaseFile(path, hashing.sha256, hashing.size, role))
 
+    def write_chunks(self, path: str, chunks: Callable[[], Iterable[bytes]]) -> None:
+        """Write one file of records unless it is done."""
+
+        def fill(file: HashingFile) -> Iterable[ReleaseFile]:
+            for chunk in chunks():
+                file.write(chunk)
+            return ()
+
+        self.write(path, "record", fill)
+
     def write_together(
         self, paths: Sequence[str], role: str, fill: Callable[[Sequence[HashingFile]], None]
     ) -> None:

@@ -15,7 +15,7 @@ from plantain.records import InputError
 from plantain.release.originals import INDEX
 from plantain.release.pictures import PictureRequest, Pictures
 from plantain.release.plan import ORIGINAL, ReleaseFile
-from plantain.release.staging import HashingFile, StagedEntry, Staging, make_folder, sync_everything
+from plantain.release.staging import StagedEntry, Staging, make_folder, sync_everything
 from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, from_json
 
 GROUP = "plantain.layouts"
@@ -82,17 +82,16 @@ def write_originals(staging: Staging, pictures: Pictures) -> None:
         image = pictures.read(PictureRequest(original_of(staging, entry), "", 0, edited=False))
         return image.data, image.listed(None, None, ORIGINAL, path=entry.path)
 
-    def index(file: HashingFile) -> Iterator[ReleaseFile]:
+    def index() -> Iterator[bytes]:
         for stem, shards, _ in staging.shards(ORIGINALS):
             for shard in range(shards):
                 for entry in staging.entries(ORIGINALS, stem, shard):
                     _, cells = staging.described_original(original_of(staging, entry).sha256)
-                    file.write(orjson.dumps({"path": entry.path, **orjson.loads(cells)}) + b"\n")
-        return iter(())
+                    yield orjson.dumps({"path": entry.path, **orjson.loads(cells)}) + b"\n"
 
     _write_batches(staging, ORIGINALS, read)
     if staging.shards(ORIGINALS):
-        staging.write(INDEX, "record", index)
+        staging.write_chunks(INDEX, index)
 
 
 def original_of(staging: Staging, entry: StagedEntry) -> RecordedPicture:

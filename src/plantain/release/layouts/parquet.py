@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import orjson
@@ -17,14 +16,13 @@ from plantain.release.layouts.columns import (
     ReleaseColumns,
     evidence_of,
     instruction_cells,
-    labels_after,
     planned_columns,
     task_cells,
 )
 from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.layouts.preference import preference_rows
 from plantain.release.originals import MEDIA
-from plantain.release.pictures import PictureRequest, Pictures, Released
+from plantain.release.pictures import PictureRequest, Pictures
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
@@ -53,8 +51,8 @@ def write_tables(staging: Staging, pictures: Pictures) -> None:
     columns = planned_columns(staging)
     rows: dict[str, Callable[[Iterable[StagedEntry]], Iterator[Row]]] = {
         "originals": lambda entries: _original_rows(entries, staging, pictures),
-        "images": lambda entries: _image_rows(entries, staging, pictures, columns),
-        "train": lambda entries: _training_rows(entries, staging, pictures, columns),
+        "images": lambda entries: _edit_rows(entries, staging, pictures, columns, "image"),
+        "train": lambda entries: _edit_rows(entries, staging, pictures, columns, "edited"),
         "trajectories": lambda entries: _trajectory_rows(entries, columns),
         "verdicts": lambda entries: _verdict_rows(entries, columns),
         "preference": lambda entries: preference_rows(entries, pictures, columns),
@@ -93,7 +91,7 @@ def _fill(file: HashingFile, schema: pa.Schema, rows: Iterator[Row]) -> Iterator
 
 
 def _with_features(schema: pa.Schema) -> pa.Schema:
-    """The schema with the key that makes `datasets` decode its images, also when it is read as plain Parquet."""
+    """Return the schema with the key by which `datasets` decodes images, also when it is read as plain Parquet."""
     features = {field.name: _feature(field.type) for field in schema}
     metadata = orjson.dumps({"info": {"features": features}})
     return schema.with_metadata({"huggingface": metadata})
@@ -126,94 +124,52 @@ def _leaves(field: pa.Field, above: str = "") -> Iterator[str]:
         yield path
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """An attempt with its images; mask and original where they are there."""
+def _edit_rows(
+    entries: Iterable[StagedEntry],
+    staging: Staging,
+    pictures: Pictures,
+    columns: ReleaseColumns,
+    edited: str,
+) -> Iterator[Row]:
+    """Yield a row for every planned attempt, its image in the column `edited`; of successes with their original."""
 
-    record: TaskRecord
-    attempt: AttemptRecord
-    edited: Released
-    mask: Released | None
-    original: Released | None
-
-    def pictures(self, edited: str) -> tuple[dict[str, Cell], int, Iterator[tuple[str, str, Released]]]:
-        """Return cells, their weight in bytes, and (column, role, image); `edited` is the edit's column."""
-        task, attempt = self.record.task_id, self.attempt
-        name = f"{task}-g{attempt.generation}-r{attempt.round or 0}"
-        held = [(edited, attempt.role, self.edited, f"{name}.jpeg")]
-        if self.mask:
-            held.append(("mask", "mask", self.mask, f"{name}-mask.png"))
-        if self.original:
-            picture = self.original.picture
-            held.append((ORIGINAL, ORIGINAL, self.original, f"{task}-original.{MEDIA[picture.media_type]}"))
-        cells: dict[str, Cell] = {"mask": None, ORIGINAL: None}
-        cells |= {column: {"bytes": one.data, "path": path} for column, _, one, path in held}
-        weight = sum(len(one.data) for _, _, one, _ in held)
-        return cells, weight, ((column, role, one) for column, role, one, _ in held)
-
-
-def _samples(entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[_Sample]:
-    """Yield every planned attempt; the original is included for successes only."""
-
-    def wanted() -> Iterator[tuple[tuple[TaskRecord, AttemptRecord, bool], list[PictureRequest]]]:
+    def wanted() -> Iterator[tuple[tuple[TaskRecord, AttemptRecord, list[str]], list[PictureRequest]]]:
         for entry in entries:
             record = from_json(entry.record)
             attempt = record.attempts[entry.first]
-            mask = attempt.mask if attempt.mask is not None and pictures.holds(attempt.mask) else None
             success = attempt.role == "success"
-            original = staging.original(record.image.prepared_sha256) if success else None
+            named = {
+                edited: attempt.edited,
+                "mask": attempt.mask if attempt.mask and pictures.holds(attempt.mask) else None,
+                ORIGINAL: staging.original(record.image.prepared_sha256) if success else None,
+            }
             requests = [
-                PictureRequest(picture, record.task_id, attempt.round or 0, edited=picture is attempt.edited)
-                for picture in (attempt.edited, mask, original)
+                PictureRequest(picture, record.task_id, attempt.round or 0, edited=column == edited)
+                for column, picture in named.items()
                 if picture is not None
             ]
-            yield (record, attempt, mask is not None), requests
+            yield (record, attempt, [column for column, one in named.items() if one is not None]), requests
 
-    for (record, attempt, masked), (edited, *others) in pictures.stream(wanted()):
-        mask = others.pop(0) if masked else None
-        yield _Sample(record, attempt, edited, mask, others[0] if others else None)
-
-
-def _image_rows(
-    entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures, columns: ReleaseColumns
-) -> Iterator[Row]:
-    for number, sample in enumerate(_samples(entries, staging, pictures)):
-        held, weight, listed = sample.pictures("image")
+    for number, ((record, attempt, named), images) in enumerate(pictures.stream(wanted())):
         cells: dict[str, Cell] = {
-            **task_cells(sample.record),
-            **columns.attempt_cells(sample.record, sample.attempt),
-            **instruction_cells(sample.record),
-            "sha256": sample.edited.sha256,
-            "evidence": evidence_of(sample.attempt.verdict),
-            **columns.card_cells(sample.attempt.verdict),
-            **held,
+            "mask": None,
+            ORIGINAL: None,
+            **task_cells(record),
+            **columns.attempt_cells(record, attempt),
+            **instruction_cells(record),
+            **columns.card_cells(attempt.verdict),
+            "sha256": images[0].sha256,
+            "evidence": evidence_of(attempt.verdict),
         }
-        yield cells, weight, _embedded(sample, number, listed)
-
-
-def _training_rows(
-    entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures, columns: ReleaseColumns
-) -> Iterator[Row]:
-    for number, sample in enumerate(_samples(entries, staging, pictures)):
-        held, weight, listed = sample.pictures("edited")
-        cells: dict[str, Cell] = {
-            **task_cells(sample.record),
-            **instruction_cells(sample.record),
-            **columns.verdict_cells(sample.attempt.verdict),
-            **columns.card_cells(sample.attempt.verdict),
-            "instruction": sample.attempt.instruction,
-            "labels_after": labels_after(sample.record, sample.attempt),
-            "sha256": sample.edited.sha256,
-            **held,
-        }
-        yield cells, weight, _embedded(sample, number, listed)
-
-
-def _embedded(sample: _Sample, row: int, held: Iterable[tuple[str, str, Released]]) -> list[ReleaseFile]:
-    return [
-        one.listed(sample.record.task_id, sample.attempt, role, row=row, member=column)
-        for column, role, one in held
-    ]
+        stem = f"{record.task_id}-g{attempt.generation}-r{attempt.round or 0}"
+        listed = []
+        for column, image in zip(named, images, strict=True):
+            name = stem if column == edited else f"{stem}-{column}"
+            path = f"{name}.{MEDIA[image.picture.media_type]}"
+            cells[column] = {"bytes": image.data, "path": path}
+            role = attempt.role if column == edited else column
+            listed.append(image.listed(record.task_id, attempt, role, row=number, member=column))
+        yield cells, sum(len(image.data) for image in images), listed
 
 
 def _original_rows(entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[Row]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -49,8 +48,6 @@ BESIDE = "document"
 _KEY = "plantain.release"
 _BATCH = 5000
 _FIELDS = [field.name for field in fields(ReleaseFile)]
-_REPEATED = ("path", "role", "task", "member", "source_sha256")
-"""Columns whose values come again and again; one string stands for all of them in memory."""
 
 
 class BadManifest(ValueError):
@@ -60,7 +57,7 @@ class BadManifest(ValueError):
 def write_manifest(
     out: Path, files: Iterable[ReleaseFile], rows_of: Callable[[ReleaseFile], int | None]
 ) -> tuple[str, int]:
-    """Writes the manifest, streamed; returns its SHA-256 and size. `files` come by (path, row, member)."""
+    """Write the manifest of `files`, sorted by (path, row, member); return its SHA-256 and size."""
 
     def fill(handle: BinaryIO) -> None:
         with pq.ParquetWriter(handle, SCHEMA, compression="zstd", store_schema=False) as writer:
@@ -80,7 +77,7 @@ def write_manifest(
 
 
 def rows_in(path: Path) -> int | None:
-    """Rows of a Parquet file, lines of a JSON Lines file; None for any other."""
+    """Return the rows of a Parquet file or lines of a JSON Lines file; None for any other."""
     if path.suffix == ".parquet":
         return int(pq.read_metadata(path).num_rows)
     if path.suffix == ".jsonl":
@@ -90,7 +87,7 @@ def rows_in(path: Path) -> int | None:
 
 
 class ManifestReader:
-    """A manifest that may come from anywhere, read in batches; every failure is a BadManifest."""
+    """A manifest from anywhere, read in batches; every failure is a BadManifest."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -103,24 +100,17 @@ class ManifestReader:
             raise BadManifest(f"is of format {version[:20] or 'none'}; this plantain reads {FORMAT}")
         if schema.names != SCHEMA.names or schema.types != SCHEMA.types:
             raise BadManifest("does not have the columns of a manifest")
-        # A few kilobytes can claim billions of rows; no honest manifest packs more than these into a byte.
-        self.rows = self._file.metadata.num_rows
-        if self.rows > 1000 + 20 * path.stat().st_size:
-            raise BadManifest(f"claims {self.rows:,} rows in {path.stat().st_size:,} bytes")
         if too_far := unpacks_too_far(self._file):
             raise BadManifest(too_far)
 
     def __iter__(self) -> Iterator[tuple[ReleaseFile, int | None]]:
-        """Every entry with its `rows`."""
+        """Yield every entry with its `rows`."""
         try:
             for batch in self._file.iter_batches(_BATCH):
                 for row in batch.to_pylist():
                     rows = row.pop("rows")
                     if None in (row["path"], row["bytes"], row["sha256"], row["role"], row["source_sha256"]):
                         raise BadManifest("has an entry without path, size, hash or role")
-                    for name in _REPEATED:
-                        if row[name] is not None:
-                            row[name] = sys.intern(row[name])
                     yield ReleaseFile(**row), rows
         except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
             if isinstance(error, BadManifest):
@@ -131,7 +121,7 @@ class ManifestReader:
         self._file.close()
 
     def by_file(self) -> Iterator[tuple[ReleaseFile, int | None, list[ReleaseFile]]]:
-        """Every file with its `rows` and the images inside it."""
+        """Yield every file with its `rows` and the images inside it."""
         held: ReleaseFile | None = None
         held_rows: int | None = None
         inside: list[ReleaseFile] = []
@@ -183,10 +173,7 @@ def write_sums(out: Path, path: str, files: Iterable[tuple[str, str]]) -> tuple[
 
 
 def read_sums(path: Path) -> Iterator[tuple[int, str, str] | tuple[int, str]]:
-    """(line number, SHA-256, path) of every line, or (line number, what is wrong with it).
-
-    A path that is absolute, leaves the release, holds control characters, comes twice or out of order is wrong.
-    """
+    """Yield (line number, SHA-256, path) of every line, or (line number, what is wrong with it)."""
     last = ""
     with path.open("rb") as file:
         for number, raw in enumerate(iter(lambda: file.readline(LONGEST_PATH + 80), b""), start=1):
