@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,19 +39,11 @@ ReportStage = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class PartLicence:
-    """A part of the release ("images of DATASET" or "records"), its SPDX id, and who `decided` (see `SourcePart`)."""
-
-    part: str
-    licence: str
-    decided: str
-
-
-@dataclass(frozen=True, slots=True)
 class ExportSummary:
     """The result of an export.
 
     Attributes:
+        licences: parts of LICENSES/parts.json: "part", "licence", "decided" and more.
         images: edited images in all layouts together; `originals`: source images, each counted once.
         resumed: an earlier, unfinished export was continued.
         complete: the release was complete already, and nothing was written.
@@ -59,7 +51,7 @@ class ExportSummary:
 
     out: Path
     facts: RunFacts
-    licences: tuple[PartLicence, ...]
+    licences: tuple[Mapping[str, str], ...]
     files: int
     images: int
     originals: int
@@ -147,8 +139,7 @@ def _summary(out: Path) -> ExportSummary:
     """Return the summary of a complete release, as it states it."""
     kept = orjson.loads((out / FACTS).read_bytes())
     facts, totals = RunFacts(**kept["facts"]), kept["totals"]
-    parts = orjson.loads((out / PARTS).read_bytes())
-    licences = tuple(PartLicence(part["part"], part["licence"], part["decided"]) for part in parts)
+    licences = tuple(orjson.loads((out / PARTS).read_bytes()))
     originals = sum(counts["carried"] for counts in facts.originals.values())
     return ExportSummary(out, facts, licences, totals["files"], totals["images"], originals, totals["bytes"])
 

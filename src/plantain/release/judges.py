@@ -21,7 +21,8 @@ _KEPT = "cards"
 
 def run_cards(run: Path) -> dict[str, JudgeCard]:
     """Return the cards of a run, by their path in a release."""
-    return {f"{FOLDER}/{path.name}": card for path, card in zip(_paths(run), cards_of(run), strict=True)}
+    paths = sorted((run / FOLDER).glob("*.json"))
+    return {f"{FOLDER}/{path.name}": card for path, card in zip(paths, cards_of(run), strict=True)}
 
 
 def keep_cards(staging: Staging, cards: Mapping[str, JudgeCard]) -> None:
@@ -49,8 +50,3 @@ def who_judged(facts: RunFacts, cards: Mapping[str, JudgeCard]) -> list[str]:
     lines = {card.judge: card.line for card in cards.values() if card.rubric == rubric}
     asked = {judge: n for judge, n in facts.judges.items() if not judge.startswith(PERSON)}
     return [f"{lines.get(judge, no_card(judge, rubric))} [{n:,} verdicts]" for judge, n in asked.items()]
-
-
-def _paths(run: Path) -> list[Path]:
-    folder = run / FOLDER
-    return sorted(folder.glob("*.json")) if folder.is_dir() else []

@@ -108,7 +108,7 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "pairs": facts.pairs,
         "without_pair": facts.without_pair,
         "licences": [
-            {"part": part.part, "licence": part.licence, "decided": part.decided} for part in summary.licences
+            {name: part[name] for name in ("part", "licence", "decided")} for part in summary.licences
         ],
         "complete": summary.complete,
         "resumed": summary.resumed,
@@ -117,7 +117,7 @@ def _document(summary: ExportSummary) -> dict[str, object]:
 
 def _licence_line(summary: ExportSummary) -> str:
     """What the release lets others do."""
-    parts = ", ".join(f"{part.part} {part.licence}" for part in summary.licences)
+    parts = ", ".join(f"{part['part']} {part['licence']}" for part in summary.licences)
     return f"licences: {parts}; read LICENSES/ before you publish"
 
 

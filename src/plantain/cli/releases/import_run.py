@@ -13,7 +13,6 @@ from plantain.records import InputError
 from plantain.records.counts import counted
 
 app = application()
-EVERY_S = 2.0
 
 
 @app.command(epilog="Example: plantain import release --run runs/theirs")
@@ -81,23 +80,12 @@ def import_run(
 
 
 def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, as_json: bool) -> None:
-    import sys
-    import time
-
     from plantain.release.importing.pairs import import_pairs
 
     if wrong := next((pair for pair in column if "=" not in pair), None):
         raise InputError(f"--column {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
-    last = time.monotonic()
-
-    def progress(rows: int) -> None:
-        nonlocal last
-        if not as_json and time.monotonic() - last >= EVERY_S:
-            last = time.monotonic()
-            print(f"plantain: {counted(rows, 'row')}", file=sys.stderr, flush=True)
-
     columns = {role: name for role, _, name in (one.partition("=") for one in column)}
-    summary = import_pairs(path, run, columns=columns, originals=originals, on_row=progress)
+    summary = import_pairs(path, run, columns=columns, originals=originals)
     if as_json:
         print(orjson.dumps(summary, default=str).decode())
         return

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -102,7 +102,6 @@ def import_pairs(
     *,
     columns: Mapping[str, str] | None = None,
     originals: Path | None = None,
-    on_row: Callable[[int], None] | None = None,
 ) -> PairsSummary:
     """Make a run from a published set of edits.
 
@@ -111,7 +110,6 @@ def import_pairs(
         run: the run's folder; must be empty or new.
         columns: role -> column, where its name is not one of the usual ones.
         originals: a folder whose images are joined by name to the originals that rows name.
-        on_row: called with the number of rows so far.
 
     Raises:
         InputError: nothing there that can be read, a missing column, no row that can be imported, or `run` is not
@@ -125,7 +123,7 @@ def import_pairs(
     shutil.rmtree(part, ignore_errors=True)
     summary = PairsSummary(run)
     try:
-        asyncio.run(_fill(part, path, root, rows, summary, on_row))
+        asyncio.run(_fill(part, path, root, rows, summary))
         if not summary.tasks:
             why = summary.left_out.most_common(1)
             raise InputError(
@@ -146,7 +144,6 @@ async def _fill(
     root: Path,
     rows: Iterator[PairRow],
     summary: PairsSummary,
-    on_row: Callable[[int], None] | None,
 ) -> None:
     name = path.resolve().name
     header = RunHeader(hashlib.sha256(name.encode()).hexdigest()[:16], name, 0, {}, "")
@@ -174,8 +171,6 @@ async def _fill(
                 summary.left_out["an earlier row has the same original, edit and finding"] += (
                     len(tasks) - added
                 )
-            if on_row is not None:
-                on_row(summary.rows)
         source_facts: dict[str, JsonValue] = {
             "kind": "pairs",
             "models": {},

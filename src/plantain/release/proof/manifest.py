@@ -177,14 +177,10 @@ def read_sums(path: Path) -> Iterator[tuple[int, str, str] | tuple[int, str]]:
     last = ""
     with path.open("rb") as file:
         for number, raw in enumerate(iter(lambda: file.readline(LONGEST_PATH + 80), b""), start=1):
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError:
-                yield number, "is not UTF-8"
-                continue
+            line = raw.decode("utf-8", "replace")
             match = _LINE.fullmatch(line.removesuffix("\n")) if line.endswith("\n") else None
-            if match is None:
-                yield number, "is not a checksum, two spaces and a path"
+            if match is None or "\ufffd" in line:
+                yield number, "is not a checksum, two spaces and a path in UTF-8"
                 continue
             name = match[2]
             if wrong := why_unsafe(name):

@@ -88,15 +88,12 @@ class _Check:
     can_read_signatures: bool = field(default_factory=lambda: importlib.util.find_spec("c2pa") is not None)
 
 
-def verify_release(
-    out: Path, *, against: Path | None = None, pixels: bool = False, workers: int = 0
-) -> Proof:
+def verify_release(out: Path, *, against: Path | None = None, pixels: bool = False) -> Proof:
     """Check a release in full. Nothing in it is changed.
 
     Args:
         against: the run that it was made from: its tasks, attempts and verdicts are compared too.
         pixels: also decode every image and compare the hash of its pixels.
-        workers: threads; 0 for one per processor.
 
     Raises:
         InputError: `out` is not a release, or `against` is not a run.
@@ -112,7 +109,7 @@ def verify_release(
         reader = stack.enter_context(JournalReader.open(against)) if against is not None else None
         present = [known.size for known in inventory.files.values() if known.size is not None]
         _read_sums_file(check)
-        pool = stack.enter_context(ThreadPoolExecutor(workers or os.cpu_count() or 1, "plantain-verify"))
+        pool = stack.enter_context(ThreadPoolExecutor(os.cpu_count() or 1, "plantain-verify"))
         _check_files(check, pool)
         if check.signed and not check.can_read_signatures:
             inventory.report(
