@@ -1,10 +1,12 @@
-"""Grain: how strong the fine noise is, new noise of the same texture, and a smooth base to lay it on."""
+"""Grain: the strength of fine noise, new noise of the same texture, and smooth fills."""
 
 from __future__ import annotations
 
 import cv2
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import coo_array, diags_array
+from scipy.sparse.linalg import spsolve
 
 from plantain.pixels.arrays import Field, Mask, Plane
 from plantain.pixels.blend import dilate
@@ -15,18 +17,17 @@ _FEWEST = 64
 
 
 def grain_field(gray: Plane, sigma_px: float = 1.5) -> Field:
-    """What a Gaussian blur of `sigma_px` takes away: float32 (H, W), grey levels around 0."""
+    """Return the part that a Gaussian blur of `sigma_px` removes: float32 (H, W), grey levels around 0."""
     plane = gray.astype(np.float32)
     residual: Field = plane - cv2.GaussianBlur(plane, (0, 0), sigma_px, borderType=cv2.BORDER_REFLECT_101)
     return residual
 
 
 def grain_sigma(gray: Plane, mask: Mask | None = None) -> float:
-    """Noise level in grey levels: the robust standard deviation of `grain_field`.
+    """Return the noise level in grey levels: the robust standard deviation of `grain_field`.
 
-    The median absolute deviation (times 1.4826, right for Gaussian noise) leaves edges aside as long as
-    they take less than half of the region. White noise of level s measures about 0.94 s (the part that
-    the blur keeps is missing).
+    The median absolute deviation (times 1.4826, for Gaussian noise) ignores edges as long as they are less than half of
+    the region. White noise of level s measures about 0.94 s, since the blur keeps a part.
 
     Args:
         gray: (H, W), grey levels 0..255.
@@ -47,19 +48,19 @@ def synthesise_grain(
     source: Mask | None = None,
     sigma_px: float = 1.5,
 ) -> Field:
-    """New grain for a region, with the texture and strength that another region has.
+    """Return new grain for a region, with the texture and strength of another region.
 
-    Random noise is given the mean power spectrum of the source's residual, measured on 32-pixel tiles of
-    which the busier half (edges, vessels) is left out, and the source's robust noise level. Nothing is
-    copied, so nothing repeats (asymptotic discrete spot noise; Galerne, Gousseau, Morel 2011).
+    Random noise gets the mean power spectrum of the source's residual, measured on the calmer half of its 32-pixel
+    tiles, and the source's robust noise level. Nothing is copied, so nothing repeats (asymptotic discrete spot noise;
+    Galerne, Gousseau, Morel 2011).
 
     Args:
         gray: (H, W), grey levels 0..255.
         target: bool (H, W), where grain is wanted.
         rng: the only source of randomness.
-        source: bool (H, W), where to learn from; by default a 40-pixel ring around the target, without black.
-        sigma_px: scale of the residual; larger values bring coarser texture along, and with it what ribs or vessels
-            the source holds: give a source without them.
+        source: bool (H, W), the region to imitate; by default a 40-pixel ring around the target, without black.
+        sigma_px: scale of the residual; larger values include coarser texture, so the source must be free of ribs and
+            vessels.
 
     Returns:
         float32 (H, W), mean about 0, exactly 0 outside the target.
@@ -86,10 +87,10 @@ def synthesise_grain(
 
 
 def inpaint_smooth(channel: Plane, mask: Mask) -> Field:
-    """Fills a region with the smooth membrane that hangs in its border (Laplace's equation).
+    """Fill a region with a smooth membrane from its border (Laplace's equation).
 
-    The border is smoothed first, by known pixels only, so that its grain does not run into the fill as
-    streaks. Where the region touches the image's edge, the membrane ends there without slope.
+    The border is smoothed first, by known pixels only, so that its grain does not become streaks. At the image's edge
+    the membrane has no slope.
 
     Args:
         channel: (H, W), grey levels.
@@ -121,7 +122,7 @@ def _bounds(mask: Mask) -> tuple[slice, slice]:
 
 
 def _texture_kernel(residual: Field, source: Mask) -> Field:
-    """A 32x32 kernel of unit energy that turns white noise into the source's texture."""
+    """Return a 32x32 kernel of unit energy that turns white noise into the source's texture."""
     window = np.hanning(_TILE + 1)[:_TILE].astype(np.float32)
     window = np.outer(window, window)
     covered = cv2.blur(source.astype(np.float32), (_TILE, _TILE), borderType=cv2.BORDER_CONSTANT)
@@ -160,76 +161,25 @@ def _calm(plane: Field, known: Mask, sigma_px: float) -> Field:
     return np.where(known, calm, 0.0).astype(np.float32)
 
 
-_RELAXATIONS = 20
-_CYCLES = 10
-_CROSS = np.array([[0, 0.25, 0], [0.25, 0, 0.25], [0, 0.25, 0]], np.float32)
-
-
 def _membrane(plane: Field, hole: Mask) -> Field:
-    """Laplace's equation in the hole, from coarse to fine: each level starts from the one above and is relaxed.
-
-    Every step is a mean of neighbours, so the fill stays between the border's extremes however ragged the hole is.
-    """
-    height, width = hole.shape
-    known = np.where(hole, np.float32(0), np.float32(1))
-    start = np.full_like(plane, plane[~hole].mean())
-    if min(height, width) > 4 and hole.any():
-        size = ((width + 1) // 2, (height + 1) // 2)
-        share = cv2.resize(known, size, interpolation=cv2.INTER_AREA)
-        half = cv2.resize(plane * known, size, interpolation=cv2.INTER_AREA)
-        coarse_hole = share < 0.01
-        coarse = np.divide(half, share, out=np.zeros_like(half), where=~coarse_hole)
-        start = cv2.resize(_membrane(coarse, coarse_hole), (width, height), interpolation=cv2.INTER_LINEAR)
-    filled = np.where(hole, start, plane).astype(np.float32)
-    for _ in range(_RELAXATIONS):
-        np.copyto(filled, _mean4(filled), where=hole)
-    return _refined(filled, hole)
-
-
-def _refined(filled: Field, hole: Mask) -> Field:
-    """Multigrid cycles for as long as they come closer; in a ragged hole they may not, and the start stands."""
-    best, least = filled, np.inf
-    for _ in range(_CYCLES):
-        lack = np.where(hole, _mean4(filled) - filled, 0.0).astype(np.float32)
-        correction = _cycle(lack, hole)
-        size = float(np.abs(correction).max())
-        if size >= least:
-            break
-        filled = filled + correction
-        best, least = filled, size
-        if size < 0.02:
-            break
-    border = filled[cv2.dilate(hole.astype(np.uint8), np.ones((3, 3), np.uint8)).astype(bool) & ~hole]
-    return np.where(hole, np.clip(best, border.min(), border.max()), best) if border.size else best
-
-
-def _cycle(lack: Field, hole: Mask) -> Field:
-    """One V-cycle: a correction, 0 outside the hole, that deviates from its neighbours' mean by `lack`."""
-    height, width = hole.shape
-    correction = np.zeros_like(lack)
-    if not hole.any():
-        return correction
-    if min(height, width) <= 8:
-        return _relax(correction, lack, hole, 60)
-    correction = _relax(correction, lack, hole, 3)
-    left = np.where(hole, lack - correction + _mean4(correction), 0.0).astype(np.float32)
-    size = ((width + 1) // 2, (height + 1) // 2)
-    inside = cv2.resize(hole.astype(np.float32), size, interpolation=cv2.INTER_AREA) > 0.5
-    # A step twice as long sees four times the deviation.
-    coarse = _cycle(4.0 * cv2.resize(left, size, interpolation=cv2.INTER_AREA), inside)
-    finer = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_LINEAR)
-    np.add(correction, finer, out=correction, where=hole)
-    return _relax(correction, lack, hole, 3)
-
-
-def _relax(correction: Field, lack: Field, hole: Mask, rounds: int) -> Field:
-    """Damped Jacobi steps (4/5, the best smoother in two dimensions)."""
-    for _ in range(rounds):
-        step = _mean4(correction) + lack - correction
-        np.add(correction, 0.8 * step, out=correction, where=hole)
-    return correction
-
-
-def _mean4(plane: Field) -> Field:
-    mean: Field = cv2.filter2D(plane, cv2.CV_32F, _CROSS, borderType=cv2.BORDER_REPLICATE)
-    return mean
+    """Solve Laplace's equation in the hole: each of its pixels is the mean of its neighbours within the image."""
+    number = np.full(hole.shape, -1)
+    number[hole] = np.arange(np.count_nonzero(hole))
+    rows: list[npt.NDArray[np.int64]] = []
+    columns: list[npt.NDArray[np.int64]] = []
+    neighbours, known = np.zeros(number.max() + 1), np.zeros(number.max() + 1)
+    forward = (np.s_[1:, :], np.s_[:-1, :]), (np.s_[:, 1:], np.s_[:, :-1])
+    for here, there in (*forward, *(pair[::-1] for pair in forward)):
+        inside = hole[here]
+        own, other = number[here][inside], number[there][inside]
+        neighbours[own] += 1
+        outside = other < 0
+        known[own[outside]] += plane[there][inside][outside]
+        rows.append(own[~outside])
+        columns.append(other[~outside])
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    size = neighbours.size
+    matrix = diags_array(neighbours) - coo_array((np.ones(row.size), (row, column)), (size, size))
+    filled = plane.copy()
+    filled[hole] = spsolve(matrix.tocsc(), known)
+    return filled
