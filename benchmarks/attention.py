@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from diffusers import UNet2DConditionModel
 
+from fakes.tiny.parts import WIDTH
+from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.models.diffusers.attention.cross import CrossAttentionRecorder
-from plantain.models.diffusers.tiny.parts import WIDTH
-from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 
 
 def pipeline(latent: int) -> Any:

@@ -94,7 +94,7 @@ async def legs(edits: int) -> dict[str, float]:
 
 def build(scratch: Path, name: str, kind: str, tasks: int) -> tuple[float, int]:
     """Milliseconds of this process for each edit of a whole build, and edits."""
-    from plantain.pipeline.rounds import Method
+    from plantain.pipeline.method import Method
     from plantain.pipeline.run import run_build
     from plantain.rubrics import MED_BANANA
     from plantain.runs.settings.engine import EngineSection

@@ -87,7 +87,7 @@ class SimulatedWorkers:
 
 def build(scratch: Path, workers: int, tasks: int) -> dict[str, float]:
     """One build; what the head did and took."""
-    from plantain.pipeline.rounds import Method
+    from plantain.pipeline.method import Method
     from plantain.pipeline.run import run_build
     from plantain.rubrics import MED_BANANA
 

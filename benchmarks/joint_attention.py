@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import sys
 import time
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -19,9 +21,11 @@ import torch
 from diffusers import FluxTransformer2DModel
 from PIL import Image
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from fakes.tiny.flux import tiny_flux_kontext
+from fakes.tiny.parts import WIDTH
 from plantain.models.diffusers.attention.joint import JointAttentionRecorder
-from plantain.models.diffusers.tiny.flux import tiny_flux_kontext
-from plantain.models.diffusers.tiny.parts import WIDTH
 
 
 def pipeline(device: str) -> Any:

@@ -59,7 +59,7 @@ def main() -> int:
         return build(scratch, "killed", args.address, TASKS_A_KILL * args.kills)
     from ray.cluster_utils import Cluster
 
-    from plantain.journal.disk.elsewhere import keep_blobs_in
+    from plantain.journal.disk.blobs import keep_blobs_in
 
     shutil.rmtree(scratch, ignore_errors=True)
     (scratch / "shared").mkdir(parents=True)

@@ -1,7 +1,7 @@
 """Tables of 1.5 million rows, each read in a process of its own: seconds, and the most memory that it took.
 
-A table of labels beside three pictures (`ingest`), people's ratings (`bench rank`'s reader), a provider's bill
-(`reconcile`'s reader), and a release's trajectories (`import`). A file larger than any real one is refused in one line.
+A table of labels beside three pictures (`ingest`), people's ratings (`bench rank`'s reader), and a release's
+trajectories (`import`). A file larger than any real one is refused in one line.
 
 Run: python benchmarks/large_table.py [--rows 1500000]
 """
@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import UTC
 from pathlib import Path
 
 import numpy as np
@@ -55,16 +54,6 @@ def ratings(folder: Path, rows: int) -> str:
     return f"{sum(1 for _ in _lines(path))} rows"
 
 
-def bill(folder: Path, rows: int) -> str:
-    from plantain.runs.money.bills import read_bill
-
-    path = folder / "bill.csv"
-    with path.open("w", encoding="utf-8") as file:
-        file.write("request_id,date,model,cost_usd\n")
-        file.writelines(f"req-{row:07d},2026-11-22,gpt-image-1,0.04\n" for row in range(rows))
-    return f"{len(read_bill(path, UTC))} rows"
-
-
 def trajectories(folder: Path, rows: int) -> str:
     (folder / "trajectories").mkdir()
     with (folder / "trajectories" / "trajectories.jsonl").open("w", encoding="utf-8") as file:
@@ -77,7 +66,6 @@ def trajectories(folder: Path, rows: int) -> str:
 TABLES: dict[str, Callable[[Path, int], str]] = {
     "labels": labels,
     "ratings": ratings,
-    "bill": bill,
     "trajectories": trajectories,
 }
 

@@ -65,8 +65,8 @@ def priced(scratch: Path, tasks: int, *, scarce: bool = False) -> Recipe:
 
 def build(scratch: Path, name: str, address: str, tasks: int, *, scarce: bool = False) -> int:
     """The build, on the cluster at an address; on this machine's processes for "" ."""
+    from plantain.pipeline.method import Method
     from plantain.pipeline.recipe import Recipe
-    from plantain.pipeline.rounds import Method
     from plantain.pipeline.run import run_build
     from plantain.rubrics import MED_BANANA
 
@@ -213,7 +213,7 @@ def money(run: Path, recipe: Recipe, served: int, lost: int) -> bool:
 
     with JournalReader.open(run) as reader:
         budget = budget_of(recipe.limits, reader)
-        edits = [costs for (_, step), costs in costs_of(recipe.limits, reader).items() if step is Step.EDIT]
+        edits = [costs for (_, step), costs in costs_of(reader).items() if step is Step.EDIT]
         known = sum(
             row.cost_usd or 0.0
             for task in reader.tasks()

@@ -43,7 +43,7 @@ WITHIN, RESUME_S, RESUME_MB, REPORT_S, REPORT_MB = 1.10, 3.0, 300.0, 60.0, 1000.
 
 def window(run: Path, catalogue: Path, folder: Path, tasks: int) -> dict[str, float]:
     """Carries so many tasks; processor and calls count from the first call on."""
-    from plantain.pipeline.rounds import Method
+    from plantain.pipeline.method import Method
     from plantain.pipeline.run import run_build
     from plantain.rubrics import MED_BANANA
 

@@ -25,6 +25,9 @@ import pyarrow.parquet as pq
 import skimage.data
 from PIL import Image
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from fakes.tiny.saving import save_tiny
 from plantain.journal import JournalReader
 from plantain.records import Licence
 from simulated.elsewhere import Elsewhere, step
@@ -61,7 +64,11 @@ for split in load_dataset("release", "train").values():
 pairs = sum(len(split) for split in load_dataset("release", "preference").values())
 print(f"{rows} rows with original, instruction, edited and mask; {pairs} preference pairs")
 """
-TINY = ("--model", "diffusers/tiny", "--settings", "settings.toml", "--side", "64")
+TINY = ("--model", "diffusers/tiny", "--settings", "settings.toml", "--json", "--set", "side=64")
+
+
+def sets(settings: list[str]) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
 
 
 def here(*words: str, folder: Path) -> None:
@@ -139,28 +146,17 @@ def on_the_second(second: Elsewhere) -> None:
         lambda: second.plantain("bench", "from-build", "run", "--out", "bench").splitlines()[0],
     )
     step("bench check", lambda: second.plantain("bench", "check", "bench").splitlines()[-1])
-    second.plantain("models", "make-tiny", "tiny", "--like", "diffusers/medebench-instruct-pix2pix")
+    save_tiny("instruct-pix2pix", second.work / "tiny")
     (second.work / "settings.toml").write_text(SETTINGS)
-    few = [
-        "--sizes",
-        "0,1",
-        "--seeds",
-        "1",
-        "--steps-per-sample",
-        "1",
-        "--tasks",
-        "1",
-        "--no-measure",
-        "--json",
-    ]
+    few = ["sizes=1", "seeds=1", "steps_per_sample=1", "tasks=1", "per_task=2", "judge=none"]
 
     def finetune() -> str:
-        told = json.loads(second.plantain("train", "finetune", "release", *TINY, *few, "--out", "tuned"))
+        told = json.loads(second.plantain("train", "finetune", "release", *TINY, *sets(few), "--to", "tuned"))
         return f"{len(list((second.work / told['models']).rglob('training.json')))} model trained"
 
     def dpo() -> str:
-        few = ["--steps", "2", "--supervised-steps", "1", "--every", "1", "--lora", "2", "--json"]
-        told = json.loads(second.plantain("train", "dpo", "release", *TINY, *few, "--out", "preferring"))
+        few = ["steps=2", "supervised_steps=1", "every=1", "lora_rank=2"]
+        told = json.loads(second.plantain("train", "dpo", "release", *TINY, *sets(few), "--to", "preferring"))
         return f"{len(told['curve'])} looks at the held-out pairs"
 
     step("train finetune", finetune)

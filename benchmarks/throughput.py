@@ -25,6 +25,7 @@ from PIL import Image
 from simulated.open_editor import MANY, SECONDS, edits_per_second, make_benchmark, picture, rate_of
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests"))
 TARGET, HELD = 0.95, (0.5, 5.0)
 
 
@@ -78,8 +79,8 @@ def main() -> int:
     parser.add_argument("--devices", type=int, default=1, help="simulated ones, each with a process")
     options = parser.parse_args()
     devices = options.devices
+    from fakes.tiny.saving import save_tiny
     from plantain.models.diffusers.quiet import quiet_libraries
-    from plantain.models.diffusers.tiny.saving import save_tiny
 
     quiet_libraries()
 

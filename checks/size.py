@@ -51,7 +51,11 @@ def main() -> int:
     print(f"{'package':<20}{'lines':>8}{'budget':>8}")
     for row, count in found.items():
         print(f"{row:<20}{count:>8,}{limits['budgets'][row]:>8,}")
-    others = [path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}]
+    others = [
+        path
+        for path in PACKAGE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".py"
+    ]
     tests, benchmarks = (
         sum(lines(path) for path in (ROOT / folder).rglob("*.py")) for folder in ("tests", "benchmarks")
     )

@@ -14,8 +14,8 @@ from unittest.mock import patch
 
 from plantain.journal import JournalReader
 from plantain.journal.commit import Committer
+from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.rounds import Method
 from plantain.pipeline.run import run_build
 from plantain.records import (
     OK,

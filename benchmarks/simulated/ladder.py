@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from diffusers import (
 )
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
 
-from plantain.models.diffusers.tiny.parts import tiny_tokenizer
-from plantain.models.diffusers.tiny.saving import save_tiny
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+from fakes.tiny.parts import tiny_tokenizer
+from fakes.tiny.saving import save_tiny
 
 BETAS = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
 

@@ -34,7 +34,7 @@ def picture(number: int, width: int, height: int) -> np.ndarray:
 def make_benchmark(folder: Path, pictures: int, side: int) -> list[Path]:
     """Writes a benchmark of square pictures of one side; the files that an editor is handed."""
     from plantain.bench.benchmark.held_out import write_held_out
-    from plantain.train.examples.pairs import TrainingPair
+    from plantain.train.pairs import TrainingPair
 
     def pairs() -> Iterator[TrainingPair]:
         for number in range(pictures):
@@ -68,7 +68,7 @@ def main(fd: int, device: str) -> None:
 
     from plantain.models.diffusers.engine import Engine
     from plantain.models.diffusers.methods import METHODS
-    from plantain.models.diffusers.pipelines import instruct_pix2pix
+    from plantain.models.diffusers.pipelines import stable_diffusion
     from plantain.models.diffusers.pipelines.runner import Runner
     from plantain.models.diffusers.worker import serve
 
@@ -79,17 +79,16 @@ def main(fd: int, device: str) -> None:
             self.method, self.precision, self.device = METHODS["instruct-pix2pix"], torch.float16, device
             self.running, self.ready = loading.running, dict[tuple[int, int], np.ndarray]()
 
-        def draw(self, pictures: list, jobs: Sequence[Any], steering: object) -> tuple:
-            size = pictures[0].size
+        def draw(self, jobs: Sequence[Any], originals: list, regions: list, steering: object) -> tuple:
+            size = originals[0].size
             if size not in self.ready:
                 ready = [picture(number, *size) for number in range(MANY)]
                 self.ready[size] = np.stack(ready).astype(np.float32) / 255
             time.sleep(seconds * len(jobs))
             return self.ready[size][[job.seed % MANY for job in jobs]], [False] * len(jobs)
 
-    cv2.setNumThreads(1)
-    instruct_pix2pix.InstructPix2PixRunner = Sleeping  # type: ignore[assignment]
-    serve(Connection(fd), Engine(device).draw)
+    stable_diffusion.RUNNERS["instruct-pix2pix"] = Sleeping
+    serve(Connection(fd), Engine(device).run)
 
 
 if __name__ == "__main__":

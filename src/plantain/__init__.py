@@ -15,7 +15,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from plantain.moved import remember_old_names
 from plantain.version import __version__
 
 if TYPE_CHECKING:
@@ -51,9 +50,6 @@ _HOMES = {
     "plan": "plantain.api.building",
     "run": "plantain.api.building",
 }
-
-
-remember_old_names()
 
 
 def __getattr__(name: str) -> object:

@@ -117,7 +117,7 @@ def test_a_run_is_read_as_tasks_attempts_and_tables(run: plantain.Run) -> None:
 def test_a_task_has_its_pictures(run: plantain.Run) -> None:
     task = next(task for task in run.tasks("success") if task.attempts[-1].edited)
     assert task.picture(task.attempts[-1].edited or "").startswith(b"\xff\xd8")  # JPEG
-    with pytest.raises(InputError, match="no picture"):
+    with pytest.raises(InputError, match="no image"):
         task.picture("0" * 64)
 
 

@@ -39,7 +39,7 @@ def test_every_verdict_stands_beside_the_old_ones_and_nothing_is_asked_twice(tmp
     told = verdicts(run)
     assert sorted({(v.verdict.judge, v.decisive, v.verdict.qualified) for v in told}) == [
         ("old/judge", True, False),
-        ("rule/partly", False, False),
+        ("rule/partly", False, None),
         ("rule/yes", False, True),
     ]
     # A criterion without an answer leaves no score, so that nobody takes it for a no.

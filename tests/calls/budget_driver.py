@@ -120,7 +120,7 @@ async def main(folder: Path, seed: int, cap_usd: float, count: int) -> int:
     print("ready", flush=True)
     try:
         budget = budget_of(budget_recipe(cap_usd).limits, journal.reader)
-        watched = Watched(cap_usd, budget.spent_usd, costs_of(budget_recipe(cap_usd).limits, journal.reader))
+        watched = Watched(cap_usd, budget.spent_usd, costs_of(journal.reader))
         gate = AdmissionController(
             lambda model: ModelLimits(400, price=PRICES[model], max_output_tokens=MAX_OUTPUT), watched
         )

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from plantain.calls import AdmissionController, Bounded, Budget, CallSpec, ModelClient, ModelLimits, TaskCalls
+from plantain.calls import AdmissionController, Budget, CallSpec, ModelClient, ModelLimits, TaskCalls
 from plantain.calls.circuit_breaker import FAILURES, LONGEST_PAUSE_S, CircuitBreaker
 from plantain.journal import CallResult, Journal
 from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
@@ -95,7 +95,7 @@ def test_thirty_two_callers_sit_an_outage_out_with_few_requests_and_no_money() -
     limits = ModelLimits(32, price=price, max_output_tokens=1, outage_s=3600.0)
     controller = AdmissionController(lambda model: limits, budget)
     said: list[str] = []
-    controller.on_outage = lambda model, news, long: said.append(f"{model}: {news}")
+    controller.on_outage = lambda model, news: said.append(f"{model}: {news}")
     asked = 0
 
     async def one() -> None:
@@ -120,18 +120,6 @@ def test_thirty_two_callers_sit_an_outage_out_with_few_requests_and_no_money() -
     assert (budget.spent_usd, budget.held_usd, budget.reserved_usd) == (32.0, 0.0, 0.0)
     assert said[0].startswith("hosted/m: no answer for 0 s (503: overloaded); next try in ")
     assert len(said) <= 12
-
-
-def test_a_person_is_called_once_for_each_models_outage_however_many_there_are_at_once() -> None:
-    """One provider is away from the start, another fails for a moment again and again; then the first one once more."""
-    called: list[str] = []
-    client = ModelClient(cast(Journal, None), Bounded(1), on_stop=called.append)
-    for model, long in (("a/m", True), ("b/m", False), ("a/m", True), ("b/m", True), ("a/m", True)):
-        client.outage(model, "no answer", long)
-    assert called == ["a/m: no answer", "b/m: no answer"]
-    client.outage("a/m", "no answer", False)  # another outage begins
-    client.outage("a/m", "no answer", True)
-    assert called[2:] == ["a/m: no answer"]
 
 
 @pytest.mark.parametrize("outage_s", [12 * 3600.0, 10.0], ids=["sat out", "given up"])

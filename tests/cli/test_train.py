@@ -12,19 +12,22 @@ pytest.importorskip("torch", reason="needs the torch extra")
 pytest.importorskip("diffusers", reason="needs the torch extra")
 
 from bench.small_bench import small_bench
+from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark.held_out import write_held_out
 from plantain.cli import main
-from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.train.examples.originals import StoredOriginals
-from plantain.train.examples.release_pairs import ReleasePairs
+from plantain.train.releases import ReleasePairs, StoredOriginals
 
 pytestmark = pytest.mark.usefixtures("devices_here")
 
-SMALL = ("--sizes", "0,1,2", "--seeds", "1", "--steps-per-sample", "2", "--side", "64", "--per-task", "6")
+SMALL = ("seeds=1", "steps_per_sample=2", "side=64", "per_task=6")
+
+
+def sets(*settings: str) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +49,8 @@ def test_a_benchmark_is_learned_from_and_measured(
     tmp_path: Path, model: str, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small_bench(tmp_path / "bench", 4)
-    args = ["train", "finetune", tmp_path / "bench", "--model", model, "--out", tmp_path / "out", *SMALL]
-    args += ["--sizes", "0,1"]
-    args += ["--settings", settings, "--json"]
+    args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out"]
+    args += [*sets(*SMALL, "sizes=1"), "--settings", settings, "--json"]
     assert main([str(arg) for arg in args]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {row["n"] for row in told["rows"]} == {0, 1}
@@ -65,12 +67,10 @@ def test_a_benchmark_is_learned_from_and_measured(
 
 def test_a_plan_trains_nothing(tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
     small_bench(tmp_path / "bench", 6)
-    args = ["train", "finetune", tmp_path / "bench", "--model", model, "--out", tmp_path / "out", *SMALL]
-    assert main([str(arg) for arg in [*args, "--plan"]]) == 0
+    args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out"]
+    assert main([str(arg) for arg in [*args, *sets(*SMALL, "sizes=1,2"), "--dry-run"]]) == 0
     told = capsys.readouterr().out
-    assert "2 models, 6 steps in all" in told
-    assert "of models stay" in told
-    assert "not measured: RTX 4090 0.0" in told
+    assert "2 models, 6 steps in total" in told
     assert not (tmp_path / "out").exists()
 
 
@@ -82,9 +82,9 @@ def test_a_release_gives_pairs_and_preferences(
     recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue", images=4))
     asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None))))
     export_run(run, release, ExportOptions(("parquet", "preference"), licences=("CC-BY-4.0",)))
-    both = ["--model", model, "--settings", settings, "--json", "--side", "64"]
-    args = ["train", "finetune", release, *both, "--out", tmp_path / "ft", "--tasks", "1", "--sizes", "0,1"]
-    args += ["--seeds", "1", "--steps-per-sample", "1", "--no-measure"]
+    both = ["--model", model, "--settings", settings, "--json", *sets("side=64")]
+    args = ["train", "finetune", release, *both, "--to", tmp_path / "ft"]
+    args += sets("tasks=1", "per_task=2", "sizes=1", "seeds=1", "steps_per_sample=1", "judge=none")
     assert main([str(arg) for arg in args]) == 0
     told = json.loads(capsys.readouterr().out)
     assert len(list(Path(told["models"]).rglob("training.json"))) == 1
@@ -92,34 +92,30 @@ def test_a_release_gives_pairs_and_preferences(
     held_out = write_held_out(pairs.read([pairs.listed()[0].id]), tmp_path / "held-out", "Ours", "1")
     assert (len(held_out), held_out.samples[0].aligned) == (1, True)
     assert held_out.roi(held_out.samples[0]).any()
-    args = [
-        "train",
-        "dpo",
-        release,
-        *both,
-        "--out",
-        tmp_path / "dpo",
-        "--steps",
-        "2",
-        "--supervised-steps",
-        "1",
-    ]
-    assert main([str(arg) for arg in [*args, "--every", "1", "--lora", "2"]]) == 0
+    args = ["train", "dpo", release, *both, "--to", tmp_path / "dpo"]
+    args += sets("steps=2", "supervised_steps=1", "every=1", "lora_rank=2")
+    assert main([str(arg) for arg in args]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [point["step"] for point in told["curve"]] == [0, 1, 2]
-    assert Path(told["model"], "README.md").is_file()
-    assert "Diffusion-DPO" in Path(told["report"]).read_text(encoding="utf-8")
+    assert "Diffusion-DPO" in Path(told["model"], "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         (["finetune", "nowhere", "--model", "diffusers/x/y"], "nowhere"),
-        (["finetune", "{bench}", "--model", "gemini/x", "--sizes", "1"], "diffusers/FOLDER"),
-        (["finetune", "{bench}", "--model", "diffusers/x/y", "--sizes", "a"], "--sizes"),
-        (["finetune", "{bench}", "--model", "diffusers/x/y", "--sizes", "16"], "too few"),
+        (["finetune", "{bench}", "--model", "gemini/x", *sets("sizes=1")], "diffusers/FOLDER"),
+        (
+            ["finetune", "{bench}", "--model", "diffusers/x/y", *sets("sizes=a")],
+            "--set sizes: input should be",
+        ),
+        (["finetune", "{bench}", "--model", "diffusers/x/y", *sets("sizes=16")], "too few"),
+        (["finetune", "{bench}", "--model", "diffusers/x/y", *sets("side=100")], "--set side"),
+        (["finetune", "{bench}", "--model", "diffusers/x/y", *sets("lora=8")], "did you mean 'lora_rank'"),
+        (["finetune", "{bench}", "--model", "diffusers/x/y", *sets("bf16")], "write NAME=VALUE"),
         (["finetune", "{release}", "--model", "diffusers/x/y"], "no table data/success"),
         (["dpo", "{bench}", "--model", "diffusers/x/y", "--originals", "nowhere"], "nowhere"),
+        (["dpo", "{bench}", "--model", "diffusers/x/y", *sets("bound=0.5")], "--set bound"),
         (["tune"], "did you mean 'finetune'"),
     ],
 )
@@ -130,7 +126,7 @@ def test_what_is_wrong_is_one_line_and_changes_nothing(
     (tmp_path / "release" / "data").mkdir(parents=True)
     places = {"bench": tmp_path / "bench", "release": tmp_path / "release"}
     told = [arg.format(**places) for arg in args]
-    assert main(["train", *told, "--out", str(tmp_path / "out")]) == 2
+    assert main(["train", *told, "--to", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1

@@ -49,7 +49,6 @@ bench submit-check submissions/mine --bench my-bench
 bench overlap my-bench catalogue
 review plan --readers 5 --cases 100 --effect 0.15
 review results studies/pilot
-train separability runs/pilot --to figures
 """.strip().splitlines()
 BY_NAME = frozenset(
     {"by_label", "by_split", "by_modality", "crossed_splits", "rounds", "outcomes", "pictures", "directions"}

@@ -150,10 +150,8 @@ def test_what_is_not_run_says_what_it_needs() -> None:
         "a key",
         "a key, ratings, and twenty sources",
         "a minute, which tests/bench/test_bench_demo.py has",
-        "a probe",
         "an installation",
         "data of yours",
-        "labelled pictures",
         "somebody who stops it",
         "weights",
     }

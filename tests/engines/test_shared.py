@@ -12,7 +12,7 @@ from plantain.engines import shared
 from plantain.engines.packing import LARGE, pack, unpack
 from plantain.engines.shared import NotShared, SharedPictures
 from plantain.journal import Journal, RunHeader
-from plantain.journal.disk.elsewhere import keep_blobs_in
+from plantain.journal.disk.blobs import keep_blobs_in
 from plantain.runs.engine import arrivals
 
 PICTURE = bytes(range(256)) * (LARGE // 256)

@@ -6,8 +6,8 @@ import socket
 import threading
 from multiprocessing.connection import Connection
 
-from plantain.models.diffusers.canvases import Drawing, Prepared
 from plantain.models.diffusers.device_process import DeviceProcess
+from plantain.models.diffusers.jobs import Batch, Done
 from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.models.diffusers.worker import serve
 
@@ -18,17 +18,17 @@ _TURN = threading.Lock()
 class DeviceThread(DeviceProcess):
     """The same queue, batches and drawing as in a process of its own; it only cannot be killed."""
 
-    def _start(self) -> None:
+    def _start(self) -> Connection:
         quiet_libraries()
         from plantain.models.diffusers.engine import Engine
 
         engine = Engine(self.device)
 
-        def draw(prepared: Prepared) -> list[Drawing]:
+        def run(batch: Batch) -> list[Done]:
             with _TURN:
-                return engine.draw(prepared)
+                return engine.run(batch)
 
         ours, theirs = socket.socketpair()
-        arguments = Connection(theirs.detach()), draw
+        arguments = Connection(theirs.detach()), run
         threading.Thread(target=serve, args=arguments, name=self.device, daemon=True).start()
-        self._connection = Connection(ours.detach())
+        return Connection(ours.detach())

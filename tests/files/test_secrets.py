@@ -52,7 +52,7 @@ def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPa
         ("AWS_BEARER_TOKEN_BEDROCK", "ABSKexample0123456789abcdef"),
         ("OPENAI_API_KEY_OF_THE_LAB", "sk-lab-0123456789abcdefXYZ"),
         ("MODE", "fast"),
-        ("HTTPS_PROXY", f"http://me:{KEY}@proxy:3128"),  # without which on_stop's command reaches nobody
+        ("HTTPS_PROXY", f"http://me:{KEY}@proxy:3128"),  # without which a worker's command reaches nobody
     ):
         monkeypatch.setenv(name, value)
     hide(KEY)

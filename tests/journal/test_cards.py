@@ -26,7 +26,6 @@ def test_a_card_comes_back_as_it_was_kept(tmp_path):
     assert card_for([CARD], "some/judge", "med-banana", "2") is CARD
     assert card_for([CARD], "some/judge", "med-banana", "3") is None
     assert card_for([CARD], "some/judge", "medebench") is None
-    # Who follows the hint gets a card that counts; who hands over another one is told why it does not.
     assert standing_of([CARD], "some/judge", "medebench").line.endswith(
         "(plantain audit --judge some/judge --rubric medebench); there is one by another rubric, med-banana"
     )

@@ -91,22 +91,6 @@ def test_what_a_cancelled_coroutine_asked_for_is_done(tmp_path: Path) -> None:
     assert watched.numbers() == [3, 4]
 
 
-def test_works_over_several_event_loops(tmp_path: Path) -> None:
-    watched = Watched(tmp_path)
-    asyncio.run(watched.committer.submit(put(1)))
-    asyncio.run(watched.committer.submit(put(2)))
-    watched.close()
-    assert watched.numbers() == [1, 2]
-
-
-def test_closed_committer_refuses(tmp_path: Path) -> None:
-    watched = Watched(tmp_path)
-    watched.close()
-    watched.close()
-    with pytest.raises(WriterClosed):
-        asyncio.run(watched.committer.submit(put(1)))
-
-
 def test_nobody_waits_for_a_thread_that_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault of the observer, which is ours, ends the thread; it must not hang the build."""
     reported: list[object] = []

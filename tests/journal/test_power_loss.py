@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from journal.power import CALLS, Disk, Event, read_trace
-from plantain.journal import BadBlob, Journal, NotARun, verify
+from plantain.journal import BadBlob, Journal, verify
+from plantain.records import InputError
 
 PROGRAM = """
 import asyncio, os, sys
@@ -21,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from journal.examples import HEADER, a_task, an_image, one_round
 from plantain.journal import Journal
-from plantain.records import TaskState
+from plantain.records import InputError, TaskState
 
 def acknowledge(what):
     os.write(1, f"ACK {what}\\n".encode())
@@ -83,7 +84,7 @@ def materialise(left: dict[str, bytes | None], root: str, onto: Path) -> None:
 async def check(run: Path, acknowledged: list[list[str]]) -> None:
     try:
         journal = Journal.open(run)
-    except NotARun:
+    except InputError:
         assert not acknowledged, "the run is gone"
         return
     async with journal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,8 @@ COUNT = """
 import os, sys
 from pathlib import Path
 from plantain.journal import JournalReader, payload
-payload._results()  # imports that the other user may not make
+from plantain.records import Verdict
+payload._adapter(Verdict)  # imports that the other user may not make
 if os.geteuid() == 0:
     os.setuid(65534)  # permissions do not bind root
 with JournalReader.open(Path(sys.argv[1])) as reader:
@@ -47,7 +49,7 @@ def test_another_process_reads_while_this_one_writes(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("what", ["closed", "killed", "killed, index file lost"])
+@pytest.mark.parametrize("what", ["closed", "killed"])
 def test_copy_in_a_folder_that_cannot_be_written(tmp_path: Path, what: str) -> None:
     run = tmp_path / "run"
 
@@ -62,8 +64,6 @@ def test_copy_in_a_folder_that_cannot_be_written(tmp_path: Path, what: str) -> N
     with tempfile.TemporaryDirectory() as readable:  # pytest's own folder is closed to other users
         copy = Path(readable) / "copy"
         asyncio.run(work(copy))
-        if what == "killed, index file lost":
-            (copy / "journal.sqlite-shm").unlink()
         assert (copy / "journal.sqlite-wal").exists() == (what != "closed")
         for path in (copy, *copy.rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
@@ -164,8 +164,9 @@ def test_reader_cannot_write(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-def test_opening_does_not_need_a_path_without_odd_characters(tmp_path: Path) -> None:
-    run = tmp_path / "胸片 100% #1?"
+@pytest.mark.parametrize("name", ["胸片 100% #1?", os.fsdecode(b"caf\xe9")], ids=["odd", "not UTF-8"])
+def test_opening_takes_any_path(tmp_path: Path, name: str) -> None:
+    run = tmp_path / name
 
     async def work() -> None:
         async with await a_run(run):

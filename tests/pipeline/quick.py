@@ -13,8 +13,8 @@ import numpy as np
 import skimage.data
 
 from plantain.catalogue.store import Catalogue
+from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.rounds import Method
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source

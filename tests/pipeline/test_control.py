@@ -5,26 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import tarfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 from datasets import load_dataset
 
-from fakes.samples import sample_of
-from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
+from pipeline.quick import CallLog, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.questions.tables import table1
-from plantain.offline.editor import render_instruction
-from plantain.pipeline.control import INSTRUCTION
 from plantain.pipeline.forecast import make_plan
+from plantain.pipeline.loop import NO_CHANGE
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
-from plantain.records import Outcome, OutcomeKind, SourceImage, Step, TaskKind, TaskState
+from plantain.records import Outcome, OutcomeKind, Step, TaskKind, TaskState
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.layouts.contract import LAYOUTS
@@ -50,14 +46,9 @@ class Faithful:
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
         self.asked.append(request)
-        if self.refuse and request.instruction == INSTRUCTION:
+        if self.refuse and request.instruction == NO_CHANGE:
             return failed(Outcome(OutcomeKind.REFUSED, "no"))
         return Reply(EditedImage(request.original))
-
-
-@pytest.fixture(scope="module")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return quick_catalogue(tmp_path_factory.mktemp("control") / "catalogue", images=3)
 
 
 def build(catalogue: Path, run: Path, number: int, editor: Faithful) -> None:
@@ -111,14 +102,14 @@ def test_control_is_one_edit_with_nothing_written_or_judged(run: Path) -> None:
             assert (row.state, row.round) == (TaskState.SUCCESS, 1)
             assert [call.key.step for call in reader.calls(name)] == [Step.EDIT]
             (attempt,) = reader.attempts(name)
-            assert attempt.instruction == INSTRUCTION and attempt.edited is not None
+            assert attempt.instruction == NO_CHANGE and attempt.edited is not None
             assert attempt.verdict is None and attempt.judge_outcome is None
 
 
 def test_editor_is_told_nothing_of_a_finding(catalogue: Path, tmp_path: Path) -> None:
     editor = Faithful()
     build(catalogue, tmp_path / "run", 1, editor)
-    (asked,) = [request for request in editor.asked if request.instruction == INSTRUCTION]
+    (asked,) = [request for request in editor.asked if request.instruction == NO_CHANGE]
     assert (asked.concept, asked.direction) == ("", None)
 
 
@@ -144,17 +135,6 @@ def test_controls_stand_in_every_layout_apart_from_the_edits(
     assert {entry["task"] for file in told for entry in file.values()} == {"control"}
     assert {entry["outcome"] for file in told for entry in file.values()} == {"control"}
 
-    tarred = {}
-    for path in out.glob("wds/control-*.tar"):
-        with tarfile.open(path) as tar:
-            tarred |= {
-                member.name: tar.extractfile(member).read() for member in tar if member.name.endswith(".jpg")
-            }  # type: ignore[union-attr]
-    assert {name.partition("-")[0]: data for name, data in tarred.items()} == blobs
-
-    lines = (out / "trajectories" / "trajectories.jsonl").read_text().splitlines()
-    records = {record["task_id"]: record for record in map(json.loads, lines) if record["kind"] == "control"}
-    assert records.keys() == blobs.keys()
     with JournalReader.open(run) as reader:
         successes = reader.counts(TaskKind.EDIT)[TaskState.SUCCESS]
     counted = json.loads((out / "run.json").read_text())["facts"]["tasks"]
@@ -184,12 +164,3 @@ def _undecoded() -> object:
     from datasets import Image
 
     return Image(decode=False)
-
-
-@pytest.mark.parametrize("modality", ["chest_xray", "brain_mri", "fundus"])
-def test_procedural_editor_gives_back_what_it_is_asked_to_keep(modality: str) -> None:
-    sample = sample_of(modality)
-    image: SourceImage = sample.image
-    pixels = np.ascontiguousarray(sample.pixels)
-    made = render_instruction(pixels, INSTRUCTION, image, seed=1)
-    assert np.array_equal(made.pixels, pixels) and not made.mask.any()

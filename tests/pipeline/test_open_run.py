@@ -15,8 +15,8 @@ pytest.importorskip("diffusers")
 
 from fakes.openai_format import openai_route
 from fakes.server import FakeProvider
+from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.journal import JournalReader
-from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.pipeline.recipe import load_recipe
 from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode

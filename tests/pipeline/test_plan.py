@@ -10,12 +10,9 @@ import pytest
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_picture, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
-from plantain.cli.terminal.progress import duration
 from plantain.findings import load_taxonomy
-from plantain.pipeline.estimate import CallEstimate
-from plantain.pipeline.forecast import BuildPlan, make_plan
-from plantain.pipeline.piloting.rates import Pilot, read_pilot
-from plantain.pipeline.plan import enumerate_tasks, plan_digest
+from plantain.pipeline.forecast import BuildPlan, CallEstimate, Pilot, make_plan, read_pilot
+from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import Direction, InputError, Step
@@ -96,35 +93,20 @@ def brain_catalogue(path: Path, views: dict[str, str]) -> Path:
 def test_additions_out_of_view_are_left_out_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Views recorded, and the same slices as a catalogue of an earlier version has them: what stays is the same."""
     recorded = {"high": "without sella", "low": "sella", "unsure": "unknown", "ill": "without sella"}
     told = brain_catalogue(tmp_path / "told", recorded)
-    earlier = brain_catalogue(tmp_path / "earlier", dict.fromkeys(recorded, "unknown"))
-    tasks = {}
-    for path in (told, earlier):
-        recipe = quick_recipe(path, findings=("glioma", "pituitary"))
-        recipe = recipe.model_copy(
-            update={"data": recipe.data.model_copy(update={"directions": (Direction.ADD, Direction.REMOVE)})}
-        )
-        with Catalogue.open(path) as catalogue:
-            found = list(enumerate_tasks(recipe, catalogue, load_taxonomy()))
-            made = make_plan(recipe, catalogue, load_taxonomy())
-        tasks[path] = {(t.finding, t.direction.value, t.image_id): t.id for t in found}
-        assert made.tasks == len(found)
-        assert made.not_planned == (
-            {} if path == earlier else {("brain_mri", "pituitary", "without sella"): 1}
-        )
-    assert tasks[told].items() <= tasks[earlier].items()
-    assert tasks[earlier].keys() - tasks[told].keys() == {("pituitary", "add", "high")}
-    assert ("pituitary", "remove", "ill") in tasks[told]
-
-    capped = [
-        recipe.model_copy(update={"data": recipe.data.model_copy(update={"per_finding": n})}) for n in (2, 3)
-    ]
+    recipe = quick_recipe(told, findings=("glioma", "pituitary"))
+    both = (Direction.ADD, Direction.REMOVE)
+    recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update={"directions": both})})
+    capped = recipe.model_copy(update={"data": recipe.data.model_copy(update={"per_finding": 2})})
     with Catalogue.open(told) as catalogue:
-        left_out = [make_plan(one, catalogue, load_taxonomy()).not_planned for one in capped]
-    assert left_out == [{}, {("brain_mri", "pituitary", "without sella"): 1}]  # two other slices can be drawn
-
+        tasks = {(t.direction, t.image_id) for t in enumerate_tasks(recipe, catalogue, load_taxonomy())
+                 if t.finding == "pituitary"}  # fmt: skip
+        made = make_plan(recipe, catalogue, load_taxonomy())
+        under_a_cap = make_plan(capped, catalogue, load_taxonomy())
+    assert tasks == {(Direction.ADD, "low"), (Direction.ADD, "unsure"), (Direction.REMOVE, "ill")}
+    assert made.not_planned == {("brain_mri", "pituitary", "without sella"): 1}
+    assert under_a_cap.not_planned == {}  # two other slices can be drawn
     recipe_file = tmp_path / "recipe.toml"
     recipe_file.write_text(
         'name = "b"\n[data]\ncatalogue = "told"\n[models]\nwriter = "offline/templates"\n'
@@ -134,27 +116,6 @@ def test_additions_out_of_view_are_left_out_and_counted(
     assert (
         "1 addition of pituitary left out: the slice is recorded as without sella" in capsys.readouterr().out
     )
-
-
-def test_a_view_that_an_own_finding_names_or_drops_is_another_plan(tmp_path: Path) -> None:
-    """A run that skipped the enumeration would keep to the tasks of the file as it was."""
-    path, own = (
-        brain_catalogue(tmp_path / "told", {"high": "without sella", "low": "sella"}),
-        tmp_path / "own.toml",
-    )
-    digests, tasks = [], []
-    for never in ('never = ["without sella"]', "", 'never = ["sella", "Without sella"]'):
-        own.write_text(
-            'modality = "brain_mri"\n[[finding]]\nname = "cyst"\ntitle = "cyst"\nanatomy = "sella"\nsource = "own"\n'
-            'signs = ["dark"]\nrestores = ["fluid"]\npolarity = "darker"\nsupport = "local"\n'
-            f"[finding.visibility]\n{never}\n"
-        )
-        taxonomy, recipe = load_taxonomy((own,)), quick_recipe(path, findings=("cyst",))
-        with Catalogue.open(path) as catalogue:
-            tasks.append([task.image_id for task in enumerate_tasks(recipe, catalogue, taxonomy)])
-            digests.append(plan_digest(recipe, catalogue, taxonomy))
-    assert tasks == [["low"], ["high", "low"], []]
-    assert len(set(digests)) == 3
 
 
 def test_plan_counts_calls_money_and_time_by_hand(catalogue: Path) -> None:
@@ -202,33 +163,11 @@ def test_plan_of_models_without_a_price_says_which(catalogue: Path) -> None:
     assert made.cost_usd is None and made.unpriced == ("quick/writer", "quick/editor", "quick/judge")
 
 
-def test_a_tier_that_nobody_has_priced_leaves_the_cost_unknown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nobody has stated what it costs of this model. The judge is not left out of a sum, as it once was."""
-    quick_catalogue(tmp_path / "catalogue", images=1)
-    recipe = tmp_path / "recipe.toml"
-    models = 'writer = "openai/gpt-5.4"\njudge = "gemini/gemini-3.5-flash"\n'
-    tiers = '[settings.writer]\nservice_tier = "priority"\n[settings.judge]\nservice_tier = "priority"\n'
-    recipe.write_text(HOSTED + models + tiers)
-    assert main(["plan", str(recipe), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["cost_usd"] is None
-    assert told["unpriced_models"] == ["the service tier priority of gemini/gemini-3.5-flash"]
-    assert main(["plan", str(recipe)]) == 0
-    out = capsys.readouterr().out
-    assert "cost unknown: no price for the service tier priority of gemini/gemini-3.5-flash" in out
-    assert "$" not in out
-    recipe.write_text(HOSTED + models + tiers.replace('judge]\nservice_tier = "priority"', "judge]"))
-    assert main(["plan", str(recipe), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cost_usd"]["expected"] > 0
-
-
 def test_plan_uses_the_rates_of_a_pilot(catalogue: Path, tmp_path: Path) -> None:
     asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(CallLog(None))))
     pilot = read_pilot(tmp_path / "run")
     made = planned(priced(catalogue), pilot)
-    mean = pilot.whole.rounds / pilot.whole.tasks
+    mean = sum(pilot.whole.rounds) / pilot.whole.tasks
     assert made.rounds.expected == pytest.approx(12 * mean)
     assert made.rounds.low <= made.rounds.expected <= made.rounds.high <= 36.0
     # every attempt was written and edited once; a refused one was not judged
@@ -295,22 +234,11 @@ def test_plan_command_prints_and_warns(
             "did you mean 'gemini/gemini-3.1-flash-image'? (if it is new",
         ),
         ('writer = "openai/gpt-99"', "models.writer: no model 'openai/gpt-99' is known"),
-        (
-            'editor = "openai-compatible/llava"',
-            "providers.openai-compatible.base_url: is missing",
-        ),
         ('judge = "gemini/gemini-3.1-flash-image"', "can be editor, not judge; for one, 'gemini/"),
-        ('judge = "openai/gpt-image-2-2026-04-21"', "can be editor, not judge; for one, 'openai/"),
         ('judge = "diffusers/x"', "can be an editor, not a judge"),
         ('writer = "openai-compatible/llava"', "providers.openai-compatible.base_url: is missing"),
-        ('editor = "process/mine"', "no command to start it was given"),
         ('editor = "offline/procedurl"', "did you mean 'offline/procedural'?"),
         ('editor = "gemin/x"', "did you mean 'gemini'?"),
-        ('judge = "gemini/gemini-3.8-flash"\n[providers.gemini]\nsafety = "OFFF"', "gemini.safety: 'OFFF'"),
-        (
-            'judge = "offline/instruments"\n[providers.offline]\ntemperature = 1.0',
-            "providers.offline.temperature",
-        ),
     ],
 )
 def test_plan_refuses_what_build_refuses_with_the_same_sentence(
@@ -349,53 +277,3 @@ def test_a_missing_key_is_a_warning_to_plan_and_stops_build(
     assert f"warning: {line}; build needs it" in capsys.readouterr().err
     assert main(["build", str(recipe), "--run", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == f"plantain: {line}"
-
-
-def test_an_editor_that_has_to_be_told_the_region_is_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    quick_catalogue(tmp_path / "catalogue", images=1)
-    recipe = tmp_path / "recipe.toml"
-    for editor, warned in (("process/brushnet", True), ("process/mine", False)):
-        recipe.write_text(
-            'name = "mine"\n[data]\n'
-            'catalogue = "catalogue"\nfindings = ["AMD"]\n[models]\nwriter = "offline/templates"\n'
-            f'editor = "{editor}"\njudge = "offline/instruments"\n'
-            f'[providers.process.workers.{editor.partition("/")[2]}]\ncommand = ["true"]\n'
-        )
-        assert main(["plan", str(recipe)]) == 0
-        assert ("has to be told where to edit" in capsys.readouterr().err) is warned
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(40, "40 s"), (720, "12 min"), (27_000, "7.5 h"), (276_480, "3.2 days")]
-)
-def test_duration_for_a_person(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
-def test_plan_says_how_many_edits_are_in_flight_on_devices(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("diffusers", reason="needs the extra torch")
-    from plantain.models.diffusers.tiny.saving import save_tiny
-
-    quick_catalogue(tmp_path / "catalogue")
-    save_tiny("instruct-pix2pix", tmp_path / "weights")
-    recipe = tmp_path / "open.toml"
-    recipe.write_text(
-        f"""
-        name = "open"
-        data.catalogue = "{tmp_path / "catalogue"}"
-        providers.diffusers = {{ device = "cpu,cpu", batch_size = 4 }}
-        [models]
-        writer = "offline/templates"
-        editor = "diffusers/{tmp_path / "weights"}"
-        judge = "offline/instruments"
-        """
-    )
-    assert main(["plan", str(recipe)]) == 0
-    assert "up to 24 edits in flight on 2 devices (limits.concurrency)" in capsys.readouterr().out
-    assert main(["plan", str(recipe), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {row["step"]: row["at_once"] for row in told["calls_by"]}["edit"] == 24

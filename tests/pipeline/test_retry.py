@@ -81,7 +81,7 @@ def test_retry_opens_exactly_those_and_build_goes_on_with_them(
     assert main(["retry", str(run), "--outcome", "refused", "--step", "edit", "--dry-run", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["matched"], told["continued"], told["reopened"]) == (3, 0, 0) and states(run) == before
-    assert main(["retry", str(run), "--outcome", "refused,no_round", "--json"]) == 0
+    assert main(["retry", str(run), "--outcome", "refused,failed", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     failed_before = {task for task, (_, state) in before.items() if state is TaskState.FAILED}
     assert failed_before and (told["continued"], told["reopened"]) == (3, len(failed_before))

@@ -18,14 +18,13 @@ from pipeline.quick import (
     QuickJudge,
     QuickWriter,
     drawn,
-    quick_catalogue,
     quick_method,
     quick_recipe,
 )
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
+from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.rounds import Method
 from plantain.pipeline.run import run_build
 from plantain.records import (
     Criterion,
@@ -38,11 +37,6 @@ from plantain.records import (
 )
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
 from plantain.runs.summary import RunSummary
-
-
-@pytest.fixture(scope="session")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return quick_catalogue(tmp_path_factory.mktemp("quick") / "catalogue")
 
 
 def build(recipe: Recipe, run: Path, method: Method, limit: int | None = None) -> RunSummary:
@@ -183,30 +177,11 @@ def test_bytes_that_are_no_image_are_malformed_and_kept(catalogue: Path, tmp_pat
         assert reader.read_blob(attempt.raw) == b"<html>busy</html>"
 
 
-def test_panel_decides_by_majority_and_stores_every_draw(catalogue: Path, tmp_path: Path) -> None:
-    judges = (Verdicts(True), Verdicts(False), Verdicts(True))
-    build(one_task(catalogue), tmp_path / "run", method_with(editor=Draws(), judges=judges))
-    with JournalReader.open(tmp_path / "run") as reader:
-        (row,) = reader.tasks()
-        assert row.state is TaskState.SUCCESS
-        stored = reader.verdicts(row.task.id)
-        assert sorted((v.verdict.judge, v.decisive) for v in stored) == [
-            ("panel", True),
-            *[("quick/judge", False)] * 3,
-        ]
-
-
 def test_limit_closes_at_most_n_and_the_next_run_goes_on(catalogue: Path, tmp_path: Path) -> None:
     first = build(quick_recipe(catalogue), tmp_path / "run", quick_method(CallLog(None)), limit=4)
     assert sum(first.closed.values()) == 4 and first.stopped == "limit"
     second = build(quick_recipe(catalogue), tmp_path / "run", quick_method(CallLog(None)))
     assert sum(second.closed.values()) == 5 and second.stopped is None
-
-
-def test_finished_run_makes_no_call(catalogue: Path, tmp_path: Path) -> None:
-    build(quick_recipe(catalogue), tmp_path / "run", quick_method(CallLog(None)))
-    again = build(quick_recipe(catalogue), tmp_path / "run", quick_method(CallLog(None)))
-    assert (again.made, again.replayed) == (0, 0)
 
 
 def test_findings_may_be_added_on_resume(catalogue: Path, tmp_path: Path) -> None:
@@ -338,13 +313,3 @@ def test_second_interrupt_stops_at_once_and_loses_nothing_recorded(catalogue: Pa
         )
     resumed = build(quick_recipe(catalogue), tmp_path / "run", quick_method(CallLog(None)))
     assert resumed.stopped is None and resumed.replayed >= 1
-
-
-def test_two_processes_on_one_run_the_second_is_refused(catalogue: Path, tmp_path: Path) -> None:
-    process = start_slow_run(catalogue, tmp_path, seconds=600.0)
-    try:
-        with pytest.raises(InputError, match=str(process.pid)):
-            build(quick_recipe(catalogue), tmp_path / "run", quick_method(CallLog(None)))
-    finally:
-        process.kill()
-        process.wait()

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
-from plantain.calls.ledger import Ledger
 from plantain.cli import main
 from plantain.journal import Journal, JournalReader, RunLocked, verify
 from plantain.journal.sending import connections
+from plantain.pipeline import merge as merging
 from plantain.pipeline.merge import merge
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
@@ -27,9 +27,6 @@ from plantain.records import InputError, TaskState, Withdrawal
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
 from plantain.release.withdraw import concerned
-from plantain.runs.engine import stored_state
-from plantain.runs.money.spending import budget_of
-from plantain.runs.settings.terms import Limits
 
 NINE = (1, 0, 1, 3, 2, 1, 2, 1, 1)
 """Tasks of nine shards of twelve."""
@@ -123,14 +120,6 @@ def test_a_merged_run_goes_on_without_shards(recipe: Recipe, shards: list[Path],
     merged = merge([left, *shards[1:]], tmp_path / "all")
     assert merged.tasks["pending"] > 0
     build(recipe, tmp_path / "all")
-    money = tmp_path / "money"  # which the parts had shared, as if each had spent three dollars
-    for part in (left, *shards[1:]):
-        with JournalReader.open(part) as reader:
-            Ledger(money, reader.header.run_id, part, 3.0)
-    with JournalReader.open(tmp_path / "all") as reader:
-        budget = budget_of(Limits(budget_usd=9.5, ledger=money), reader)
-    assert budget.ledger is not None
-    assert budget.ledger.others_usd() == 0.0  # the parts' calls are in the merged run's own journal
     with JournalReader.open(tmp_path / "all") as reader:
         assert reader.counts()[TaskState.PENDING] == 0 and verify(reader).ok
         assert {row[0] for row in reader.connection.execute("SELECT id FROM session")} >= set(range(1, 6))
@@ -159,11 +148,6 @@ def test_money_and_limits_are_shared_by_tasks(recipe: Recipe) -> None:
         and "$30.00 of $120.00" in told
         and "15 of 60 requests a minute" in told
     )
-    ledger = limited.model_copy(
-        update={"limits": limited.limits.model_copy(update={"ledger": Path("money")})}
-    )
-    assert lessened(ledger, share).limits.budget_usd == 120.0
-    assert "shared through the ledger" in in_words(ledger, share)
 
 
 @pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "-1/4", "1/0", "a/b", "1/4/2", "²/4", "1/99999"])
@@ -173,7 +157,7 @@ def test_a_shard_is_a_part_of_a_whole(text: str) -> None:
 
 
 def test_a_run_stays_the_shard_that_it_is(recipe: Recipe, whole: Path, shards: list[Path]) -> None:
-    with pytest.raises(InputError, match="begun as shard 1/3, not as shard 2/3"):
+    with pytest.raises(InputError, match="is shard 1/3, not shard 2/3"):
         build(recipe, shards[0], "2/3")
     with pytest.raises(InputError, match="a run of the whole plan"):
         build(recipe, whole, "2/3")
@@ -190,8 +174,8 @@ def test_what_is_no_whole_is_named(
     build(recipe.model_copy(update={"seed": 8}), seeded := tmp_path / "seeded", "2/3")
     cases = {
         "with another recipe (seed) than": [one, seeded, three],
-        "shard 2/3 missing": [one, three],
-        "shards 1/3, 2/3 missing": [three],
+        "missing shards: 2/3; ": [one, three],
+        "missing shards: 1/3, 2/3; ": [three],
         "is shard 2/3 once more": [one, two, again, three],
         "is named twice": [one, two, one / ".." / one.name, three],
         "is shard 4/4": [one, two, fourth],
@@ -215,7 +199,7 @@ def test_damage_is_found_and_a_cut_merge_is_begun_again(shards: list[Path], tmp_
     spoilt = copies[1] / "blobs" / only_in(copies[1], copies[0])
     kept = spoilt.read_bytes()
     spoilt.write_bytes(kept[:-1] + b"?")
-    with pytest.raises(InputError, match="not whole"):
+    with pytest.raises(InputError, match="not complete"):
         merge(copies, tmp_path / "all")
     assert not (tmp_path / "all").exists() and (tmp_path / "all.merging").is_dir()
     spoilt.write_bytes(kept)  # the link in the unfinished folder is the same file
@@ -224,7 +208,7 @@ def test_damage_is_found_and_a_cut_merge_is_begun_again(shards: list[Path], tmp_
     assert merge(copies, tmp_path / "all").tasks["pending"] == 0
     missing = copies[2] / "blobs" / only_in(copies[2], copies[0])
     missing.unlink()
-    with pytest.raises(InputError, match="the picture is missing"):
+    with pytest.raises(InputError, match="the image is missing"):
         merge(copies, tmp_path / "later")
 
 
@@ -243,17 +227,14 @@ def written_to(run: Path) -> Iterator[None]:
         asyncio.run(journal.close())
 
 
-@pytest.mark.parametrize("stage", ["shards", "pictures", "verifying"])
+@pytest.mark.parametrize("stage", ["join", "_take_blobs", "verify"])
 def test_killed_at_any_stage_a_merge_leaves_nothing_and_is_begun_again(
     stage: str, shards: list[Path], tmp_path: Path
 ) -> None:
-    def dies(what: str, done: int, total: int) -> None:
-        if what.startswith(stage):
-            os.kill(os.getpid(), signal.SIGKILL)
-
     child = os.fork()
     if child == 0:
-        merge(shards, tmp_path / "all", watch=dies)
+        setattr(merging, stage, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        merge(shards, tmp_path / "all")
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert not (tmp_path / "all").exists() and (tmp_path / "all.merging").is_dir()
@@ -261,19 +242,6 @@ def test_killed_at_any_stage_a_merge_leaves_nothing_and_is_begun_again(
     assert sum(merged.tasks.values()) == 12 and not (tmp_path / "all.merging").exists()
     with JournalReader.open(tmp_path / "all") as reader:
         assert verify(reader).ok
-
-
-def test_other_served_models_are_refused_or_recorded(shards: list[Path], tmp_path: Path) -> None:
-    copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
-    with sqlite3.connect(copies[1] / "journal.sqlite") as database:
-        served = json.dumps({"quick/writer": ["quick/writer@2"]})
-        database.execute("INSERT OR REPLACE INTO meta VALUES ('served_models', ?)", (served,))
-    with pytest.raises(InputError, match=r"was served by quick/writer@2, .* --accept-model-change"):
-        merge(copies, tmp_path / "all")
-    merge(copies, tmp_path / "all", accept_model_change=True)
-    with JournalReader.open(tmp_path / "all") as reader:
-        (change,) = json.loads(reader.meta("model_changes") or "[]")
-        assert change["to"] == "quick/writer@2" and change["from"] == ["quick/writer@1"]
 
 
 def test_an_answer_of_a_model_that_its_shard_never_accepted_is_refused_or_recorded(
@@ -308,23 +276,16 @@ def test_where_each_shard_connected_to_is_kept(shards: list[Path], tmp_path: Pat
         with sqlite3.connect(run / "journal.sqlite") as database:
             reached = json.dumps({"api.example": ["192.0.2.7", f"192.0.2.{number}"]})
             database.execute("INSERT INTO meta VALUES ('sent.connections', ?)", (reached,))
-    for number, kind in ((0, "A"), (2, "B")):  # engines are free: shards may have had others
-        address = f"192.0.2.{number}:6379"
+    for number, kind in ((0, "A"), (2, "B")):  # shards may have had other engines
         with sqlite3.connect(copies[number] / "journal.sqlite") as database:
-            state = json.dumps(
-                {"kind": "ray", "workers": 2, "address": address, "at": 9.0, "ended": number > 0}
-            )
-            entries = [("engine.kinds", json.dumps({"quick/editor": [kind]})), ("engine.state", state)]
-            database.executemany("INSERT INTO meta VALUES (?, ?)", entries)
+            kinds = json.dumps({"quick/editor": [kind]})
+            database.execute("INSERT INTO meta VALUES ('engine.kinds', ?)", (kinds,))
     (copies[2] / "cards").mkdir()
     (copies[2] / "cards" / "one.json").write_text("{}")
     merge(copies, tmp_path / "all")
     with JournalReader.open(tmp_path / "all") as reader:
         assert connections(reader) == {"api.example": ["192.0.2.7", "192.0.2.0", "192.0.2.1"]}
         assert json.loads(reader.meta("engine.kinds") or "") == {"quick/editor": ["A", "B"]}
-        state = stored_state(reader)
-    assert state is not None and state["ended"]
-    assert state["address"] == "192.0.2.0:6379, 192.0.2.2:6379"
     assert (tmp_path / "all" / "cards" / "one.json").is_file()
 
 
@@ -335,7 +296,7 @@ def test_what_was_withdrawn_from_a_shard_stays_away(
     gone = str(rows(copies[0], "task")[0][2])
     main(["withdraw", str(copies[0]), "--image", gone])
     with pytest.raises(
-        InputError, match=f"holds image {gone}, .*`plantain withdraw .* --image {gone}` first"
+        InputError, match=f"contains image {gone}, .*`plantain withdraw .* --image {gone}` first"
     ):
         merge(copies, tmp_path / "all")
     for run in copies[1:]:

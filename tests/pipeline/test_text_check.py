@@ -5,20 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import cv2
-import numpy as np
 import pytest
 
 from fakes.samples import sample_of
 from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
-from plantain.engines.contract import engine_in_place
-from plantain.engines.local import LocalEngine
 from plantain.journal import Journal, JournalReader, verify
 from plantain.pipeline.run import run_build
 from plantain.pipeline.text_check import METRIC, NAME, TextCheck
@@ -149,44 +144,7 @@ def test_what_was_seen_is_not_read_again(run: Path) -> None:
     assert any("marker R" in objection for objection in asyncio.run(again()))
 
 
-class Elsewhere(LocalEngine):
-    """Processes of this machine that stand for workers on others."""
-
-    remote = True
-
-
-def test_a_worker_sees_what_is_seen_here(run: Path, tmp_path: Path, reader: TextReader) -> None:
-    copy = shutil.copytree(run, tmp_path / "run")
-    with closing(sqlite3.connect(copy / "journal.sqlite")) as database, database:
-        database.execute("DELETE FROM score WHERE metric = ?", (METRIC,))
-
-    async def seen(engine: Elsewhere, by: TextReader) -> tuple[str, ...]:
-        async with await asyncio.to_thread(Journal.open, copy) as journal:
-            (row,) = journal.reader.tasks()
-            attempt = journal.reader.attempts(row.id)[0]
-            image = journal.reader.image("marked")
-            assert attempt.edited is not None
-            pictures = [journal.reader.read_blob(sha) for sha in (image.prepared_sha256, attempt.edited)]
-            engine_in_place.set(engine)
-            with Catalogue.open(run.parent / "catalogue") as catalogue:
-                check = TextCheck(by, catalogue, journal)
-                return await check.objections(attempt, image, *pictures)
-
-    named = BlindReader()
-    named.name = reader.name  # whoever is asked here fails
-    engine = Elsewhere()
-    try:
-        there = asyncio.run(seen(engine, named))
-        assert engine.state.done == 1
-    finally:
-        engine.close()
-    with JournalReader.open(run) as journal:
-        (row,) = journal.tasks()
-        first = next(score for score in journal.scores(row.id) if score.metric == METRIC and score.round == 1)
-    assert list(there) == first.detail["changes"]
-
-
-def test_a_run_does_not_go_on_without_the_check_that_it_began_with(run: Path, tmp_path: Path) -> None:
+def test_a_run_does_not_resume_with_another_text_check(run: Path, tmp_path: Path, reader: TextReader) -> None:
     log = CallLog(None)
     method = replace(quick_method(log), editor=MarkerEditor(log), judges=(ContentJudge(log),))
     recipe = quick_recipe(run.parent / "catalogue", findings=("Lung Lesion", "Pneumothorax"))
@@ -194,18 +152,7 @@ def test_a_run_does_not_go_on_without_the_check_that_it_began_with(run: Path, tm
     summary = asyncio.run(run_build(recipe, copy, method=method))
     assert summary.failed
     assert "the text check is now none" in str(summary.stopped)
-    assert np.sum(list(summary.closed.values())) == 0
-
-
-def test_a_run_that_began_without_the_check_goes_on_without_it(
-    run: Path, tmp_path: Path, reader: TextReader
-) -> None:
-    log = CallLog(None)
-    method = replace(quick_method(log), editor=MarkerEditor(log), judges=(ContentJudge(log),))
-    recipe = quick_recipe(run.parent / "catalogue", findings=("Lung Lesion", "Pneumothorax"))
-    asyncio.run(run_build(recipe, tmp_path / "run", method=method, limit=1))
-    summary = asyncio.run(run_build(recipe, tmp_path / "run", method=method, text_reader=reader))
-    assert summary.stopped is None
-    with JournalReader.open(tmp_path / "run") as journal:
-        assert [row.round for row in journal.tasks()] == [1, 1]
-        assert not any(score.metric == METRIC for row in journal.tasks() for score in journal.scores(row.id))
+    assert sum(summary.closed.values()) == 0
+    asyncio.run(run_build(recipe, tmp_path / "other", method=method, limit=1))
+    summary = asyncio.run(run_build(recipe, tmp_path / "other", method=method, text_reader=reader))
+    assert summary.failed and "this run was begun with none" in str(summary.stopped)

@@ -61,25 +61,6 @@ def case(made: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def nobodys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A catalogue of four images without a known patient, a run on it, and one release."""
-    root = tmp_path_factory.mktemp("nobodys")
-    quick_catalogue(root / "plain", 4)
-    with Catalogue.open(root / "plain") as plain, Catalogue.create(root / "catalogue") as catalogue:
-        for image in plain.images():
-            allowed = Consent("the owner", "letter of today")
-            credentialed = replace(image, group=None, licence=Licence.CREDENTIALED, consent=allowed)
-            catalogue.add(credentialed, plain.read(image), bytes(32))
-    (root / "catalogue/rejected.csv").write_text(
-        "dataset,file,reason\nscikit-image,x/retina-1.png,the same picture as retina-1 (No Finding) of scikit-image\n"
-        "scikit-image,broken.png,cannot be decoded\n"
-    )
-    build(root / "catalogue", root / "run", root / "log")
-    export_run(root / "run", root / "release", OPTIONS)
-    return root
-
-
 def files(root: Path) -> dict[str, str]:
     return {
         str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -169,20 +150,6 @@ def test_a_later_build_does_not_bring_the_patient_back(case: Path, tmp_path: Pat
         assert {row.task.image_id for row in reader.tasks()} == {"retina-2", "retina-3"}
 
 
-def test_asked_twice_is_fine_and_still_names_the_releases(
-    case: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ["withdraw", str(case / "run"), str(case / "catalogue"), "--group", GONE]
-    assert main(asked) == 0
-    capsys.readouterr()
-    whole = files(case)
-    assert main(asked) == 0
-    out = capsys.readouterr().out
-    assert out.count("withdrawn before; nothing of it is left") == 2
-    assert "release" in out
-    assert files(case) == whole
-
-
 def test_a_withdrawal_that_was_killed_is_finished_by_the_next_call(
     case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -224,80 +191,9 @@ def test_a_release_name_leads_to_the_patient(case: Path, capsys: pytest.CaptureF
     assert (case / "run" / REGISTER).is_file()
 
 
-def test_single_images_of_nobody_go_without_a_trace(
-    nobodys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("catalogue", "run"):
-        shutil.copytree(nobodys / name, tmp_path / name)
-    run, catalogue, listed = tmp_path / "run", tmp_path / "catalogue", tmp_path / "gone.txt"
-    listed.write_text("\ufeffretina-1\r\n\r\n", encoding="utf-8")
-    with JournalReader.open(run) as reader:
-        gone = [row.id for row in reader.tasks() if row.task.image_id in ("retina-0", "retina-1")]
-        pictures = [reader.image(name).prepared_sha256 for name in ("retina-0", "retina-1")]
-        counts = sum(reader.counts().values())
-    before = files(tmp_path)
-    asked = ["withdraw", str(run), str(catalogue), "--image", "retina-0", "--images", str(listed), "--json"]
-    assert main([*asked, "--image", "retina-9"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "no image 'retina-9'; did you mean 'retina-" in error
-    assert files(tmp_path) == before  # one name that nobody knows, and nothing goes
-    assert main([*asked, "--dry-run"]) == 0
-    foretold = json.loads(capsys.readouterr().out)
-    assert files(tmp_path) == before
-    assert main(asked) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["folders"] == foretold["folders"]
-    of_run = next(one for one in told["folders"] if one["kind"] == "run")
-    assert (of_run["images"], of_run["tasks"]) == (2, 4)  # two eyes, two findings
-    words = ("retina-0", "retina-1", *gone, *pictures, *of_run["released_as"])
-    assert len(of_run["released_as"]) == 2
-    assert holding(run, *words) == holding(catalogue, *words) == []
-    assert "broken.png" in (catalogue / "rejected.csv").read_text()
-    with JournalReader.open(run) as reader, Catalogue.open(catalogue) as left:
-        assert verify(reader).problems == ()
-        assert sum(reader.counts().values()) == counts - 4
-        assert [image.id for image in left.images()] == ["retina-2", "retina-3"]
-    assert main(["withdraw", str(run), str(catalogue), "--image", "retina-1"]) == 0
-    out = capsys.readouterr().out
-    assert out.count("withdrawn before; nothing of it is left") == 2
-    assert "release" in out
-
-
 def test_a_patients_last_image_takes_the_patients_name_with_it(case: Path) -> None:
     for name in ("retina-0", "retina-1"):
         assert main(["withdraw", str(case / "run"), str(case / "catalogue"), "--image", name]) == 0
     assert holding(case / "run", "retina-0", "retina-1", GONE) == []
     assert holding(case / "catalogue", "retina-0", "retina-1", GONE) == []
     assert main(["withdraw", str(case / "catalogue"), "--group", GONE]) == 0  # withdrawn before
-
-
-@pytest.mark.parametrize("what", ["--image", "--group"])
-def test_where_no_image_is_left_the_message_says_so(
-    tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Catalogue.create(tmp_path / "empty"):
-        pass
-    assert main(["withdraw", str(tmp_path / "empty"), what, "retina-0"]) == 2
-    told = capsys.readouterr().err
-    assert "'retina-0'; no image is left there" in told and "has a group" not in told
-
-
-def test_an_image_is_found_by_what_a_release_calls_it(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    known = json.loads((case / "run" / CROSSWALK).read_bytes())["ids"]
-    assert main(["withdraw", str(case / "run"), "--image", known["scikit-image/retina-0"], "--dry-run"]) == 0
-    assert "would take out 1 image" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ([], "name what to withdraw: --group ID, --image ID or --images FILE"),
-        (["--images", "none.txt"], "--images: none.txt: cannot be read as text"),
-        (["--images", "/dev/null"], "names no image"),
-    ],
-)
-def test_what_is_to_go_must_be_said(
-    case: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
-) -> None:
-    assert main(["withdraw", str(case / "run"), *more]) == 2
-    assert said in capsys.readouterr().err

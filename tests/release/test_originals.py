@@ -24,8 +24,7 @@ from plantain.release.importing.importing import import_release
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
-from plantain.train.examples.originals import StoredOriginals
-from plantain.train.examples.release_pairs import ReleasePairs, ReleasePreferences
+from plantain.train.releases import ReleasePairs, ReleasePreferences, StoredOriginals
 from release.resealing import reseal
 from release.runs import make_run, original, source_image, tree
 

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plantain.journal import JournalReader
-from plantain.report.gallery import ORDER, THUMBNAIL, _quotas, select, story_of
+from plantain.records.counts import shared_out
+from plantain.report.gallery import ORDER, THUMBNAIL, select, story_of
 
 
 @given(st.dictionaries(st.sampled_from(ORDER), st.integers(0, 500), max_size=5), st.integers(0, 300))
 def test_places_are_shared_fairly(totals: dict[str, int], size: int) -> None:
-    quotas = _quotas(totals, size)
+    quotas = shared_out(totals, size)
     assert sum(quotas.values()) == min(size, sum(totals.values()))
     assert all(quota <= totals[state] for state, quota in quotas.items())
     # nobody who has tasks left over got less than another by more than one place

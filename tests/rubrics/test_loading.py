@@ -117,11 +117,16 @@ def seen(done: bool, beauty: float | None) -> Observations:
         (True, 2.0, 0.625, False, True),
         (True, 1.0, 0.5, False, False),
         (False, 5.0, 0.5, False, False),
-        (True, None, None, False, False),
+        (True, None, None, None, None),  # undecided: from 0.5 to 1
     ],
 )
 def test_numbers_count_by_their_place_on_the_scale(
-    path: Path, done: bool, beauty: float | None, score: float | None, all_pass: bool, weighted: bool
+    path: Path,
+    done: bool,
+    beauty: float | None,
+    score: float | None,
+    all_pass: bool | None,
+    weighted: bool | None,
 ) -> None:
     own = read_rubric(path)
     verdict = decide(seen(done, beauty), own, judge="j", policy=own.policy, threshold=own.threshold)

@@ -8,9 +8,9 @@ from plantain.records import Criterion, CriterionResult, Direction, FailureCode,
 from plantain.rubrics import MED_BANANA, decide, majority
 
 
-def observed(*passed: bool, opinion: bool | None = None) -> Observations:
+def observed(*passed: bool | None, opinion: bool | None = None) -> Observations:
     results = {c: CriterionResult(p) for c, p in zip(Criterion, passed, strict=True)}
-    return Observations(results, {"has_disease": passed[0]}, opinion)
+    return Observations(results, {"has_disease": bool(passed[0])}, opinion)
 
 
 @pytest.mark.parametrize("passed", list(itertools.product([True, False], repeat=4)))
@@ -21,6 +21,27 @@ def test_decide_every_combination(passed: tuple[bool, ...]) -> None:
     assert verdict.score == pytest.approx(score)
     assert verdict.qualified_all_pass == all(passed) == verdict.qualified
     assert verdict.qualified_weighted == (round(score, 6) >= 0.7)
+
+
+@pytest.mark.parametrize(
+    ("passed", "all_pass", "weighted"),
+    [
+        ((None, True, True, True), None, None),  # 0.60 for certain, up to 1.00
+        (
+            (True, True, True, None),
+            None,
+            None,
+        ),  # an open criterion qualifies nothing, although 0.85 is certain
+        ((None, False, True, True), False, None),  # up to 0.75
+        ((False, None, True, True), False, False),  # at most 0.60
+    ],
+)
+def test_decide_leaves_open_what_an_unscored_criterion_could_change(
+    passed: tuple[bool | None, ...], all_pass: bool | None, weighted: bool | None
+) -> None:
+    verdict = decide(observed(*passed), MED_BANANA, judge="j", policy="all-pass", threshold=0.7)
+    assert (verdict.qualified_all_pass, verdict.qualified_weighted) == (all_pass, weighted)
+    assert verdict.score is None and verdict.qualified is all_pass
 
 
 def test_decide_weighted_accepts_any_single_failure_but_compliance() -> None:

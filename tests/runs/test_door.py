@@ -38,6 +38,7 @@ from plantain.journal.sending import sent_pictures
 from plantain.offline.workers import close_workers
 from plantain.privacy import lineage
 from plantain.records import InputError, Licence
+from plantain.runs.door import Door
 from plantain.runs.settings.terms import load_terms
 
 MODEL = "gemini/gemini-3.8-flash"
@@ -294,13 +295,14 @@ def test_what_training_measures_is_judged_through_the_door(
     place = placed(tmp_path, servers, licence, monkeypatch)
     terms = load_terms(Path(place.settings("concurrency = 2")), (MODEL,))
     held_out, away, run = Benchmark.load(bench(place)), servers[0], tmp_path / "measured"
-    trained = measuring.MeasuredModel(held_out, 1, (0,), {}, tmp_path)
-    monkeypatch.setattr(measuring, "_editors", lambda *given: {"base": Brightener("diffusers/base")})
+    folders = {(0, 0): {sample.task: tmp_path for sample in held_out.samples}}
+    monkeypatch.setattr(Door, "editor", lambda door, name: Brightener(name))
     monkeypatch.setattr(measuring, "write_learning", lambda *given: tmp_path / "page")
 
     def measured() -> int:
         lineage._SOURCES.clear()
-        return asyncio.run(measuring.measure_trained(trained, run, "t", terms, MODEL, quiet=True))[0]
+        made = measuring.measure_trained(held_out, folders, run, "t", terms, MODEL, quiet=True)
+        return asyncio.run(made)[0]
 
     with RecordedConnections() as connections:
         if licence is Licence.CREDENTIALED:

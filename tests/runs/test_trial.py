@@ -1,4 +1,4 @@
-"""Weights made up tiny are tried as real ones are: loaded from a folder in a process of their own, and timed."""
+"""`models try`: weights are loaded from a folder in a process of their own, and one edit is timed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from plantain.cli import main
-from plantain.models.diffusers.jobs import Job, Steering
+from plantain.models.diffusers.jobs import Steering
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.trial import run_trial
+from plantain.models.framed import FramedRequest
 from plantain.pixels.decode import decode
-from plantain.records import InputError
+from plantain.records import InputError, Outcome
 from plantain.roles.options import ProviderOptions
-from plantain.runs.trial import make_tiny, open_editor_named, try_editor
+from plantain.runs.trial import open_editor_named, try_editor
 from plantain.sources.samples import fundus_file
 
 SMALL = ProviderOptions(device="cpu", side=64)
@@ -23,27 +24,34 @@ SMALL = ProviderOptions(device="cpu", side=64)
 
 @pytest.fixture(scope="session")
 def tiny_pix2pix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from fakes.tiny.saving import save_tiny
+
     folder = tmp_path_factory.mktemp("made") / "pix2pix"
-    name = make_tiny(folder, "medebench-instruct-pix2pix")
-    assert name == f"diffusers/medebench-instruct-pix2pix@{folder}"
+    save_tiny("instruct-pix2pix", folder)
+    (folder / "README.md").write_text("---\nlicense: cc0-1.0\n---\n", encoding="utf-8")
     return folder
 
 
 def test_a_trial_counts_steps_and_times_all_but_the_first(tiny_pix2pix: Path) -> None:
     """Two steps have one interval; its pipeline keeps no trace of having been timed."""
     plan = plan_editor(f"diffusers/{tiny_pix2pix}", SMALL)
-    job = Job(fundus_file().read_bytes(), "Remove the optic disc", 0, side=64)
-    two = run_trial(plan.loading, Steering(steps=2), job, "cpu")
-    one = run_trial(plan.loading, Steering(steps=1), job, "cpu")
+    framed = FramedRequest(
+        fundus_file().read_bytes(),
+        plan.method.frame.frame(1411, 1411, 64),
+        "Remove the optic disc",
+        0,
+    )
+    two = run_trial(plan.loading, Steering(steps=2), framed, "cpu")
+    one = run_trial(plan.loading, Steering(steps=1), framed, "cpu")
     assert (two.steps, one.steps, one.step_s) == (2, 1, None)
     assert two.step_s is not None
     assert 0 < two.step_s < two.edit_s
     assert two.memory_gb > 0
-    assert two.done.picture is not None
-    assert decode(two.done.picture).shape == (1411, 1411, 3)
-    lost = run_trial(plan.loading, Steering(steps=1), job, "cuda:7")
-    assert lost.done.outcome.fatal
-    assert "could not be loaded onto cuda:7" in lost.done.outcome.reason
+    assert isinstance(two.edited.result, bytes)
+    assert decode(two.edited.result).shape == (1411, 1411, 3)
+    lost = run_trial(plan.loading, Steering(steps=1), framed, "cuda:7")
+    assert isinstance(lost.edited.result, Outcome) and lost.edited.result.fatal
+    assert "could not be loaded onto cuda:7" in lost.edited.result.reason
 
 
 @pytest.mark.slow
@@ -61,7 +69,7 @@ def test_try_says_what_an_edit_took(
     printed = capfd.readouterr()
     assert printed.err == ""
     told = json.loads(printed.out)
-    assert (told["ok"], told["noise"], told["licence"], told["missing"]) == (True, True, "cc0-1.0", "")
+    assert (told["ok"], told["licence"], told["missing"]) == (True, "cc0-1.0", "")
     assert (told["canvas"], told["precision"], told["steps"]) == ([64, 64], "float32", 2)
     assert told["usual_steps"] == 50  # the paper's
     assert told["usual_s"] == pytest.approx(told["edit_s"] + 48 * told["step_s"], abs=0.1)
@@ -98,9 +106,6 @@ def test_a_part_that_is_missing_is_named(tiny_pix2pix: Path, tmp_path: Path) -> 
         (["try", "flux1-kontex"], "did you mean 'diffusers/flux1-kontext'"),
         (["try", "flux1-kontext@/nowhere"], "no such folder"),
         (["--json", "try", "flux1-kontext"], "go after its name"),
-        (["make-tiny", "new", "--like", "flux2-klein"], "no preset of open weights"),
-        (["make-tiny", "new", "--like", "process/brushnet"], "only open weights"),
-        (["make-tiny", ".", "--like", "flux1-kontext"], "no empty folder"),
     ],
 )
 def test_bad_input_is_one_line(

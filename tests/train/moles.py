@@ -1,11 +1,25 @@
-"""Small pictures with a dark spot and without, as pairs to learn from."""
+"""Small images with and without a dark spot, as pairs to train on, and a tiny model to train."""
 
 from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 
-from plantain.train.examples.pairs import PreferencePair, TrainingPair
+from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
+from plantain.train.base import InstructionPipeline
+from plantain.train.denoising import Encoder
+from plantain.train.encoded import Encoded, Parts
+from plantain.train.pairs import PreferencePair, TrainingPair
+from plantain.train.preference import encode_preference
+from plantain.train.supervised import encode_pair
+
+SIZE = 64
 
 INSTRUCTION = "remove the mole"
 
@@ -17,10 +31,10 @@ def skin(seed: int, size: int = 64) -> np.ndarray:
     return np.clip(tone + grain[..., None], 0, 255).astype(np.uint8)
 
 
-def with_mole(picture: np.ndarray, seed: int) -> np.ndarray:
+def with_mole(image: np.ndarray, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed + 1000)
-    x, y = rng.integers(16, picture.shape[0] - 16, 2)
-    return cv2.circle(picture.copy(), (int(x), int(y)), 7, (60, 35, 25), -1)
+    x, y = rng.integers(16, image.shape[0] - 16, 2)
+    return cv2.circle(image.copy(), (int(x), int(y)), 7, (60, 35, 25), -1)
 
 
 def pairs(count: int, first: int = 0) -> list[TrainingPair]:
@@ -34,8 +48,35 @@ def pairs(count: int, first: int = 0) -> list[TrainingPair]:
 
 
 def preferences(count: int, first: int = 0) -> list[PreferencePair]:
-    """The loser is the picture unedited: the typical failure of an editor."""
+    """The loser is the unedited image: the typical failure of an editor."""
     return [
         PreferencePair(p.id, p.task, p.cluster, p.instruction, p.before, p.after, p.before)
         for p in pairs(count, first)
     ]
+
+
+@cache
+def untrained() -> InstructionPipeline:
+    pipe = tiny_instruct_pix2pix(seed=0, words=("remove", "the", "mole"))
+    pipe.set_progress_bar_config(disable=True)
+    return pipe
+
+
+def fresh() -> InstructionPipeline:
+    """A tiny InstructPix2Pix with random weights, not yet trained."""
+    return copy.deepcopy(untrained())
+
+
+def encoded_pairs(pipe: InstructionPipeline, examples: Sequence[TrainingPair], folder: Path) -> Encoded:
+    return _encoded(examples, folder, lambda pair: encode_pair(Encoder(pipe, SIZE), pair))
+
+
+def encoded_preferences(
+    pipe: InstructionPipeline, examples: Sequence[PreferencePair], folder: Path
+) -> Encoded:
+    return _encoded(examples, folder, lambda pair: encode_preference(Encoder(pipe, SIZE), pair))
+
+
+def _encoded(examples: Sequence[Any], folder: Path, encode: Callable[[Any], Parts]) -> Encoded:
+    by_id = {example.id: example for example in examples}
+    return Encoded(folder, [], list(by_id), lambda ids: map(by_id.__getitem__, ids), encode)

@@ -13,10 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from plantain.records import InputError
-from plantain.train.loop import checkpoints
-from plantain.train.loop.training import Schedule, run
+from plantain.train import checkpoints
+from plantain.train.plans import TrainingProgress
+from plantain.train.training import Schedule, Session, run
 
 SCHEDULE = Schedule(6, 0.1, checkpoint_every=2)
+ONE = [(8, 8)]  # the canvas of one example
 
 
 @pytest.fixture
@@ -39,18 +41,17 @@ def weights(value: float = 1.0) -> dict[str, nn.Parameter]:
 
 
 def descend(own: dict[str, nn.Parameter], folder: Path) -> dict[str, nn.Parameter]:
-    def loss_of(step: int) -> tuple[Tensor, dict[str, float]]:
-        loss = ((own["w"] - step) ** 2).mean()
-        return loss, {"loss": float(loss.detach())}
+    def loss_of(numbers: list[int], step: int) -> Tensor:
+        return ((own["w"] - step) ** 2).mean()
 
-    assert run(own, loss_of, SCHEDULE, folder, "one training").step == 6
+    assert run(own, loss_of, ONE, SCHEDULE, Session(folder, TrainingProgress()), "one training").step == 6
     return own
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_and_room_lets_it_go_on(
     small_disk: Path, tmp_path: Path
 ) -> None:
-    # The first checkpoint has no moments yet (1.6 MB) and fits beside the next (4.8 MB); two of those do not fit.
+    # A checkpoint takes 4.8 MB, and the next is written before it is removed: two do not fit.
     with pytest.raises(InputError, match="checkpoint of step 4 cannot be written") as caught:
         descend(weights(), small_disk / "work")
     assert "\n" not in str(caught.value)
@@ -73,11 +74,11 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_room_lets_it_go_on(
 def test_numbers_out_of_bounds_stop_before_they_are_learned(tmp_path: Path, bad, said: str) -> None:  # type: ignore[no-untyped-def]
     own = weights()
 
-    def loss_of(step: int) -> tuple[Tensor, dict[str, float]]:
-        return (bad(own["w"]) if step == 3 else own["w"].mean()), {"loss": 0.0}
+    def loss_of(numbers: list[int], step: int) -> Tensor:
+        return bad(own["w"]) if step == 3 else own["w"].mean()
 
     with pytest.raises(InputError, match=f"training step 4: {said}"):
-        run(own, loss_of, SCHEDULE, tmp_path, "one training")
+        run(own, loss_of, ONE, SCHEDULE, Session(tmp_path, TrainingProgress()), "one training")
     assert torch.isfinite(own["w"]).all()
     kept = weights(0.0)
     optimizer = torch.optim.AdamW(kept.values(), lr=0.1)

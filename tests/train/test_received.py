@@ -16,11 +16,10 @@ from plantain.audit.published import published_edits
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
 from plantain.release.importing import reading
-from plantain.train.examples import release_originals, release_pairs
-from plantain.train.examples.originals import StoredOriginals
-from plantain.train.examples.release_pairs import ReleasePairs
+from plantain.train import checkpoints
 from plantain.train.finished import DONE, read_finished, trainings, write_json
-from plantain.train.loop import checkpoints
+from plantain.train.releases import ReleasePairs, StoredOriginals
+from train.test_release_pairs import image, release
 
 TOLD = {"identity": "mine", "source": {"name": "s"}, "trained_on": ["a"]}
 
@@ -80,19 +79,20 @@ def test_a_planted_part_file_is_not_written_through(tmp_path: Path) -> None:
     assert read_finished(tmp_path / DONE, "mine") == TOLD
 
 
-@pytest.mark.parametrize(
-    "read",
-    [
-        lambda path: list(release_pairs._rows([path], ["record"])),
-        lambda path: release_originals._rows(path),
-        lambda path: list(reading._from_table(path)),
-    ],
-    ids=["pairs", "originals", "import"],
-)
-def test_text_of_a_table_that_is_not_utf8_is_one_line(read: Callable[[Path], object], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("table", "column"), [("trajectories", "record"), ("originals", "sha256")])
+def test_text_of_a_table_that_is_not_utf8_is_one_line(table: str, column: str, tmp_path: Path) -> None:
+    made = release(tmp_path, [image("a")], [""])
     text = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
-    path = tmp_path / "x.parquet"
-    pq.write_table(pa.table({"record": text, "sha256": text}), path)
-    with pytest.raises(InputError, match=r"x\.parquet: not a") as told:
-        read(path)
+    columns = {"task_id": ["a"], "outcome": ["success"], column: text}
+    (made / "data" / table).mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), made / "data" / table / "0.parquet")
+    with pytest.raises(InputError, match=r"0\.parquet: not a") as told:
+        ReleasePairs(made, StoredOriginals(made)).listed()
     assert type(told.value) is InputError
+
+
+def test_text_of_an_imported_table_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
+    text = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"record": text}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=r"x\.parquet: not a"):
+        list(reading._from_table(tmp_path / "x.parquet"))

@@ -14,8 +14,7 @@ import pytest
 
 from plantain.catalogue.store import Catalogue
 from plantain.records import Geometry, InputError, Licence, SourceImage
-from plantain.train.examples.originals import StoredOriginals
-from plantain.train.examples.release_pairs import ReleasePairs, ReleasePreferences
+from plantain.train.releases import ReleasePairs, ReleasePreferences, StoredOriginals
 
 PICTURE = b"no training looks at these bytes"
 BASE = SourceImage(
@@ -90,5 +89,5 @@ def test_a_record_of_somebody_else_is_refused(tmp_path: Path) -> None:
     table = pq.read_table(made / "data/preference/0.parquet").to_pylist()
     table[0]["record"] = '{"direction": "add", "finding": "AMD", "split": "", "image": {"id": 3}}'
     pq.write_table(pa.Table.from_pylist(table), made / "data/preference/0.parquet")
-    with pytest.raises(InputError, match="not what a release of ours holds"):
+    with pytest.raises(InputError, match="not plantain's"):
         ReleasePreferences(made, StoredOriginals(tmp_path / "catalogue")).listed()

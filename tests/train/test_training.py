@@ -1,48 +1,72 @@
-"""Learning on small pictures with tiny random models: the machinery, not the quality."""
+"""Training on small images with tiny random models: the machinery, not the quality."""
 
 from __future__ import annotations
 
-import copy
-import tracemalloc
-from functools import cache
+import hashlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import Tensor
 
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.records import InputError
-from plantain.train.encoded import encode
-from plantain.train.latents import Encoder
-from plantain.train.loop import checkpoints
-from plantain.train.loop.training import Schedule, batch_of
-from plantain.train.noise import Denoising, draw, dropped
-from plantain.train.preference import prefer, standing
-from plantain.train.preference_denoising import DenoisingPreference, encode_preferences
-from plantain.train.preference_plan import Preference
-from plantain.train.supervised import encode_pairs, fine_tune, fixed_loss
-from plantain.train.weights import digest, make_trainable, save_lora
-from train.moles import INSTRUCTION, pairs, preferences
-
-SIZE = 64
-
-
-@cache
-def untrained():
-    pipe = tiny_instruct_pix2pix(seed=0, words=("remove", "the", "mole"))
-    pipe.set_progress_bar_config(disable=True)
-    return pipe
+from plantain.train import checkpoints, training
+from plantain.train.base import InstructionPipeline
+from plantain.train.checkpoints import Checkpoint
+from plantain.train.denoising import Denoising, Encoder, draw_by_id, drop_conditions, make_trainable
+from plantain.train.editor_folder import save_lora
+from plantain.train.encoded import Encoded
+from plantain.train.plans import PreferencePlan, TrainingProgress
+from plantain.train.preference import (
+    Preference,
+    PreferenceErrors,
+    compare_with_reference,
+    prefer,
+    preference_loss,
+)
+from plantain.train.supervised import fine_tune
+from plantain.train.training import Schedule, Session, batch_of
+from train.moles import INSTRUCTION, encoded_pairs, encoded_preferences, fresh, pairs, preferences
 
 
-def fresh():
-    return copy.deepcopy(untrained())
+class Counting(TrainingProgress):
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def step(self, step: int, loss: float | None = None) -> None:
+        self.steps += 1
 
 
-def learned(pipe) -> dict[str, torch.Tensor]:
+def session(folder: Path, stop: Callable[[], bool] = lambda: False) -> Session:
+    return Session(folder, TrainingProgress(), stop)
+
+
+def learned(pipe: InstructionPipeline) -> dict[str, Tensor]:
     return {name: weight for name, weight in pipe.unet.named_parameters() if weight.requires_grad}
+
+
+def digest(weights: Mapping[str, Tensor]) -> str:
+    total = hashlib.sha256()
+    for name in sorted(weights):
+        total.update(name.encode() + weights[name].detach().numpy().tobytes())
+    return total.hexdigest()
+
+
+def mean_error(pipe: InstructionPipeline, data: Encoded) -> float:
+    """With the same noise every time."""
+    denoising, errors = Denoising(pipe), []
+    rows = data.rows(range(len(data)), torch.device("cpu"))
+    for number in range(16):
+        drawn = draw_by_id(0, "fixed", data.ids, number, tuple(rows["target"].shape[1:]), denoising.timesteps)
+        with torch.no_grad():
+            errors.append(
+                denoising.errors(rows["target"], rows["source"], rows["text"], rows["weight"], drawn)
+            )
+    return float(torch.cat(errors).mean())
 
 
 @pytest.mark.parametrize(("rank", "rate", "least"), [(None, 1e-3, 0.4), (8, 1e-2, 0.1)])
@@ -50,12 +74,12 @@ def test_twenty_steps_cut_the_loss_on_four_pairs(
     tmp_path: Path, rank: int | None, rate: float, least: float
 ) -> None:
     pipe = fresh()
-    data = encode_pairs(Encoder(pipe, SIZE), pairs(4))
-    before = fixed_loss(pipe, data)
+    data = encoded_pairs(pipe, pairs(4), tmp_path / "encoded")
+    before = mean_error(pipe, data)
     schedule = Schedule(20, rate, batch=4, seed=1)
-    trained = fine_tune(pipe, data, schedule, tmp_path, base="tiny", lora_rank=rank)
+    trained = fine_tune(pipe, data, schedule, session(tmp_path), base="tiny", lora_rank=rank)
     assert trained.step == len(trained.log) == 20
-    assert fixed_loss(pipe, data) < (1 - least) * before
+    assert mean_error(pipe, data) < (1 - least) * before
 
 
 def test_a_batch_in_parts_has_the_gradient_of_the_whole_and_bfloat16_nearly(
@@ -63,19 +87,19 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole_and_bfloat16_nearly(
 ) -> None:
     """One step on six pairs: at once, two by two, and in bfloat16, whose weights and gradients are float32."""
     found = {}
+    monkeypatch.setattr(training, "CLIP", 1e9)
     for name, at_once, bf16 in (("whole", 8, False), ("parts", 2, False), ("bf16", 8, True)):
-        monkeypatch.setattr("plantain.train.supervised.LEARNED_AT_ONCE", at_once)
+        monkeypatch.setattr(training, "AT_ONCE", at_once)
         pipe = fresh()
         precisions: set[torch.dtype] = set()
         pipe.unet.mid_block.register_forward_hook(lambda *said, seen=precisions: seen.add(said[2].dtype))
-        data = encode_pairs(Encoder(pipe, SIZE), pairs(6))
-        trained = fine_tune(
-            pipe, data, Schedule(1, 1e-3, batch=6, clip=1e9), tmp_path / name, base="tiny", bf16=bf16
-        )
+        data = encoded_pairs(pipe, pairs(6), tmp_path / "encoded")
+        schedule = Schedule(1, 1e-3, batch=6)
+        trained = fine_tune(pipe, data, schedule, session(tmp_path / name), base="tiny", bf16=bf16)
         assert precisions == {torch.bfloat16 if bf16 else torch.float32}
         gradients = torch.cat([weight.grad.flatten() for weight in learned(pipe).values()])
         assert gradients.dtype is torch.float32
-        found[name] = gradients, trained.log[0]["loss"]
+        found[name] = gradients, trained.log[0]
     whole, loss = found["whole"]
     for name, far in (("parts", 1e-4), ("bf16", 0.05)):
         gradients, other = found[name]
@@ -87,56 +111,53 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> N
     schedule = Schedule(8, 1e-3, batch=2, seed=5, checkpoint_every=3)
 
     def train(folder: Path, stop_at: int | None) -> tuple[str, int]:
-        pipe = fresh()
-        data = encode_pairs(Encoder(pipe, SIZE), pairs(3))
-        done: list[int] = []
+        pipe, progress = fresh(), Counting()
+        data = encoded_pairs(pipe, pairs(3), tmp_path / "encoded")
         trained = fine_tune(
             pipe,
             data,
             schedule,
-            folder,
+            Session(folder, progress, lambda: progress.steps == stop_at),
             base="tiny",
-            on_step=lambda step, noted: done.append(step),
-            stop=lambda: stop_at is not None and len(done) >= stop_at,
         )
         return digest(learned(pipe)), trained.step
 
     whole, _ = train(tmp_path / "whole", None)
     first, step = train(tmp_path / "halves", 4)
     assert (first != whole, step) == (True, 4)
-    again, step = train(tmp_path / "halves", None)
-    assert (again, step) == (whole, 8)
-    assert train(tmp_path / "halves", None) == (whole, 8)  # nothing is left to do
+    assert train(tmp_path / "halves", None) == (whole, 8)
+    assert train(tmp_path / "halves", None) == (whole, 8)
 
 
-def test_a_kill_between_renames_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
+def test_a_kill_between_renames_leaves_a_complete_checkpoint(tmp_path: Path) -> None:
     weight = {"w": torch.nn.Parameter(torch.zeros(3))}
     optimizer = torch.optim.AdamW(weight.values())
-    checkpoints.save(tmp_path, weight, optimizer, checkpoints.Checkpoint(1, "a", ()))
+    checkpoints.save(tmp_path, weight, optimizer, Checkpoint(1, "a", ()))
     (tmp_path / checkpoints.NAME).rename(tmp_path / checkpoints.OLD)  # as if killed between the two renames
     found = checkpoints.load(tmp_path, weight, optimizer, "a")
     assert found is not None
     assert found.step == 1
 
 
-def test_another_training_is_not_continued(tmp_path: Path) -> None:
+def test_another_training_is_not_resumed(tmp_path: Path) -> None:
     pipe = fresh()
-    data = encode_pairs(Encoder(pipe, SIZE), pairs(2))
-    fine_tune(pipe, data, Schedule(1, 1e-3), tmp_path, base="tiny")
+    data = encoded_pairs(pipe, pairs(2), tmp_path / "encoded")
+    every = Schedule(1, 1e-3, checkpoint_every=1)
+    fine_tune(pipe, data, every, session(tmp_path), base="tiny")
     with pytest.raises(InputError, match="another training"):
-        fine_tune(fresh(), data, Schedule(1, 1e-4), tmp_path, base="tiny")
+        fine_tune(fresh(), data, Schedule(1, 1e-4), session(tmp_path), base="tiny")
     (tmp_path / checkpoints.NAME / "weights.safetensors").write_bytes(b"short")
     with pytest.raises(InputError, match="cannot be read"):
-        fine_tune(fresh(), data, Schedule(1, 1e-3), tmp_path, base="tiny")
+        fine_tune(fresh(), data, every, session(tmp_path), base="tiny")
 
 
 def test_adapters_saved_and_loaded_give_the_identical_image(tmp_path: Path) -> None:
     pipe = fresh()
-    data = encode_pairs(Encoder(pipe, SIZE), pairs(2))
-    fine_tune(pipe, data, Schedule(5, 1e-2, batch=2), tmp_path / "training", base="tiny", lora_rank=4)
+    data = encoded_pairs(pipe, pairs(2), tmp_path / "encoded")
+    fine_tune(pipe, data, Schedule(5, 1e-2, batch=2), session(tmp_path / "t"), base="tiny", lora_rank=4)
     save_lora(pipe, tmp_path / "lora")
 
-    def edited(model) -> np.ndarray:
+    def edited(model: InstructionPipeline) -> np.ndarray:
         return model(
             INSTRUCTION,
             image=Image.fromarray(pairs(1)[0].before),
@@ -152,60 +173,62 @@ def test_adapters_saved_and_loaded_give_the_identical_image(tmp_path: Path) -> N
 
 
 @pytest.fixture(scope="module")
-def supervised(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
+def supervised(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tensor]:
     """Weights after supervised steps: without them preferences are not learned."""
-    pipe = fresh()
-    data = encode_pairs(Encoder(pipe, SIZE), pairs(8))
-    fine_tune(pipe, data, Schedule(50, 2e-3, batch=4), tmp_path_factory.mktemp("first"), base="tiny")
+    pipe, folder = fresh(), tmp_path_factory.mktemp("first")
+    data = encoded_pairs(pipe, pairs(8), folder / "encoded")
+    fine_tune(pipe, data, Schedule(50, 2e-3, batch=4), session(folder), base="tiny")
     return {name: weight.detach().clone() for name, weight in pipe.unet.state_dict().items()}
 
 
-def after_supervision(weights: dict[str, torch.Tensor]):
+def after_supervision(weights: dict[str, Tensor]) -> InstructionPipeline:
     pipe = fresh()
     pipe.unet.load_state_dict(weights)
     return pipe
 
 
-def test_preference_training_helps_held_out_pairs_within_its_bound(
-    tmp_path: Path, supervised: dict[str, torch.Tensor]
+def test_the_loss_is_equation_14_by_hand() -> None:
+    # Winner 0.2 to 0.1, loser 0.3 to 0.4: the gap is -0.2, the loss at beta 10 log(1 + exp(-1)) = 0.3132617.
+    errors = PreferenceErrors(*(torch.tensor([value]) for value in (0.1, 0.4, 0.2, 0.3)))
+    assert float(preference_loss(errors, 10.0)) == pytest.approx(0.3132617)
+    same = PreferenceErrors(*(torch.tensor([value]) for value in (0.2, 0.3, 0.2, 0.3)))
+    assert float(preference_loss(same, 10.0)) == pytest.approx(0.6931472)  # log 2
+
+
+def test_preference_training_helps_monitored_pairs_within_its_bound(
+    tmp_path: Path, supervised: dict[str, Tensor]
 ) -> None:
     pipe = after_supervision(supervised)
-    encoder = Encoder(pipe, SIZE)
-    learn = encode_preferences(encoder, preferences(6))
-    observer = encode_preferences(encoder, preferences(6, first=20))
+    learn = encoded_preferences(pipe, preferences(6), tmp_path / "a")
+    watch = encoded_preferences(pipe, preferences(6, first=20), tmp_path / "b")
     seen: list[tuple[int, Preference]] = []
+    plan = PreferencePlan(steps=20, rate=4e-4, batch=4, every=20, lora_rank=4, beta=1000.0)
     prefer(
-        DenoisingPreference(pipe),
+        pipe,
         learn,
-        observer,
-        Schedule(20, 4e-4, batch=4, checkpoint_every=20),
-        tmp_path,
+        watch,
+        plan,
+        session(tmp_path),
         base="tiny",
-        lora_rank=4,
-        beta=1000.0,
-        on_standing=lambda step, where: seen.append((step, where)),
+        measured=lambda step, found: seen.append((step, found)),
     )
-    ((step, where),) = seen
+    ((step, found),) = seen
     assert step == 20
-    assert where.accuracy > 0.6  # nothing learned: 0, as no gap differs from the reference's
-    assert where.winner_ratio <= 1.05
+    assert found.accuracy > 0.6  # nothing learned: 0, as no gap differs from the reference's
+    assert found.winner_ratio <= 1.05
 
 
-def test_the_brake_ends_a_training_that_spoils_the_winner(
-    tmp_path: Path, supervised: dict[str, torch.Tensor]
+def test_the_bound_ends_a_training_that_spoils_the_winner(
+    tmp_path: Path, supervised: dict[str, Tensor]
 ) -> None:
     pipe = after_supervision(supervised)
-    data = encode_preferences(Encoder(pipe, SIZE), preferences(2))
-    schedule = Schedule(12, 3e-2, batch=2, checkpoint_every=3)
-    model = DenoisingPreference(pipe)
-    trained = prefer(model, data, data, schedule, tmp_path, base="tiny", lora_rank=4, bound=1.05)
+    data = encoded_preferences(pipe, preferences(2), tmp_path / "encoded")
+    plan = PreferencePlan(steps=12, rate=3e-2, batch=2, every=3, lora_rank=4, bound=1.05)
+    trained = prefer(pipe, data, data, plan, session(tmp_path), base="tiny")
     assert "over the bound 1.05" in trained.stopped
     assert trained.step < 12
-    assert standing(model, data).winner_ratio <= 1.05  # the weights before it went wrong
-    again = prefer(
-        DenoisingPreference(after_supervision(supervised)), data, data, schedule, tmp_path,
-        base="tiny", lora_rank=4, bound=1.05,
-    )  # fmt: skip
+    assert compare_with_reference(pipe, data).winner_ratio <= 1.05  # the weights before it went wrong
+    again = prefer(after_supervision(supervised), data, data, plan, session(tmp_path), base="tiny")
     assert (again.step, again.stopped) == (trained.step, trained.stopped)
 
 
@@ -226,40 +249,39 @@ def test_every_epoch_sees_each_example_once_in_its_own_order() -> None:
 
 def test_conditions_are_dropped_in_three_equal_cases() -> None:
     n, share = 9000, 0.1
-    source, text, empty = torch.ones(n, 1, 1, 1), torch.ones(n, 1, 1), torch.zeros(1, 1, 1)
-    image, words = dropped(
-        source, text, empty, torch.rand(n, generator=torch.Generator().manual_seed(0)), share
-    )
+    source, text, empty = torch.ones(n, 1, 1, 1), torch.ones(n, 1, 1), torch.zeros(n, 1, 1)
+    chance = torch.rand(n, generator=torch.Generator().manual_seed(0))
+    image, words = drop_conditions(source, text, empty, chance, share)
     no_image, no_text = image.flatten() == 0, words.flatten() == 0
     for case in (no_text & ~no_image, no_text & no_image, no_image & ~no_text):
         assert abs(float(case.float().mean()) - share) < 0.015
 
 
-@pytest.mark.parametrize("size", [(512, 223), (223, 512), (409, 512), (65, 101), (1500, 400), (1024, 30)])
+@pytest.mark.parametrize("size", [(512, 223), (409, 512), (65, 101), (1500, 400), (1024, 30)])
 @pytest.mark.parametrize("side", [64, 256])
 def test_training_sees_the_canvas_that_an_edit_is_made_on(
     size: tuple[int, int], side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pixel for pixel what the VAE is handed by the engine that edits, and by the training's encoder."""
+    """Pixel for pixel what the VAE receives in an edit, and in training."""
     width, height = size
     rng = np.random.default_rng(3)
-    picture = rng.integers(60, 255, (height, width, 3)).astype(np.uint8)
+    image = rng.integers(60, 255, (height, width, 3)).astype(np.uint8)
     pipe = fresh()
-    seen: list[torch.Tensor] = []
+    seen: list[Tensor] = []
 
     class Enough(Exception):
         pass
 
-    def encode(image: torch.Tensor, *args: object, **more: object) -> None:
-        seen.append(image)
+    def encode(pixels: Tensor, *args: object, **more: object) -> None:
+        seen.append(pixels)
         raise Enough
 
     monkeypatch.setattr(pipe.vae, "encode", encode)
     with pytest.raises(Enough):
-        Encoder(pipe, side).condition(picture)
+        Encoder(pipe, side).condition(image)
     frame = METHODS["instruct-pix2pix"].frame.frame(width, height, side)
     with pytest.raises(Enough):
-        pipe("x", image=Image.fromarray(frame.enter(picture)), num_inference_steps=1, output_type="np")
+        pipe("x", image=Image.fromarray(frame.enter(image)), num_inference_steps=1, output_type="np")
     learned_from, edited_on = seen
     assert learned_from.shape == edited_on.shape
     assert torch.allclose(learned_from, edited_on, atol=1e-6)
@@ -267,7 +289,7 @@ def test_training_sees_the_canvas_that_an_edit_is_made_on(
     assert (learned_from.amax(dim=(1, 2)) > -0.5).all()  # and no column
 
 
-def test_border_around_a_narrow_image_counts_for_nothing(tmp_path: Path) -> None:
+def test_the_border_of_a_narrow_image_has_no_weight() -> None:
     """1024 x 30 lies on 64 x 64 with 31 rows of repeated edge above and below: 2 of 64 rows are the image."""
     pipe = fresh()
     encoder = Encoder(pipe, 64)
@@ -276,24 +298,23 @@ def test_border_around_a_narrow_image_counts_for_nothing(tmp_path: Path) -> None
     assert weight.sum() == pytest.approx(weight.shape[-1] * rows * 2 / 64)
     assert Encoder(pipe, 512).weight(np.zeros((223, 512, 3), np.uint8)).min() == 1.0
     denoising = Denoising(pipe)
-    shape = (1, 4, rows, weight.shape[-1])
-    drawn = draw(0, "x", 0, shape, denoising.timesteps)
-    source, text, target = torch.zeros(shape), encoder.texts(["x"]), torch.zeros(shape)
+    shape = (4, rows, weight.shape[-1])
+    drawn = draw_by_id(0, "x", ["0"], 0, shape, denoising.timesteps)
+    source, text, target = torch.zeros(1, *shape), encoder.text("x")[None], torch.zeros(1, *shape)
     ones = torch.ones(1, 1, *shape[-2:])
     with torch.no_grad():
         whole = denoising.errors(target, source, text, ones, drawn)
         half = ones.clone()
         half[..., : rows // 2, :] = 0
-        other = 1 - half
-        parts = [float(denoising.errors(target, source, text, part, drawn)) for part in (half, other)]
+        parts = [float(denoising.errors(target, source, text, part, drawn)) for part in (half, 1 - half)]
     assert float(whole) == pytest.approx(sum(parts) / 2, rel=1e-5)
 
 
-def test_what_is_held_out_is_measured_alike_in_any_chunks(
-    supervised: dict[str, torch.Tensor], monkeypatch: pytest.MonkeyPatch
+def test_monitored_pairs_are_measured_alike_in_any_chunks(
+    tmp_path: Path, supervised: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipe = after_supervision(supervised)
-    data = encode_preferences(Encoder(pipe, SIZE), preferences(3))
+    data = encoded_preferences(pipe, preferences(3), tmp_path)
     for name, weight in make_trainable(pipe, 4, 0).items():
         if "lora_B" in name:  # else it is its own reference, and every ratio 1
             torch.nn.init.normal_(weight, std=0.2, generator=torch.Generator().manual_seed(1))
@@ -304,26 +325,14 @@ def test_what_is_held_out_is_measured_alike_in_any_chunks(
     )
     found = []
     for most in (1, 2, 8):
-        found.append(standing(DenoisingPreference(pipe, most), data, draws=1))
+        found.append(compare_with_reference(pipe, data, draws=1, at_once=most))
         assert max(calls) == 2 * min(most, 3)
         calls.clear()
     assert found[0].winner_ratio == pytest.approx(found[2].winner_ratio, rel=1e-5)
     assert found[1].loser_ratio == pytest.approx(found[2].loser_ratio, rel=1e-5)
 
 
-def test_memory_does_not_grow_with_what_is_held_out() -> None:
-    """5,000 pairs of 433 kB would be 2 GB: what is kept of each is where it lies in a file."""
-    parts = {"source": torch.zeros(4, 64, 64), "winner": torch.zeros(4, 64, 64), "text": torch.zeros(77, 32)}
-    tracemalloc.start()
-    data = encode((str(number), parts) for number in range(400))
-    data.rows([0, 399], torch.device("cpu"))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert data.chunks(8)[-1] == list(range(392, 400))
-    assert peak < 2_000_000  # all of it is 56 MB
-
-
-def test_only_what_learns_is_trainable() -> None:
+def test_only_adapters_are_trainable() -> None:
     pipe = fresh()
     weights = make_trainable(pipe, 4, 0)
     assert weights

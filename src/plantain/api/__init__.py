@@ -1,1 +1,1 @@
-"""What `import plantain` gives: a build planned, run and read, and an editor measured, from Python."""
+"""The Python interface: plan, run and read a build, and evaluate an editor."""

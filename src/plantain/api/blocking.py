@@ -1,4 +1,4 @@
-"""Running to the end from plain code: in a script, in a thread, or beside an event loop that runs already."""
+"""Running a coroutine from plain code: in a script, in a thread, or beside a running event loop."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def finished(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Runs what `begin` returns to its end.
+    """Run what `begin` returns to its end.
 
-    Where this thread runs an event loop already, as in a notebook, another thread does it. There, an interrupt stops
-    the run gently, and a second one at once; KeyboardInterrupt is raised when it has stopped.
+    If this thread already runs an event loop, as in a notebook, another thread does it. There the first interrupt stops
+    the run gracefully, a second one at once; KeyboardInterrupt is raised when it has stopped.
     """
     try:
         asyncio.get_running_loop()

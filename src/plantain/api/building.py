@@ -1,4 +1,4 @@
-"""A recipe planned and run from Python."""
+"""Plan and run a recipe from Python."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from plantain.runs.stopping import stoppable
 
 
 def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
-    """Runs or resumes a build, and returns when it has ended or something stopped it; `plantain build` in code.
+    """Run or resume a build, as `plantain build`; return when it has ended or was stopped.
 
     It needs no `if __name__ == "__main__"` and may be called in a notebook and in any thread. In the main thread of a
-    script the first Ctrl-C finishes what is in flight and returns; a second one ends the process.
+    script the first Ctrl-C finishes the calls in flight and returns; a second one ends the process.
 
     Args:
         recipe: a recipe, or the path of its TOML file.
-        run_dir: the run's folder, made when absent.
+        run_dir: the run's folder, created if missing.
         limit: close at most this many tasks, at least 1.
 
     Returns:
-        The run; its `summary` says what this call did, and in `stopped` whether something is left to do.
+        The run; its `summary` says what this call did, and in `stopped` why tasks are left.
 
     Raises:
-        plantain.records.InputError: recipe, catalogue or run cannot be used; one line names the file and field, and
-            nothing was called.
+        plantain.records.InputError: recipe, catalogue or run cannot be used; one line names the file and field, and no
+            model was called.
 
     Example:
         >>> run("pilot.toml", "runs/pilot")
@@ -48,10 +48,10 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
 
 
 async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
-    """As `run`, for code that has an event loop of its own. Installs no signal handlers.
+    """As `run`, for code with its own event loop. Installs no signal handlers.
 
     Cancelled once, it finishes the calls in flight, records them and raises CancelledError; cancelled again, it stops
-    at once and leaves those calls open, as a kill would. The journal is whole either way, and the run can go on.
+    at once and leaves those calls open, as a kill would. In both cases the run can be resumed.
 
     Args:
         recipe, run_dir, limit: as of `run`.
@@ -76,7 +76,7 @@ async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int |
 
 
 def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> BuildPlan:
-    """What a recipe will need, before anything is called; `plantain plan` in code.
+    """Return what a recipe will need, as `plantain plan`; calls no model.
 
     Args:
         recipe: a recipe, or the path of its TOML file.
@@ -84,10 +84,10 @@ def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> Bui
 
     Returns:
         Tasks and images by number; calls, cost in US dollars, duration in seconds and disk in bytes as low, expected
-        and high. `cost_usd` is None while a price is unknown.
+        and high. `cost_usd` is None if a price is unknown.
 
     Raises:
-        plantain.records.InputError: the recipe names what there is not, or an image may not be sent to a model.
+        plantain.records.InputError: the recipe names something unknown, or an image may not be sent to a model.
 
     Example:
         >>> plan("pilot.toml").tasks

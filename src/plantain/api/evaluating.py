@@ -1,4 +1,4 @@
-"""An editor measured on a benchmark from Python, be it a model's name or a plain function."""
+"""Evaluate an editor on a benchmark from Python: a model's name, an object or a plain function."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EditFunction: TypeAlias = Callable[[Pixels, str], Pixels]
 
 @dataclass(frozen=True, slots=True)
 class FunctionEditor:
-    """A Python function as an editor; it is called in a thread, one sample at a time or several at once."""
+    """A Python function as an editor; called in threads, for several samples at once."""
 
     function: EditFunction
     name: str
@@ -51,7 +51,7 @@ class FunctionEditor:
 
     @classmethod
     def of(cls, function: EditFunction) -> FunctionEditor:
-        """Named "python/FUNCTION"; its fingerprint changes with its source, or its byte code where there is none."""
+        """Name it "python/FUNCTION"; its fingerprint changes with its source, or its byte code without one."""
         called = re.sub(r"[^\w.-]", "", getattr(function, "__name__", type(function).__name__)) or "function"
         try:
             text = inspect.getsource(function)
@@ -74,11 +74,11 @@ class FunctionEditor:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What `evaluate` measured.
+    """The result of `evaluate`.
 
     Attributes:
         path: the run's folder; `plantain bench table PATH` makes the page.
-        generated, scored: what this call did, and in `stopped` whether something is left to do.
+        generated, scored: what this call did, and in `stopped` why something is left.
     """
 
     path: Path
@@ -96,7 +96,7 @@ class Evaluation:
         return [dict(row) for row in table_json(table.cells.values(), table)]
 
     def table(self) -> pandas.DataFrame:
-        """The same rows as a pandas table.
+        """Return the rows as a pandas table.
 
         Raises:
             plantain.records.InputError: pandas is not installed; `rows` works without.
@@ -120,22 +120,22 @@ def evaluate(
     seeds: int = 1,
     settings: Path | str | None = None,
 ) -> Evaluation:
-    """Measures an editor on a benchmark, beside the baselines; `bench generate` and `bench score` in code.
+    """Evaluate an editor on a benchmark, beside the baselines, as `bench generate` and `bench score`.
 
-    What the run's folder has is neither made nor measured again.
+    Outputs and scores that are in the run's folder are kept.
 
     Args:
         editor: a name ("gemini/gemini-3.1-flash-image"), an object that fills the editor's role, or a function
             (image, instruction) -> image over uint8 arrays of shape (H, W, 3) of one size.
         benchmark: one that was loaded, or its folder.
-        run_dir: where outputs and scores are kept; default a new temporary folder.
+        run_dir: for outputs and scores; default: a new temporary folder.
         metrics: names, e.g. ["psnr", "ssim"]; None for all that can be measured here.
         judges: names, e.g. ["offline/instruments"]; none by default.
         seeds: outputs for each sample, at least 1.
         settings: TOML with [limits], [providers.NAME] and [consent], for hosted models.
 
     Raises:
-        plantain.records.InputError: editor, judge, metric or benchmark cannot be used; nothing was called.
+        plantain.records.InputError: editor, judge, metric or benchmark cannot be used; no model was called.
 
     Example:
         >>> def untouched(image, instruction):

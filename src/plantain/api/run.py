@@ -1,4 +1,4 @@
-"""A run's folder as Python users see it: tasks, attempts, tables and pictures, read at any time."""
+"""A run's folder from Python: tasks, attempts, tables and images, read at any time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task of a run. In a notebook it shows its pictures, round by round.
+    """One task of a run. A notebook shows its images, round by round.
 
     Attributes:
         run: the run's folder.
-        row: what the journal says of it.
+        row: its row in the journal.
     """
 
     run: Path
@@ -40,7 +40,7 @@ class Task:
 
     @property
     def finding(self) -> str:
-        """What is added or removed, e.g. "Pneumothorax"."""
+        """The finding, e.g. "Pneumothorax"."""
         return self.row.task.finding
 
     @property
@@ -50,17 +50,17 @@ class Task:
 
     @property
     def direction(self) -> Direction:
-        """Which way the edit goes."""
+        """Add or remove."""
         return self.row.task.direction
 
     @property
     def state(self) -> TaskState:
-        """Where it stands."""
+        """Its state."""
         return self.row.state
 
     @property
     def image(self) -> SourceImage:
-        """What is known of the image that is edited."""
+        """The record of the image that is edited."""
         with JournalReader.open(self.run) as reader:
             return reader.image(self.row.task.image_id)
 
@@ -71,21 +71,21 @@ class Task:
             return reader.attempts(self.id)
 
     def picture(self, sha256: str) -> bytes:
-        """The file of a picture that an attempt or the image names by its hash; JPEG, masks PNG.
+        """Return the bytes of an image that an attempt or the source image names by its hash: JPEG; masks PNG.
 
         Raises:
             plantain.records.InputError: the run does not have it.
         """
         with JournalReader.open(self.run) as reader:
             if not reader.has_blob(sha256):
-                raise InputError(f"{self.run}: no picture {sha256!r}")
+                raise InputError(f"{self.run}: no image {sha256!r}")
             return reader.read_blob(sha256)
 
     def __repr__(self) -> str:
         return f"Task({self.id}: {self.direction.value} {self.finding}, {self.state.value})"
 
     def _repr_html_(self) -> str:
-        from plantain.report.notebook import story_html
+        from plantain.report.page import story_html
 
         with JournalReader.open(self.run) as reader:
             return story_html(reader, reader.task(self.id))
@@ -96,7 +96,7 @@ class Run:
 
     Args:
         path: the folder.
-        summary: what the build that made this object did; None for a run that was only opened.
+        summary: what the build did that returned this object; None for a run that was only opened.
 
     Raises:
         plantain.records.InputError: there is no run, or it is of another version; when something is read.
@@ -115,12 +115,12 @@ class Run:
         self.summary = summary
 
     def status(self) -> Row:
-        """Where it stands, as `plantain status --json` says it."""
+        """Return its status, as `plantain status --json`."""
         with JournalReader.open(self.path) as reader:
             return status_summary(reader)
 
     def tasks(self, state: TaskState | str | None = None) -> list[Task]:
-        """Its tasks in the order of their ids.
+        """Return its tasks in the order of their ids.
 
         Args:
             state: only those in this state, e.g. "success".
@@ -133,7 +133,7 @@ class Run:
             return [Task(self.path, row) for row in reader.tasks(wanted)]
 
     def task(self, id: str) -> Task:
-        """One task, by its id or as much of it as is unique; in a notebook it shows its pictures.
+        """Return one task, by its id or a unique start of it; a notebook shows its images.
 
         Raises:
             plantain.records.InputError: no task's id starts so, or several do.
@@ -142,16 +142,16 @@ class Run:
             return Task(self.path, reader.task(id))
 
     def attempts(self, *, superseded: bool = False) -> list[Attempt]:
-        """The rounds of all tasks, each with its decisive verdict; pictures are named by hash (see `Task.picture`).
+        """Return the rounds of all tasks, each with its decisive verdict; `Task.picture` returns their images.
 
         Args:
-            superseded: also those that a retry has put others in the place of.
+            superseded: also those that a retry has superseded.
         """
         with JournalReader.open(self.path) as reader:
             return list(reader.all_attempts(superseded))
 
     def rows(self, by: Literal["task", "attempt"] = "task") -> list[Row]:
-        """The rows of `table`, for whoever has no pandas."""
+        """Return the rows of `table` as dictionaries; needs no pandas."""
         with JournalReader.open(self.path) as reader:
             tasks = {row.id: row for row in reader.tasks()}
             if by == "task":
@@ -163,15 +163,14 @@ class Run:
         raise ValueError(f"by: {by!r}; task or attempt")
 
     def table(self, by: Literal["task", "attempt"] = "task") -> pandas.DataFrame:
-        """Tasks or attempts as a pandas table, one row each.
+        """Return tasks or attempts as a pandas table, one row each.
 
         Args:
-            by: "task": what was asked, how it ended and in which round; "attempt": the same, and for each round what
-                was written, how the edit ended, and what the decisive verdict says of each criterion. What there is
-                not, is missing, never 0.
+            by: "task": each task and how it ended; "attempt": the same, and for each round its instruction, how the
+                edit ended, and the decisive verdict on each criterion. Missing values are missing, never 0.
 
         Raises:
-            plantain.records.InputError: pandas is not installed; `rows` gives the same as a list of dictionaries.
+            plantain.records.InputError: pandas is not installed; `rows` works without.
         """
         try:
             import pandas
@@ -180,15 +179,11 @@ class Run:
         return pandas.DataFrame(self.rows(by))
 
     def report(self, to: Path | str | None = None, *, gallery: int = 60) -> Path:
-        """Writes tables, figures and pictures as one HTML file; `plantain report` in code.
+        """Write tables, figures and images as one HTML file, as `plantain report`; return its path.
 
         Args:
             to: the file; default `report.html` in the run.
-            gallery: tasks to show at most.
-
-        Returns:
-            Path of the HTML file.
-        """
+            gallery: tasks to show at most."""
         from plantain.report.page import write_report
 
         return write_report(self.path, None if to is None else Path(to), gallery=gallery)
@@ -201,7 +196,7 @@ class Run:
         redistribution_approved: str = "",
         licences: Sequence[str] = (),
     ) -> ExportSummary:
-        """Makes a release of the closed tasks; `plantain export` in code. Called again, it goes on where it stopped.
+        """Make or continue a release of the closed tasks, as `plantain export`.
 
         Args:
             to: a new folder.

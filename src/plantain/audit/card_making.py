@@ -22,7 +22,7 @@ from plantain.audit.injections import Injection, swayed
 from plantain.audit.planted_defects import DEFECTS
 from plantain.audit.trials import IDENTICAL, INJECTED, KINDS
 from plantain.journal import JournalReader
-from plantain.journal.questions.audit import answered_by, spent_by
+from plantain.journal.questions.telemetry import answered_by, spent_by
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from plantain.metrics.statistics.gap import Gap
 from plantain.records import Figure, JudgeCard, Observations, Rubric
@@ -63,9 +63,10 @@ class Answered:
         """What the rubric's own policy makes of it; None without an answer. What is unscored is not accepted."""
         if self.seen is None:
             return None
-        return decide(
+        verdict = decide(
             self.seen, rubric, judge=self.judge, policy=rubric.policy, threshold=rubric.threshold
-        ).qualified
+        )
+        return verdict.qualified is True
 
     def shares(self, rubric: Rubric) -> dict[str, float | None]:
         """How much of each criterion held, in [0, 1]."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from plantain.calls import CallSpec, TaskCalls
 from plantain.calls.looking import look_first, seen_in
 from plantain.journal import CallResult, StoredVerdict
-from plantain.journal.payload import observations_from_json, to_json
+from plantain.journal.payload import from_json, to_json
 from plantain.privacy.lineage import sha256_of
 from plantain.records import OK, Direction, InputError, Observations, Outcome, Rubric, Step
 from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
@@ -134,7 +134,7 @@ async def ask(
         answer = await calls.answer(spec)
         if not answer.outcome.ok:
             return None, answer.outcome
-        reports.append(observations_from_json(answer.text))
+        reports.append(from_json(Observations, answer.text))
     return jury.together(reports, request.direction), OK
 
 

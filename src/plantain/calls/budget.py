@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from plantain.calls.ledger import Ledger
 from plantain.records import Outcome, Price, Step, Usage
 
 TOLERANCE_USD = 1e-9
@@ -142,7 +141,6 @@ class Budget:
         costs: what earlier processes learned of each model and step.
         max_calls: calls that the run may make in all; None for no cap.
         calls: calls made by earlier processes.
-        ledger: where several runs share the budget.
     """
 
     def __init__(
@@ -153,9 +151,7 @@ class Budget:
         *,
         max_calls: int | None = None,
         calls: int = 0,
-        ledger: Ledger | None = None,
     ) -> None:
-        self.ledger = ledger
         self.max_calls = max_calls
         self.calls = calls
         self.budget_usd = budget_usd
@@ -194,17 +190,8 @@ class Budget:
         return self.max_calls is None or self.calls < self.max_calls
 
     def fits(self, usd: float) -> bool:
-        """Whether this much can be set aside now. Raises InputError where a shared ledger cannot be used."""
-        if self.budget_usd is None:
-            return True
-        total = self.committed_usd + usd
-        fits = total <= self.budget_usd + TOLERANCE_USD
-        return fits and (self.ledger is None or self.ledger.covers(total, self.budget_usd))
-
-    def rest(self) -> None:
-        """No call is in flight any more: what the run claimed of a shared budget and did not use is given back."""
-        if self.ledger is not None:
-            self.ledger.give_back(self.committed_usd)
+        """Return True if this much can be set aside now."""
+        return self.budget_usd is None or self.committed_usd + usd <= self.budget_usd + TOLERANCE_USD
 
     def settle(self, costs: StepCosts, cost_usd: float | None) -> None:
         """A call in flight has ended; of unknown cost, it counts with what such calls usually cost."""

@@ -17,9 +17,6 @@ FIRST_PAUSE_S = 5.0
 LONGEST_PAUSE_S = 300.0
 """Seconds until the first probe, and between probes at the most; every probe that fails doubles them."""
 
-WORTH_TELLING_S = 60.0
-"""With a pause this long an outage is no hiccup any more."""
-
 PASSING = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
 """Failures that pass by themselves and say nothing about the request."""
 
@@ -91,11 +88,6 @@ class CircuitBreaker:
         self._unsaid = False
         since = minutes(now - self._since(now))
         return f"no answer for {since} ({self.reason}); next try in {self.wait(now):.0f} s"
-
-    @property
-    def long(self) -> bool:
-        """Whether it is no hiccup any more."""
-        return self.open and self._pause >= WORTH_TELLING_S
 
     def _since(self, now: float) -> float:
         return now if self.since is None else self.since

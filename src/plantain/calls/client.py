@@ -74,7 +74,6 @@ class ModelClient:
         leave_jobs: called when the run stops without waiting for jobs.
         in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
         on_waiting: told why nothing goes on for now.
-        on_stop: told why the run stops, and of long waits: a person may want to see to it.
         on_worker: told a model and the kind of worker that answered for it.
         streaks: failures in a row, which end the run before they have used up its tasks.
     """
@@ -86,7 +85,6 @@ class ModelClient:
     in_jobs: Collection[int] = ()
     leave_jobs: Callable[[], None] | None = None
     on_waiting: Callable[[str], None] | None = None
-    on_stop: Callable[[str], None] | None = None
     on_worker: Callable[[str, str], Awaitable[None]] | None = None
     made: int = 0
     replayed: int = 0
@@ -94,7 +92,6 @@ class ModelClient:
     streaks: FailureStreaks = field(default_factory=FailureStreaks)
     jitter: random.Random = field(default_factory=random.Random)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _called: set[str] = field(default_factory=set)
 
     def request_stop(self, *, wait_for_jobs: bool = False) -> None:
         """No new call is sent from now on; those in flight finish and are recorded.
@@ -108,17 +105,10 @@ class ModelClient:
         self.wake.set()
         self.admission.stop()
 
-    def outage(self, model: str, news: str, long: bool) -> None:
-        """A model answers nobody; a person is called once for each outage that lasts, of each model."""
-        said = f"{model}: {news}"
+    def outage(self, model: str, news: str) -> None:
+        """Report that a model does not answer."""
         if self.on_waiting is not None:
-            self.on_waiting(said)
-        if not long:
-            self._called.discard(model)
-        elif model not in self._called:
-            self._called.add(model)
-            if self.on_stop is not None:
-                self.on_stop(said)
+            self.on_waiting(f"{model}: {news}")
 
     async def send(self, spec: CallSpec[T], deadline: Deadline) -> Reply[T]:
         """Performs a call within its deadline."""
@@ -184,11 +174,6 @@ class TaskCalls:
                 self._final[row.key] = row
             elif row.outcome is None and row.id in client.in_jobs:
                 self._in_jobs[row.key] = row
-
-    def answers(self, step: Step, round: int) -> bool:
-        """Whether an earlier process has an answer of this step and round, or a job that will bring one."""
-        key = CallKey(self._task_id, self._generation, round, step, 0)
-        return key in self._final or key in self._in_jobs
 
     async def check_recorded(self, step: Step, round: int, draws: range) -> None:
         """Takes note of who gave recorded answers whose result is used as it is stored, without asking for them again.

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from plantain.calls.admission import Ticket
 from plantain.calls.budget import Budget
 from plantain.calls.rate_limiter import LimiterTicket, ModelLimits, RateLimiter
-from plantain.calls.stops import Interrupted, LimitReached, RunHalted
+from plantain.calls.stops import Interrupted, LimitReached
 from plantain.journal import JsonValue
-from plantain.records import InputError, Step
+from plantain.records import Step
 
 
 class AdmissionController:
     """Admission by stated and learned limits, within a budget and a number of calls.
 
-    `on_outage` is told of each pause in which a model answers nobody: which, what to say, and whether that has lasted
-    long by now.
+    `on_outage` receives the model and a message at each pause in which the model does not answer.
 
     Args:
         rules: what the recipe says of a model, by its name; asked once for each, and again where its price has an end.
@@ -32,7 +30,7 @@ class AdmissionController:
         self._rules = rules
         self._short_of_money: set[RateLimiter] = set()
         self._stopped: Exception | None = None
-        self.on_outage: Callable[[str, str, bool], None] | None = None
+        self.on_outage: Callable[[str, str], None] | None = None
 
     @asynccontextmanager
     async def admit(self, model: str, step: Step) -> AsyncIterator[Ticket]:
@@ -40,7 +38,6 @@ class AdmissionController:
 
         Raises:
             LimitReached: the budget or the cap on calls is used up.
-            RunHalted: the ledger of a shared budget cannot be used any more.
             Interrupted: the run was asked to stop meanwhile.
         """
         if self._stopped is not None:
@@ -73,12 +70,7 @@ class AdmissionController:
         self._end(Interrupted())
 
     def rest(self) -> None:
-        """No call is in flight any more.
-
-        Where the shared ledger cannot be written, what was claimed stays claimed until the run goes on.
-        """
-        with contextlib.suppress(InputError):
-            self.budget.rest()
+        """No call is in flight any more."""
 
     @property
     def in_jobs(self) -> int:
@@ -107,7 +99,7 @@ class AdmissionController:
         ticket.hand_in()
         outage = ticket.limiter.outage
         if self.on_outage is not None and (news := outage.news(asyncio.get_running_loop().time())):
-            self.on_outage(ticket.limiter.model, news, outage.long)
+            self.on_outage(ticket.limiter.model, news)
         self._pump(ticket.limiter)
         for limiter in list(self._short_of_money):
             self._pump(limiter)
@@ -120,8 +112,6 @@ class AdmissionController:
                 self._short_of_money.add(limiter)
         except LimitReached as reached:
             self._end(reached)
-        except InputError as broken:  # the shared ledger: calls in flight are paid for, and are waited for
-            self._end(RunHalted(str(broken)))
 
     def _end(self, why: Exception) -> None:
         if self._stopped is None:

@@ -324,8 +324,6 @@ class RateLimiter:
             if budget.held_usd
             else ""
         )
-        if budget.ledger is not None:
-            held += f", ${budget.ledger.others_usd():.4f} claimed by other runs in limits.ledger"
         return (
             f"limits.budget_usd = {budget.budget_usd:g}: ${budget.spent_usd:.4f} spent{held}, and the next call to "
             f"{self.model} may cost ${usd:.4f}; raise limits.budget_usd to go on"

@@ -15,7 +15,6 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
-from urllib.parse import quote
 
 from plantain.catalogue.groups import JOINED
 from plantain.catalogue.rows import (
@@ -29,7 +28,7 @@ from plantain.catalogue.rows import (
     to_row,
     transaction,
 )
-from plantain.files.opening import check_received
+from plantain.files.opening import check_received, sqlite_uri
 from plantain.journal import BlobStore
 from plantain.records import InputError, SourceImage
 
@@ -108,8 +107,9 @@ class Catalogue:
         fault: sqlite3.Error | None = None
         # In a folder that we may not write to, SQLite cannot make its index file, and needs none.
         for how in ("mode=ro", "mode=ro&immutable=1"):
-            uri = f"file:{quote(str(path.absolute()))}?{how}"
-            connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                sqlite_uri(path, how), uri=True, isolation_level=None, check_same_thread=False
+            )
             try:
                 check_version(connection, path)
                 return cls(root, connection)

@@ -34,7 +34,6 @@ COMMANDS = {
     "merge": ("plantain.cli.runs.merge", "the runs of all shards of a plan as one run"),
     "retry": ("plantain.cli.runs.retry", "open tasks again by how they ended"),
     "status": ("plantain.cli.runs.status", "where a run stands"),
-    "reconcile": ("plantain.cli.runs.reconcile", "settle money that is held by a provider's bill"),
     "show": ("plantain.cli.runs.show", "one task in full"),
     "verdict": (
         "plantain.cli.runs.verdict",
@@ -58,7 +57,10 @@ COMMANDS = {
     "prompts": ("plantain.cli.prompts", "compare A B: a judge under two sets of prompts, on stored edits"),
     "review": ("plantain.cli.review", "reader studies: people judge, compare, rank and outline"),
     "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),
-    "train": ("plantain.cli.train", "train editors on pairs or preferences, judges on verdicts, and probes"),
+    "train": (
+        "plantain.cli.train",
+        "train editors on pairs or preferences; measure what training with edits is worth",
+    ),
     "completion": ("plantain.cli.completion", "completion of commands and options, for bash, zsh or fish"),
 }
 """Every command: the module that holds its typer application `app`, and its line of help."""
@@ -69,7 +71,7 @@ JOBS = {
     "Measure": "bench audit rejudge verdict review",
     "Share": "export import verify",
     "Learn": "train",
-    "Look after": "quarantine consent withdraw reconcile completion",
+    "Look after": "quarantine consent withdraw completion",
 }
 """Commands by the job that they are for, in the order of `plantain --help`."""
 

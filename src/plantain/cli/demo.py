@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import shlex
 import sys
 import time
@@ -26,8 +27,7 @@ from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.questions.telemetry import costs, status_summary
 from plantain.offline.workers import close_workers
-from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue
-from plantain.pipeline.run import peak_rss_mb, peak_worker_rss_mb
+from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue, peak_rss_mb
 from plantain.report.page import make_report
 from plantain.report.terminal import table_one
 from plantain.runs.settings.terms import Terms
@@ -70,7 +70,7 @@ def demo(
             "cards": [card_json(card) for card in cards_of(run)],
             "seconds": round(time.monotonic() - begun, 3),
             "peak_rss_mb": round(peak_rss_mb(), 1),
-            "peak_rss_mb_worker": round(peak_worker_rss_mb(), 1),
+            "peak_rss_mb_worker": round(peak_rss_mb(resource.RUSAGE_CHILDREN), 1),
             "seconds_per_call": steps,
         }
         print(orjson.dumps({**status, **extra}, option=orjson.OPT_INDENT_2).decode())

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import quote
 
 from plantain.records import InputError
 
@@ -62,6 +63,11 @@ def read_inside(root: Path, path: Path, most: int = MAX_FILE_BYTES) -> bytes:
     """
     check_inside(root, path)
     return read_regular(path, str(path), most)
+
+
+def sqlite_uri(path: Path, options: str) -> str:
+    """Return the URI by which SQLite opens a file with options such as "mode=ro", whatever bytes its path has."""
+    return f"file:{quote(os.fsencode(path.absolute()))}?{options}"
 
 
 def check_inside(root: Path, path: Path) -> None:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from plantain.journal.commit import WriterClosed
 from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.disk.filesystem import NetworkFolder
 from plantain.journal.errors import (
     BadBlob,
     DiskFull,
-    NewerJournal,
-    NotARun,
-    OlderJournal,
-    RunExists,
     RunLocked,
 )
 from plantain.journal.payload import clean_text
@@ -29,7 +23,7 @@ from plantain.journal.rows import (
     StoredVerdict,
     TaskRow,
 )
-from plantain.journal.verify import Integrity, verify
+from plantain.journal.verify import verify
 from plantain.journal.writer import Journal
 
 __all__ = [
@@ -39,16 +33,10 @@ __all__ = [
     "CallResult",
     "CallRow",
     "DiskFull",
-    "Integrity",
     "Journal",
     "JournalReader",
     "JsonValue",
-    "NetworkFolder",
-    "NewerJournal",
-    "NotARun",
-    "OlderJournal",
     "RecordedTask",
-    "RunExists",
     "RunHeader",
     "RunLocked",
     "SessionRow",
@@ -56,7 +44,6 @@ __all__ = [
     "StoredScore",
     "StoredVerdict",
     "TaskRow",
-    "WriterClosed",
     "clean_text",
     "verify",
 ]

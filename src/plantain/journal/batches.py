@@ -7,35 +7,28 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from typing import TypeVar
 
 from plantain.journal.payload import clean_text
 from plantain.journal.reader import JournalReader
-
-T = TypeVar("T")
+from plantain.journal.statements import execute
 
 current_call: ContextVar[int] = ContextVar("current_call")
 """Id of the journalled call that is being sent in this task, for a transport that keeps its request in a job."""
 
 
 class LeftWithJob(Exception):
-    """The run stops, and the request stays in a job that goes on without it: its call remains open in the journal.
+    """The run stops, and the request stays in a job that continues without it: its call remains open in the journal.
 
-    Its text says why the run must stop; it is empty where somebody asked for that.
+    The message is the reason why the run must stop; empty if somebody asked for that.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One job.
+    """One job; see `batch_job` in the schema for its states.
 
-    Attributes:
-        key: our own name for it, which the provider is told.
-        model, path: whom it asks, and by which of the provider's formats.
-        state: formed, running, ended or closed.
-        provider_id: the provider's name for it, "" while it has none.
-        reason: why it ended without all of its answers, or what stands in its way now.
+    `key` is our own name for it, which is sent to the provider; `provider_id` the provider's, "" while it has none;
+    `path` the provider's format; `reason` why it ended without all of its answers, or what it waits for.
     """
 
     key: str
@@ -46,86 +39,79 @@ class JobRow:
     reason: str = ""
 
 
-_JOB = "SELECT key, model, path, state, provider_id, reason FROM batch_job"
-_SETTLED = (
-    "SELECT key FROM batch_job WHERE state = 'ended' AND NOT EXISTS (SELECT 1 FROM batch_request r "
-    "JOIN call c ON c.id = r.call WHERE r.job = batch_job.key AND c.state = 'started')"
-)
-FILES_LEFT = "its files may still lie at the provider"
-"""Why a closed job is not done with: they hold images, and could not be deleted."""
+FILES_LEFT = "its files may still be at the provider"
+"""Reason of a closed job whose files, which contain images, could not be deleted."""
 
-_NEVER_SENT = (
-    "SELECT DISTINCT c.id FROM batch_request r JOIN call c ON c.id = r.call WHERE c.state = 'started' "
-    "AND NOT EXISTS (SELECT 1 FROM batch_request o WHERE o.call = c.id AND o.job IS NOT NULL)"
-)
+_SERVED = "FROM batch_request r JOIN call c ON c.id = r.call WHERE c.state = 'started'"
 
 
 class BatchLedger:
-    """Reads and writes the journal's record of batch jobs; what a method has written is durable when it returns."""
+    """Reads and writes the journal's record of batch jobs; a change is durable when its method returns."""
 
-    def __init__(
-        self, submit: Callable[[Callable[[sqlite3.Connection], None]], Awaitable[None]], reader: JournalReader
-    ) -> None:
+    def __init__(self, submit: Callable[..., Awaitable[None]], reader: JournalReader) -> None:
         self._submit = submit
         self._reader = reader
 
     async def add_request(self, key: str, call: int) -> None:
-        """A request waits to be put into a job; nothing has been sent."""
-        await self._submit(partial(_add_request, key=key, call=call))
+        """Record a request that waits to be put into a job; nothing has been sent."""
+        sql = "INSERT INTO batch_request(key, call) VALUES (?, ?) ON CONFLICT(key) DO NOTHING"
+        await self._submit(execute, sql, key, call)
 
     async def form(self, job: JobRow, requests: Sequence[str]) -> None:
-        """A job with these requests is about to be made at the provider; it is new, or a waiting one without a job."""
-        await self._submit(partial(_form, job=job, requests=requests))
+        """Record a new job with these waiting requests, before it is made at the provider."""
+        await self._submit(_form, job, requests)
 
     async def move(self, key: str, state: str, provider_id: str = "", reason: str = "") -> None:
-        """A job has come to another state; an empty id leaves the known one."""
-        await self._submit(partial(_move, key=key, state=state, provider_id=provider_id, reason=reason))
+        """Record a job's new state; an empty id leaves the known one."""
+        await self._submit(_move, key, state, provider_id, reason)
 
     async def note(self, key: str, trouble: str) -> None:
-        """What a job waits for, beside its end; "" when that is over."""
-        await self._submit(partial(_note, key=key, trouble=trouble))
+        """Record what a job waits for, apart from its end; "" when that is over."""
+        await self._submit(execute, "UPDATE batch_job SET reason = ? WHERE key = ?", clean_text(trouble), key)
 
     async def forget(self, key: str) -> None:
-        """Takes out a job that the provider never heard of; its requests wait for another."""
-        await self._submit(partial(_forget, key=key))
+        """Remove a job that the provider never heard of; its requests wait for another."""
+        await self._submit(_forget, key)
 
     def jobs(self, *, closed: bool = False) -> list[JobRow]:
-        """The jobs that may still be needed, in order of key; with `closed` all of them."""
+        """Return the jobs that may still be needed, by key; with `closed` all of them."""
         where = "" if closed else " WHERE state <> 'closed'"
-        return [JobRow(*row) for row in self._reader.connection.execute(f"{_JOB}{where} ORDER BY key")]
+        query = f"SELECT key, model, path, state, provider_id, reason FROM batch_job{where} ORDER BY key"
+        return [JobRow(*row) for row in self._reader.connection.execute(query)]
 
     def files_left(self) -> list[JobRow]:
-        """Closed jobs whose files could not be deleted at the provider."""
+        """Return closed jobs whose files could not be deleted at the provider."""
         return [job for job in self.jobs(closed=True) if job.state == "closed" and job.reason == FILES_LEFT]
 
     def requests(self, job: str) -> list[str]:
-        """The keys of a job's requests whose calls are still open."""
-        rows = self._reader.connection.execute(
-            "SELECT r.key FROM batch_request r JOIN call c ON c.id = r.call WHERE r.job = ? AND c.state = 'started' "
-            "ORDER BY r.key",
-            (job,),
-        )
-        return [key for (key,) in rows]
+        """Return the keys of a job's requests whose calls are still open."""
+        query = f"SELECT r.key {_SERVED} AND r.job = ? ORDER BY r.key"
+        return [key for (key,) in self._reader.connection.execute(query, (job,))]
 
     def settled_jobs(self) -> list[str]:
-        """Ended jobs whose answers are all settled: nothing of them is needed any more."""
-        return [key for (key,) in self._reader.connection.execute(_SETTLED)]
+        """Return ended jobs whose answers are all settled."""
+        query = (
+            "SELECT key FROM batch_job WHERE state = 'ended' AND NOT EXISTS "
+            f"(SELECT 1 {_SERVED} AND r.job = batch_job.key)"
+        )
+        return [key for (key,) in self._reader.connection.execute(query)]
 
     def never_sent(self) -> list[int]:
-        """Open calls whose requests wait in no job: a process was killed before it sent them."""
-        return [call for (call,) in self._reader.connection.execute(_NEVER_SENT)]
+        """Return open calls whose requests are in no job: a process was killed before it sent them."""
+        query = (
+            f"SELECT DISTINCT c.id {_SERVED} AND NOT EXISTS "
+            "(SELECT 1 FROM batch_request o WHERE o.call = c.id AND o.job IS NOT NULL)"
+        )
+        return [call for (call,) in self._reader.connection.execute(query)]
 
     def continuing(self) -> set[int]:
-        """Open calls that a job answers, or has answered."""
-        rows = self._reader.connection.execute(
-            "SELECT DISTINCT c.id FROM batch_request r JOIN call c ON c.id = r.call "
-            "WHERE c.state = 'started' AND r.job IS NOT NULL"
-        )
-        return {call for (call,) in rows}
+        """Return open calls that a job answers, or has answered."""
+        query = f"SELECT DISTINCT c.id {_SERVED} AND r.job IS NOT NULL"
+        return {call for (call,) in self._reader.connection.execute(query)}
 
 
 def files_left_of(reader: JournalReader, image_ids: Collection[str]) -> list[str]:
-    """Names, as the provider has them, of closed jobs whose files hold these images and could not be deleted."""
+    """Return the provider's names of closed jobs whose files contain these images and could not be deleted."""
     rows = reader.connection.execute(
         "SELECT DISTINCT j.provider_id, t.image_id FROM batch_job j JOIN batch_request r ON r.job = j.key "
         "JOIN call c ON c.id = r.call JOIN task t ON t.id = c.task WHERE j.state = 'closed' AND j.reason = ?",
@@ -135,7 +121,7 @@ def files_left_of(reader: JournalReader, image_ids: Collection[str]) -> list[str
 
 
 def jobs_waiting(reader: JournalReader) -> list[dict[str, str | int]]:
-    """The jobs whose answers are still to come: their names, how they stand and how many requests wait in them."""
+    """Return the jobs whose answers are still to come: their names, states and open requests."""
     rows = reader.connection.execute(
         "SELECT j.provider_id, j.key, j.model, j.state, j.formed_at, j.reason, count(c.id) FROM batch_job j "
         "JOIN batch_request r ON r.job = j.key JOIN call c ON c.id = r.call WHERE j.state <> 'closed' "
@@ -143,12 +129,6 @@ def jobs_waiting(reader: JournalReader) -> list[dict[str, str | int]]:
     )
     names = ("id", "key", "model", "state", "formed_at", "trouble", "requests")
     return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def _add_request(connection: sqlite3.Connection, key: str, call: int) -> None:
-    connection.execute(
-        "INSERT INTO batch_request(key, call) VALUES (?, ?) ON CONFLICT(key) DO NOTHING", (key, call)
-    )
 
 
 def _form(connection: sqlite3.Connection, job: JobRow, requests: Sequence[str]) -> None:
@@ -173,10 +153,6 @@ def _move(connection: sqlite3.Connection, key: str, state: str, provider_id: str
     )
     if cursor.rowcount != 1:
         raise ValueError(f"no batch job {key}")
-
-
-def _note(connection: sqlite3.Connection, key: str, trouble: str) -> None:
-    connection.execute("UPDATE batch_job SET reason = ? WHERE key = ?", (clean_text(trouble), key))
 
 
 def _forget(connection: sqlite3.Connection, key: str) -> None:

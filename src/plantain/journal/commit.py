@@ -8,56 +8,49 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 BEAT_S = 0.9
-"""Seconds between two beats: what a process worked is known to a second, whenever it is killed."""
+"""Seconds between two beats: the working time of a killed process is known to a second."""
 
 LARGEST_GROUP = 512
 """Operations in one transaction at most, so that a commit stays short."""
 
-
 _FAULTS = (sqlite3.Error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What a bad argument can raise inside an operation; it fails that operation and no other."""
+"""What a bad argument can raise inside an operation; only that operation fails."""
 
 
 class WriterClosed(RuntimeError):
-    """An operation was handed to a journal that is closed, or whose writer thread has died."""
+    """An operation was submitted to a journal that is closed, or whose writer thread has died."""
 
 
-class _Waiting(Generic[T_co]):
+@dataclass(slots=True, eq=False)
+class _Waiting:
     """An operation, and the future of the coroutine that waits for it to be durable."""
 
-    __slots__ = ("_future", "_operation", "_result", "error", "loop")
-
-    def __init__(self, operation: Callable[[sqlite3.Connection], T_co], future: asyncio.Future[T_co]) -> None:
-        self._operation = operation
-        self._future = future
-        self._result: T_co
-        self.loop = future.get_loop()
-        self.error: Exception | None = None
-
-    def apply(self, connection: sqlite3.Connection) -> None:
-        self._result = self._operation(connection)
+    operation: Callable[[sqlite3.Connection], Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: Exception | None = None
 
     def resolve(self) -> None:
-        if self._future.done():  # its coroutine was cancelled; what it asked for is durable all the same
+        if self.future.done():  # its coroutine was cancelled; the operation is durable all the same
             return
         if self.error is not None:
-            self._future.set_exception(self.error)
+            self.future.set_exception(self.error)
         else:
-            self._future.set_result(self._result)
+            self.future.set_result(self.result)
 
 
 class Committer:
     """Runs operations on one connection in one thread, in the order they came, durable in groups.
 
-    An operation that fails is undone alone; those beside it are committed. A commit that fails undoes and
-    fails its whole group. Neither stops the thread.
+    An operation that fails is undone alone; the others of its group are committed. A commit that fails undoes and fails
+    its whole group. Neither stops the thread.
     """
 
     def __init__(
@@ -66,18 +59,18 @@ class Committer:
         committed: Callable[[int], None],
         beat: Callable[[sqlite3.Connection], None] | None = None,
     ) -> None:
-        """Takes the connection over.
+        """Take the connection over.
 
         Args:
             connection: from now on the thread's.
             committed: called with n in the thread after each commit of n operations.
-            beat: an operation that is run every `BEAT_S` seconds, also while nothing else happens.
+            beat: an operation that is run every `BEAT_S` seconds, also while idle.
         """
         self._connection = connection
         self._beat = beat
         self._beaten_at = time.monotonic()
         self._committed = committed
-        self._queue: SimpleQueue[_Waiting[object] | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._closed = False
         self._farewell: Callable[[sqlite3.Connection], None] | None = None
         self._closing = threading.Lock()
@@ -85,7 +78,7 @@ class Committer:
         self._thread.start()
 
     async def submit(self, operation: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `operation` in the next transaction; returns its result once that is durable."""
+        """Run `operation` in the next transaction; return its result once that is durable."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         waiting = _Waiting(operation, future)
         with self._closing:
@@ -95,7 +88,7 @@ class Committer:
         return await future
 
     def close(self, farewell: Callable[[sqlite3.Connection], None]) -> None:
-        """Finishes what was handed in, runs `farewell`, closes the connection. Blocks; later calls do nothing."""
+        """Finish what was submitted, run `farewell`, close the connection. Blocks; later calls do nothing."""
         with self._closing:
             if not self._closed:
                 self._closed = True
@@ -104,7 +97,7 @@ class Committer:
         self._thread.join()
 
     def _run(self) -> None:
-        group: list[_Waiting[object]] = []
+        group: list[_Waiting] = []
         open_ended = True
         try:
             while open_ended:
@@ -115,18 +108,17 @@ class Committer:
                     group = []
                 self._keep_time()
             if self._farewell is not None:
-                with contextlib.suppress(
-                    sqlite3.OperationalError
-                ):  # a full disk must not keep us from closing
+                # A full disk must not keep us from closing.
+                with contextlib.suppress(sqlite3.OperationalError):
                     self._farewell(self._connection)
         finally:
-            # Also after a fault of our own: nobody may wait for ever for a thread that is gone.
+            # Also after a fault of our own: nobody may wait for ever for a thread that has ended.
             self._abandon(group)
             self._connection.close()
 
-    def _next_group(self) -> tuple[list[_Waiting[object]], bool]:
-        """All that wait, at least one; False when the end was among them (it is always the last)."""
-        group: list[_Waiting[object]] = []
+    def _next_group(self) -> tuple[list[_Waiting], bool]:
+        """All that wait, or none after a beat; False when the end was among them (it is always the last)."""
+        group: list[_Waiting] = []
         try:
             waiting = self._queue.get(timeout=BEAT_S)
         except Empty:
@@ -142,7 +134,7 @@ class Committer:
         return group, False
 
     def _keep_time(self) -> None:
-        """Runs the beat when it is due; a full disk will be told by the next operation that matters."""
+        """Run the beat when it is due; the next operation that matters will report a full disk."""
         now = time.monotonic()
         if self._beat is None or now < self._beaten_at + BEAT_S:
             return
@@ -150,14 +142,14 @@ class Committer:
         with contextlib.suppress(sqlite3.Error):
             self._beat(self._connection)
 
-    def _commit(self, group: list[_Waiting[object]]) -> None:
+    def _commit(self, group: list[_Waiting]) -> None:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
             for waiting in group:
                 connection.execute("SAVEPOINT operation")
                 try:
-                    waiting.apply(connection)
+                    waiting.result = waiting.operation(connection)
                 except _FAULTS as error:
                     if not connection.in_transaction:
                         raise  # SQLite has already undone the whole group (full disk, I/O error)
@@ -173,7 +165,7 @@ class Committer:
             return
         self._committed(sum(waiting.error is None for waiting in group))
 
-    def _abandon(self, group: list[_Waiting[object]]) -> None:
+    def _abandon(self, group: list[_Waiting]) -> None:
         with self._closing:
             self._closed = True
             while not self._queue.empty():
@@ -185,16 +177,16 @@ class Committer:
         _resolve(group)
 
 
-def _resolve(group: list[_Waiting[object]]) -> None:
-    """Wakes the waiting coroutines, one hop into each event loop instead of one for each of them."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Waiting[object]]] = {}
+def _resolve(group: list[_Waiting]) -> None:
+    """Wake the waiting coroutines, one hop into each event loop instead of one for each of them."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
     for waiting in group:
-        by_loop.setdefault(waiting.loop, []).append(waiting)
+        by_loop.setdefault(waiting.future.get_loop(), []).append(waiting)
     for loop, members in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(_resolve_here, members)
 
 
-def _resolve_here(group: list[_Waiting[object]]) -> None:
+def _resolve_here(group: list[_Waiting]) -> None:
     for waiting in group:
         waiting.resolve()

@@ -1,62 +1,42 @@
-"""Joining journals of disjoint parts of one plan: rows keep what they say, and only their serial numbers change."""
+"""Joining journals of disjoint parts of one plan: rows are copied, and only their serial numbers change."""
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
-from plantain.journal.disk.lock import RunLock
-from plantain.journal.forward import bring_forward
+from plantain.files.opening import sqlite_uri
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.schema import create_tables
 from plantain.records import InputError
 
 JOINED = "joined.runs"
-"""Key of a merged run's meta: the ids of its parts, as JSON."""
-
-_SERIAL = ("session", "call", "sent")
-"""Tables whose ids are serial numbers, each counted on from the parts before."""
+"""Meta key of a merged run: the ids of its parts, as JSON."""
 
 _BY_KEY = ("task", "attempt", "verdict", "criterion", "score", "batch_job")
 """Tables whose keys say what a row is; parts that share one are not disjoint."""
 
-_DESTINATIONS = """
+_JOIN = """
+INSERT INTO main.blob SELECT * FROM part.blob WHERE true ON CONFLICT(sha256) DO UPDATE SET
+  pixel_sha256 = COALESCE(blob.pixel_sha256, excluded.pixel_sha256);
+INSERT OR IGNORE INTO main.image SELECT * FROM part.image;
 INSERT OR IGNORE INTO main.destination(model, address, reach, agreement)
   SELECT model, address, reach, agreement FROM part.destination ORDER BY id;
 """
 _SENT = """
 INSERT INTO main.sent SELECT s.id + :sent, s.picture, s.image, d.id, s.call + :call, s.at FROM part.sent s
   JOIN part.destination p ON p.id = s.destination
-  JOIN main.destination d USING (model, address, reach, agreement);
+  JOIN main.destination d USING (model, address, reach, agreement)
 """
 
 
-@contextlib.contextmanager
-def held_part(run: Path) -> Iterator[sqlite3.Connection]:
-    """A part's database, with nobody else writing to it; an older journal is brought forward.
-
-    Raises:
-        NotARun, NewerJournal, RunLocked: as their names say.
-    """
-    refuse_foreign(run)
-    lock = RunLock(run)
-    try:
-        with contextlib.closing(open_for_writing(run / JOURNAL_NAME)) as connection:
-            bring_forward(connection, run / JOURNAL_NAME)
-            yield connection
-    finally:
-        lock.release()
-
-
 def begin_joined(path: Path) -> sqlite3.Connection:
-    """An empty journal at `path`, for `join` to fill; what an earlier attempt left there goes."""
+    """Make an empty journal at `path` for `join` to fill; remove what an earlier attempt left there."""
     for left in (path, path.with_name(f"{path.name}-journal")):
         left.unlink(missing_ok=True)
-    connection = sqlite3.connect(path, isolation_level=None)
-    # Nothing reads it before it is whole, and what is not whole is made again: nothing is ever rolled back. In memory
-    # a rollback journal held every page that a part adds rows to.
+    connection = sqlite3.connect(sqlite_uri(path, "mode=rwc"), uri=True, isolation_level=None)
+    # Nothing reads it before it is complete, and an incomplete one is made again: nothing is ever rolled back.
     connection.execute("PRAGMA main.journal_mode = OFF")
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("PRAGMA cache_size = -131072")
@@ -65,55 +45,55 @@ def begin_joined(path: Path) -> sqlite3.Connection:
 
 
 def join(joined: sqlite3.Connection, part: Path) -> None:
-    """Adds all rows of a part but its meta; the counters follow by their triggers. An error leaves `joined` of no use.
+    """Add all rows of a part but its meta. After an error `joined` is of no use.
 
     Args:
         joined: from `begin_joined`.
-        part: the run's folder, held by `held_part`.
+        part: the run's folder, held by the caller.
 
     Raises:
         InputError: the part has a task, or an image under the same id with other bytes, that is there already.
     """
-    joined.execute("ATTACH ? AS part", (str((part / JOURNAL_NAME).absolute()),))
+    joined.execute("ATTACH ? AS part", (sqlite_uri(part / JOURNAL_NAME, "mode=ro"),))
     _refuse_shared(joined, part)
     joined.execute("BEGIN")
-    first = {table: _last(joined, table) for table in _SERIAL}
-    _add_serial(joined, first)
-    joined.execute(
-        "INSERT INTO main.blob SELECT * FROM part.blob WHERE true ON CONFLICT(sha256) DO UPDATE SET "
-        "pixel_sha256 = COALESCE(blob.pixel_sha256, excluded.pixel_sha256)"
-    )
-    joined.execute("INSERT OR IGNORE INTO main.image SELECT * FROM part.image")
+    first = {table: _last(joined, table) for table in ("session", "call", "sent")}
+    for table in ("session", "call"):
+        names = ", ".join(_columns(joined, table))
+        joined.execute(
+            f"INSERT INTO main.{table}(id, {names}) SELECT id + ?, {names} FROM part.{table} ORDER BY id",
+            (first[table],),
+        )
+    for statement in _JOIN.split(";")[:-1]:
+        joined.execute(statement)
     for table in _BY_KEY:
         joined.execute(f"INSERT INTO main.{table} SELECT * FROM part.{table}")
     joined.execute(
         "INSERT INTO main.batch_request SELECT key, call + ?, job FROM part.batch_request", (first["call"],)
     )
-    joined.execute("INSERT INTO main.billed SELECT call + ?, was_unknown FROM part.billed", (first["call"],))
-    joined.execute(_DESTINATIONS)
-    joined.execute(_SENT, {"sent": first["sent"], "call": first["call"]})
+    joined.execute(_SENT, first)
     joined.execute("COMMIT")
     joined.execute("DETACH part")
 
 
 def put_meta(joined: sqlite3.Connection, values: dict[str, str]) -> None:
-    """The header and all that the joined run remembers of itself."""
+    """Store the header and all other meta values of the joined run."""
     joined.executemany("INSERT INTO meta VALUES (?, ?)", sorted(values.items()))
 
 
 def meta_of(part: sqlite3.Connection) -> dict[str, str]:
-    """Everything that a part remembers of itself, but the version of its tables."""
+    """Return all meta values of a part, but the version of its tables."""
     rows = part.execute("SELECT key, value FROM meta WHERE key <> 'schema_version'")
     return {str(key): str(value) for key, value in rows}
 
 
 def open_jobs(part: sqlite3.Connection) -> int:
-    """Batch jobs whose answers are still to come."""
+    """Return the number of batch jobs whose answers are still to come."""
     return int(part.execute("SELECT count(*) FROM batch_job WHERE state <> 'closed'").fetchone()[0])
 
 
 def answered_by(part: sqlite3.Connection) -> list[tuple[str, str]]:
-    """The names that were asked for, and who answered, in the order of their first answers that count."""
+    """Return (model requested, model that answered), in the order of their first answers that count."""
     rows = part.execute(
         "SELECT model, served_model FROM call WHERE final = 1 AND outcome = 'ok' AND served_model <> '' "
         "GROUP BY model, served_model ORDER BY min(id)"
@@ -121,18 +101,13 @@ def answered_by(part: sqlite3.Connection) -> list[tuple[str, str]]:
     return [(str(model), str(served)) for model, served in rows]
 
 
-def count_blobs(part: sqlite3.Connection) -> int:
-    """How many pictures it holds."""
-    return int(part.execute("SELECT count(*) FROM blob").fetchone()[0])
-
-
 def blobs_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """SHA-256 and media type of every picture, by SHA-256."""
+    """Return SHA-256 and media type of every blob, by SHA-256."""
     yield from part.execute("SELECT sha256, media_type FROM blob ORDER BY sha256")
 
 
 def images_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Ids of the images that it holds or has tasks of, each with its group; "" where none is known."""
+    """Return ids of the images of the run or its tasks, each with its group; "" if unknown."""
     yield from part.execute(
         "SELECT id, COALESCE(json_extract(record, '$.group'), '') FROM image "
         "UNION ALL SELECT DISTINCT image_id, '' FROM task WHERE image_id NOT IN (SELECT id FROM image)"
@@ -150,19 +125,6 @@ def _refuse_shared(joined: sqlite3.Connection, part: Path) -> None:
     ).fetchone()
     if image is not None:
         raise InputError(f"{part}: an image has different bytes in another part, under the same id")
-
-
-def _add_serial(joined: sqlite3.Connection, first: dict[str, int]) -> None:
-    for table in ("session", "call"):
-        names = ", ".join(_columns(joined, table))
-        joined.execute(
-            f"INSERT INTO main.{table}(id, {names}) SELECT id + ?, {names} FROM part.{table} ORDER BY id",
-            (first[table],),
-        )
-    joined.execute(
-        "INSERT INTO main.session_time SELECT session + ?, seconds FROM part.session_time",
-        (first["session"],),
-    )
 
 
 def _columns(joined: sqlite3.Connection, table: str) -> list[str]:

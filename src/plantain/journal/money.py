@@ -1,36 +1,24 @@
-"""What a run's calls cost: what was paid, what is still open, and what nobody knows."""
+"""What a run's calls cost: what was paid, what is still open, and what is unknown."""
 
 from __future__ import annotations
 
-import json
-import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from plantain.journal.reader import JournalReader
 from plantain.records import Step
 
 LOOKED_AT = 2_000
-"""Calls, the latest ones, whose costs tell what such calls cost."""
+"""Calls, the latest ones, from whose costs the cost of such calls is estimated."""
 
 _IN_JOBS = "SELECT call FROM batch_request WHERE job IS NOT NULL"
-_LOST = (
-    "SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE cost_usd IS NULL AND reserved_usd IS NOT NULL "
-    f"AND (state = 'settled' OR id NOT IN ({_IN_JOBS})) GROUP BY 1, 2"
-)
+_IS_LOST = f"cost_usd IS NULL AND reserved_usd IS NOT NULL AND (state = 'settled' OR id NOT IN ({_IN_JOBS}))"
+_LOST = f"SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE {_IS_LOST} GROUP BY 1, 2"
 _STILL_IN_JOBS = (
-    "SELECT model, step, 0, TOTAL(reserved_usd) FROM call WHERE state = 'started' AND reserved_usd IS NOT NULL "
+    "SELECT model, step, TOTAL(reserved_usd) FROM call WHERE state = 'started' AND reserved_usd IS NOT NULL "
     f"AND id IN ({_IN_JOBS}) GROUP BY 1, 2"
 )
-_ANSWERS = (
-    "CASE WHEN json_array_length(c.usage, '$.asks') > 0 THEN (SELECT json_group_array(COALESCE(json_extract(a.value, "
-    "'$.response_id'), '')) FROM json_each(c.usage, '$.asks') a) "
-    "ELSE json_array(COALESCE(json_extract(c.usage, '$.response_id'), '')) END"
-)
-"""The names of a call's answers, a JSON list."""
 _LATEST = "SELECT model, step, cost_usd FROM call WHERE cost_usd > 0 ORDER BY id DESC LIMIT ?"
 
 
@@ -40,9 +28,9 @@ class StepMoney:
 
     Attributes:
         latest: dollars of the latest calls that cost anything, oldest first.
-        lost: calls that may have been billed, and whose cost is not known: cut off, or open when a process was killed.
-        lost_most: dollars that were set aside for them.
-        in_jobs_usd: set aside for calls that batch jobs still answer.
+        lost: calls that may have been billed at an unknown cost: cut off, or open when a process was killed.
+        lost_most: dollars that were reserved for them.
+        in_jobs_usd: reserved for calls that batch jobs still answer.
     """
 
     latest: list[float] = field(default_factory=list)
@@ -52,92 +40,28 @@ class StepMoney:
 
 
 def money_by_step(reader: JournalReader) -> dict[tuple[str, Step], StepMoney]:
-    """The money of every model and step that has any."""
+    """Return the money of every model and step that has any."""
     found: dict[tuple[str, Step], StepMoney] = defaultdict(StepMoney)
     run = reader.connection.execute
     for model, step, cost in run(_LATEST, (LOOKED_AT,)):
         found[model, Step(step)].latest.insert(0, cost)
     for model, step, calls, usd in run(_LOST):
         found[model, Step(step)].lost, found[model, Step(step)].lost_most = calls, usd
-    for model, step, _, usd in run(_STILL_IN_JOBS):
+    for model, step, usd in run(_STILL_IN_JOBS):
         found[model, Step(step)].in_jobs_usd = usd
     return dict(found)
 
 
-def seconds_worked(reader: JournalReader) -> float:
-    """How long earlier processes worked on the run: all but the one that writes now.
-
-    Sessions of the first edition noted only when they began and ended: a killed one of them counts up to the last
-    call of the run, if it was the last of them.
-    """
-    *earlier, _ = reader.sessions()
-    run = reader.connection.execute
-    noted = dict(run("SELECT session, seconds FROM session_time").fetchall())
-    unnoted = [session for session in earlier if session.id not in noted]
-    seconds = float(sum(noted.get(session.id, 0.0) for session in earlier))
-    last_call = run("SELECT started_at FROM call ORDER BY id DESC LIMIT 1").fetchone()
-    for session in unnoted:
-        end = session.ended_at
-        if end is None and session is unnoted[-1] and not noted and last_call is not None:
-            end = max(str(last_call[0]), session.started_at)
-        if end is not None:
-            seconds += max(0.0, (_moment(end) - _moment(session.started_at)).total_seconds())
-    return seconds
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class BilledCall:
-    """A call beside a provider's bill.
-
-    Attributes:
-        id: in this journal.
-        response_ids: the provider's names for its answers, one for each request; "" for one that did not come.
-        cost_usd: as the journal has it, None while it is not known.
-        reserved_usd: the most that was set aside for it.
-        lost: its cost is not known, or only from a bill.
-    """
-
-    id: int
-    model: str
-    response_ids: tuple[str, ...]
-    started_at: datetime
-    cost_usd: float | None
-    reserved_usd: float
-    lost: bool
-
-
-def billed_calls(reader: JournalReader) -> list[BilledCall]:
-    """The calls that a provider may have billed, in the order in which they were sent; not those still in jobs."""
-    rows = reader.connection.execute(
-        f"SELECT c.id, c.model, {_ANSWERS}, c.started_at, c.cost_usd, "
-        "c.reserved_usd, c.cost_usd IS NULL OR COALESCE(b.was_unknown, 0) FROM call c "
-        "LEFT JOIN billed b ON b.call = c.id "
-        f"WHERE c.reserved_usd IS NOT NULL AND (c.state = 'settled' OR c.id NOT IN ({_IN_JOBS})) ORDER BY c.id"
+def settle_lost(connection: sqlite3.Connection, usd: float) -> int:
+    """Within the writer's transaction: divide dollars evenly among the calls of unknown cost; return their number."""
+    lost = [call for (call,) in connection.execute(f"SELECT id FROM call WHERE {_IS_LOST}")]
+    connection.executemany(
+        "UPDATE call SET cost_usd = ? WHERE id = ?", [(usd / len(lost), call) for call in lost]
     )
-    return [
-        BilledCall(row[0], row[1], tuple(json.loads(row[2])), _moment(row[3]), row[4], row[5], bool(row[6]))
-        for row in rows
-    ]
+    return len(lost)
 
 
-def settle_by_bill(connection: sqlite3.Connection, costs: Mapping[int, float]) -> int:
-    """Within the writer's transaction: sets what calls cost; returns how many changed. Raises ValueError."""
-    changed = 0
-    for call, usd in costs.items():
-        if not math.isfinite(usd) or usd < 0.0:
-            raise ValueError(f"call {call} cannot have cost {usd}")
-        connection.execute(
-            "INSERT INTO billed(call, was_unknown) SELECT id, cost_usd IS NULL FROM call WHERE id = ? "
-            "ON CONFLICT(call) DO NOTHING",
-            (call,),
-        )
-        cursor = connection.execute(
-            "UPDATE call SET cost_usd = ? WHERE id = ? AND cost_usd IS NOT ?", (usd, call, usd)
-        )
-        changed += cursor.rowcount
-    return changed
+def seconds_worked(reader: JournalReader) -> float:
+    """Return the seconds that earlier processes worked on the run: all but the one that writes now."""
+    query = "SELECT TOTAL(seconds) FROM session WHERE id < (SELECT max(id) FROM session)"
+    return float(reader.connection.execute(query).fetchone()[0])

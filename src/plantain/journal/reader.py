@@ -5,13 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from plantain.journal import payload
 from plantain.journal.disk.blobs import BlobStore
 from plantain.journal.disk.connect import open_for_reading
 from plantain.journal.errors import BadBlob
+from plantain.journal.payload import dict_from_json, from_json
 from plantain.journal.rows import CallRow, RunHeader, SessionRow, StoredScore, StoredVerdict, TaskRow
 from plantain.journal.verdicts import read_verdicts
 from plantain.journal.withdrawal import account_of
@@ -50,7 +49,7 @@ BLOBS_ABSENT = "blobs_absent"
 
 
 class JournalReader:
-    """What a run holds. Every answer is of one committed state; nothing is written, not even a lock."""
+    """What a run contains. Every answer is of one committed state; nothing is written, not even a lock."""
 
     def __init__(self, run: Path, connection: sqlite3.Connection) -> None:
         self.run = run
@@ -60,11 +59,7 @@ class JournalReader:
 
     @classmethod
     def open(cls, run: Path) -> JournalReader:
-        """Opens a run, also a copy in a folder that cannot be written to.
-
-        Raises:
-            NotARun, NewerJournal, OlderJournal: as their names say; one line each.
-        """
+        """Open a run, also a copy in a folder that cannot be written to. Raises InputError if it is none of ours."""
         return cls(run, open_for_reading(run))
 
     def close(self) -> None:
@@ -73,85 +68,62 @@ class JournalReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- the run -----------------------------------------------------------------------------------
-
     def meta(self, key: str) -> str | None:
-        """A value that `Journal.set_meta` stored, or None."""
+        """Return a value that `Journal.set_meta` stored, or None."""
         row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 
     def _header(self) -> RunHeader:
         values = dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
-        return RunHeader(
-            run_id=values["run_id"],
-            name=values["name"],
-            seed=int(values["seed"]),
-            frozen=payload.dict_from_json(values["frozen"]),
-            code_version=values["code_version"],
-        )
+        frozen, seed = dict_from_json(values["frozen"]), int(values["seed"])
+        return RunHeader(values["run_id"], values["name"], seed, frozen, values["code_version"])
 
     def sessions(self) -> list[SessionRow]:
-        """Every process that wrote to the run, oldest first."""
+        """Return every process that wrote to the run, oldest first."""
         rows = self.connection.execute(
-            "SELECT id, pid, host, started_at, ended_at, replayed, peak_rss_mb, detail FROM session "
-            "ORDER BY id"
+            "SELECT id, pid, host, started_at, ended_at, replayed, peak_rss_mb, detail FROM session ORDER BY id"
         )
-        return [_session_row(row) for row in rows]
-
-    # --- counts: from counters that the journal keeps, never by scanning ---------------------------
+        return [SessionRow(*(*row[:7], dict_from_json(row[7]))) for row in rows]
 
     def counts(self, kind: TaskKind | None = None) -> dict[TaskState, int]:
-        """Tasks by state, every state present, of one kind or of all."""
-        counts = dict.fromkeys(TaskState, 0)
-        for what, key, n, _ in self._tally("task."):
-            if kind is None or what == f"task.{kind.value}":
-                counts[TaskState(key)] += n
-        return counts
-
-    def success_rounds(self) -> dict[int, int]:
-        """Successful tasks by the round in which they succeeded."""
-        return dict(sorted((int(key), n) for _, key, n, _ in self._tally("round") if key and n))
+        """Return tasks by state, every state present, of one kind or of all."""
+        query = "SELECT state, count(*) FROM task WHERE ?1 IS NULL OR kind = ?1 GROUP BY state"
+        rows = self.connection.execute(query, (kind and kind.value,))
+        return dict.fromkeys(TaskState, 0) | {TaskState(state): n for state, n in rows}
 
     def outcomes(self) -> dict[OutcomeKind, int]:
-        """Settled tries of calls by outcome."""
-        return {OutcomeKind(key): n for _, key, n, _ in self._tally("call") if key != "open" and n}
+        """Return settled tries of calls by outcome."""
+        query = (
+            "SELECT outcome, count(*) FROM call WHERE outcome IS NOT NULL GROUP BY outcome ORDER BY outcome"
+        )
+        return {OutcomeKind(outcome): n for outcome, n in self.connection.execute(query)}
 
     def attempt_count(self, superseded: bool = False) -> int:
-        """Attempts of current generations, or those that a retry has superseded."""
-        wanted = "superseded" if superseded else "current"
-        return sum(n for _, key, n, _ in self._tally("attempt") if key == wanted)
+        """Return the number of attempts of current generations, or of those that a retry has superseded."""
+        query = "SELECT count(*) FROM attempt WHERE superseded = ?"
+        return int(self.connection.execute(query, (superseded,)).fetchone()[0])
 
     def spent_usd(self) -> float:
-        """What all calls cost; calls of unknown cost count nothing.
+        """Return what all calls cost; calls of unknown cost count nothing.
 
         Calls that were withdrawn with their images count with the most they can have cost.
         """
-        known = sum(total for *_, total in self._tally("call"))
-        return known + account_of(self.connection).cost_usd
+        (known,) = self.connection.execute("SELECT TOTAL(cost_usd) FROM call").fetchone()
+        return float(known) + account_of(self.connection).cost_usd
 
     def blob_bytes(self) -> int:
-        """Bytes of all blobs that the journal refers to."""
-        return int(sum(total for _, _, _, total in self._tally("blob")))
-
-    def _tally(self, what: str) -> list[tuple[str, str, int, float]]:
-        return self.connection.execute(
-            "SELECT what, key, n, total FROM tally WHERE what >= ? AND what < ? ORDER BY what, key",
-            (what, what + "\uffff"),
-        ).fetchall()
-
-    # --- tasks and images ---------------------------------------------------------------------------
+        """Return the bytes of all blobs that the journal refers to."""
+        return int(self.connection.execute("SELECT TOTAL(bytes) FROM blob").fetchone()[0])
 
     def tasks(
         self, state: TaskState | None = None, after_id: str = "", limit: int | None = None
     ) -> Iterator[TaskRow]:
-        """Tasks in the order of their ids, streamed, from the first after `after_id`.
+        """Return tasks in the order of their ids, streamed, from the first after `after_id`.
 
-        Tasks that change state while the listing goes on are seen as they stand when their page is read.
+        Tasks that change state meanwhile are returned as they were when their page was read.
         """
         where = "id > ?" if state is None else "state = ? AND id > ?"
         fixed = () if state is None else (state.value,)
@@ -168,7 +140,7 @@ class JournalReader:
             left = None if left is None else left - len(rows)
 
     def task(self, prefix: str) -> TaskRow:
-        """The task whose id starts with `prefix`. Raises InputError when none or several do."""
+        """Return the task whose id starts with `prefix`. Raises InputError when none or several do."""
         rows = self.connection.execute(
             f"SELECT {_TASK} FROM task WHERE id >= ? AND id < ? ORDER BY id LIMIT 4",
             (prefix, prefix + "\uffff"),
@@ -181,56 +153,44 @@ class JournalReader:
         raise InputError(f"{self.run}: {prefix!r} could be any of {several}; give more digits")
 
     def image(self, image_id: str) -> SourceImage:
-        """Raises InputError when the run has no such image."""
+        """Raise InputError when the run has no such image."""
         row = self.connection.execute("SELECT record FROM image WHERE id = ?", (image_id,)).fetchone()
         if row is None:
             raise InputError(f"{self.run}: no image has the id {image_id!r}")
-        return payload.image_from_json(row[0])
+        return from_json(SourceImage, row[0])
 
     def images(self) -> Iterator[SourceImage]:
-        """All images in the order of their ids, streamed."""
+        """Return all images in the order of their ids, streamed."""
         query = "SELECT id, record FROM image WHERE id > ? ORDER BY id LIMIT ?"
         after = ""
         while rows := self.connection.execute(query, (after, PAGE)).fetchall():
             for row in rows:
-                yield payload.image_from_json(row[1])
+                yield from_json(SourceImage, row[1])
             after = rows[-1][0]
 
-    # --- calls --------------------------------------------------------------------------------------
-
     def calls(self, task_id: str, generation: int | None = None) -> list[CallRow]:
-        """Every try of every call of a task, in the order they were started."""
+        """Return every try of every call of a task, in the order they were started."""
         where, values = _of_task(task_id, generation)
         rows = self.connection.execute(f"SELECT {_CALL} FROM call WHERE {where} ORDER BY id", values)
         return [_call_row(row) for row in rows]
 
     def open_calls(self) -> list[CallRow]:
-        """Tries that were started and never settled: in flight now, or when a process was killed."""
+        """Return tries that were started and never settled: in flight now, or when a process was killed."""
         rows = self.connection.execute(f"SELECT {_CALL} FROM call WHERE state = 'started' ORDER BY id")
         return [_call_row(row) for row in rows]
 
-    def reserved_open_usd(self) -> float:
-        """The most that open calls may have cost; it counts against the budget."""
-        query = "SELECT TOTAL(reserved_usd) FROM call WHERE state = 'started'"
-        return float(self.connection.execute(query).fetchone()[0])
-
-    # --- attempts, verdicts, scores -----------------------------------------------------------------
-
     def attempts(self, task_id: str, generation: int | None = None) -> list[Attempt]:
-        """A task's attempts by generation and round, each with its decisive verdict."""
+        """Return a task's attempts by generation and round, each with its decisive verdict."""
         where, values = _of_task(task_id, generation)
         rows = self.connection.execute(
             f"SELECT {_ATTEMPT} FROM attempt WHERE {where} ORDER BY generation, round", values
         ).fetchall()
-        decisive = {
-            (stored.generation, stored.round): stored.verdict
-            for stored in self.verdicts(task_id, generation)
-            if stored.decisive
-        }
+        found = [stored for stored in self.verdicts(task_id, generation) if stored.decisive]
+        decisive = {(stored.generation, stored.round): stored.verdict for stored in found}
         return [_attempt(row, decisive.get((row[1], row[2]))) for row in rows]
 
     def all_attempts(self, superseded: bool = False) -> Iterator[Attempt]:
-        """Attempts of all tasks by task, generation and round, streamed; superseded ones when asked for."""
+        """Return attempts of all tasks by task, generation and round, streamed; superseded ones on request."""
         only = "" if superseded else "AND superseded = 0 "
         query = (
             f"SELECT {_ATTEMPT} FROM attempt WHERE (task, generation, round) > (?, ?, ?) {only}"
@@ -246,40 +206,37 @@ class JournalReader:
             after = rows[-1][:3]
 
     def verdicts(self, task_id: str, generation: int | None = None) -> list[StoredVerdict]:
-        """All verdicts on a task's attempts, a panel's members included."""
+        """Return all verdicts on a task's attempts, a panel's members included."""
         return list(read_verdicts(self.connection, *_of_task(task_id, generation)))
 
     def scores(self, task_id: str, generation: int | None = None) -> list[StoredScore]:
-        """All scores of a task's attempts, by metric."""
+        """Return all scores of a task's attempts, by metric."""
         where, values = _of_task(task_id, generation)
         rows = self.connection.execute(
             "SELECT task, generation, round, metric, value, reason, detail FROM score "
             f"WHERE {where} ORDER BY generation, round, metric",
             values,
         )
-        return [_stored_score(row) for row in rows]
-
-    # --- blobs --------------------------------------------------------------------------------------
+        return [StoredScore(*(*row[:4], Score(row[4], row[5]), dict_from_json(row[6]))) for row in rows]
 
     def blob_path(self, sha256: str) -> Path:
-        """The file of a blob; whether it is there is not looked at."""
+        """Return the path of a blob, whether or not it exists."""
         return self.blobs.path(sha256)
 
     def has_blob(self, sha256: str) -> bool:
-        """Whether the blob's bytes are there; of an imported run only those that its release carried are."""
+        """Return True if the blob's bytes are there; of an imported run only those that its release carried are."""
         return bool(sha256) and self.blobs.path(sha256).exists()
 
     def read_blob(self, sha256: str) -> bytes:
-        """A blob's bytes, checked against the hash. Raises BadBlob."""
+        """Return a blob's bytes, checked against the hash. Raises BadBlob."""
         try:
             return self.blobs.read(sha256)
         except BadBlob as error:
             if self.meta(BLOBS_ABSENT) is None or self.has_blob(sha256):
                 raise
             raise BadBlob(
-                f"{self.run}: picture {sha256}: was not in the release that this run was imported from; an original "
-                "comes from its owner, an edited picture from a folder of the release that holds its pictures, or from "
-                "the run that made it (`plantain show RUN TASK` says which it is)"
+                f"{self.run}: image {sha256} was not in the release that this run was imported from: import the "
+                "owner's originals, or a folder of the release that contains its edited images"
             ) from error
 
 
@@ -299,46 +256,11 @@ def _outcome(kind: str | None, reason: str, retry_after: float | None, fatal: in
 
 
 def _call_row(row: sqlite3.Row) -> CallRow:
-    return CallRow(
-        id=row[0],
-        key=CallKey(row[1], row[2], row[3], Step(row[4]), row[5]),
-        tries=row[6],
-        model=row[7],
-        request_hash=row[8],
-        outcome=_outcome(*row[9:13]),
-        final=bool(row[13]),
-        usage=payload.usage_from_json(row[14]) if row[14] != "{}" else Usage(),
-        reserved_usd=row[15],
-        cost_usd=row[16],
-        latency_s=row[17],
-        started_at=row[18],
-        answer=row[19],
-        raw=row[20],
-    )
+    key = CallKey(row[1], row[2], row[3], Step(row[4]), row[5])
+    usage = from_json(Usage, row[14]) if row[14] != "{}" else Usage()
+    return CallRow(*(row[0], key, *row[6:9], _outcome(*row[9:13]), bool(row[13]), usage, *row[15:]))
 
 
 def _attempt(row: sqlite3.Row, verdict: Verdict | None) -> Attempt:
-    return Attempt(
-        task_id=row[0],
-        generation=row[1],
-        round=row[2],
-        instruction=row[3],
-        edit_outcome=_outcome(*row[4:8]),
-        edited=row[8],
-        raw=row[9],
-        mask=row[10],
-        support=row[11],
-        judge_outcome=_outcome(*row[12:16]),
-        verdict=verdict,
-        superseded=bool(row[16]),
-    )
-
-
-def _stored_score(row: sqlite3.Row) -> StoredScore:
-    detail = payload.dict_from_json(row[6])
-    return StoredScore(row[0], row[1], row[2], row[3], Score(row[4], row[5]), detail)
-
-
-def _session_row(row: sqlite3.Row) -> SessionRow:
-    detail = payload.dict_from_json(row[7])
-    return SessionRow(row[0], row[1], row[2], row[3], row[4], row[5], row[6], detail)
+    edit, judge = _outcome(*row[4:8]), _outcome(*row[12:16])
+    return Attempt(*(*row[:4], edit, *row[8:12], judge, verdict, bool(row[16])))

@@ -1,4 +1,4 @@
-"""What goes into the journal and what comes out of it, as frozen records beside the nouns of `records`."""
+"""What goes into the journal and what comes out of it, as frozen records beside those of `records`."""
 
 from __future__ import annotations
 
@@ -6,30 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from plantain.records import (
-    Attempt,
-    CallKey,
-    EditTask,
-    Outcome,
-    Score,
-    TaskState,
-    Usage,
-    Verdict,
-)
+from plantain.records import Attempt, CallKey, EditTask, Outcome, Score, TaskState, Usage, Verdict
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What a run is and what may never change in it.
+    """What a run is: a unique id, name and seed of its recipe, and the plantain that created it.
 
-    Attributes:
-        run_id: unique name of the run.
-        name: the recipe's name.
-        seed: the run's seed.
-        frozen: the part of the recipe that a resumed run must repeat, as JSON.
-        code_version: version of plantain that created the run.
+    `frozen` is the part of the recipe that a resumed run must repeat, as JSON.
     """
 
     run_id: str
@@ -41,7 +27,7 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True)
 class BlobRef:
-    """Bytes in the blob store, by SHA-256; of an edited image also the hash of its pixels, where it was taken."""
+    """Bytes in the blob store, by SHA-256; of an edited image also the hash of its pixels, if known."""
 
     sha256: str
     bytes: int
@@ -51,14 +37,10 @@ class BlobRef:
 
 @dataclass(frozen=True, slots=True)
 class StartedCall:
-    """One try of a call that is about to be sent.
+    """One try (from 1) of a call that is about to be sent.
 
-    Attributes:
-        key: which call of which task.
-        tries: 1 for the first try.
-        model: "provider/model" as asked for.
-        request_hash: SHA-256 of the request, images by their hashes.
-        reserved_usd: the most that it may cost; counted as spent until settled.
+    `request_hash` is the SHA-256 of the request, images by their hashes; `reserved_usd` the most that it may cost,
+    which counts as spent until settled.
     """
 
     key: CallKey
@@ -94,13 +76,10 @@ class StoredScore:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTask:
-    """A closed task with its whole history, as another run made it; no call of it was made here.
+    """A closed task with its whole history, as another run made it, without calls.
 
-    Attributes:
-        row: the task and how it ended.
-        attempts: of every generation; their verdicts are ignored.
-        verdicts, scores: on those attempts.
-        blobs: for every hash that an attempt names. Bytes that did not come along may be missing from the store.
+    `attempts` are of every generation (their verdicts are ignored); `blobs` for every hash that an attempt names, whose
+    bytes may be missing from the store.
     """
 
     row: TaskRow
@@ -119,14 +98,13 @@ class CallResult:
         outcome: how the try ended.
         final: the loop saw this answer; a replay takes it from here.
         usage: what it consumed and who answered.
-        cost_usd: settled price, None when unknown.
+        cost_usd: settled price, None if unknown.
         latency_s: seconds from sending to answer.
-        answer: what the memo gives back on replay, as text; images by their hashes.
+        answer: what the memo returns on replay, as text; images by their hashes.
         raw: the provider's own answer as text, without image bytes.
         blobs: what `put_blob` returned for every hash that `attempt` names.
-        attempt: the attempt's row as it now stands, inserted or replaced whole; its verdict is ignored.
-        verdicts: verdicts that this call brought.
-        scores: what was measured of the attempt as it came.
+        attempt: the attempt's new row, inserted or replaced whole; its verdict is ignored.
+        verdicts, scores: on this attempt.
     """
 
     call_id: int
@@ -145,7 +123,7 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A task and where it stands; `round` is the round of success, or the last one made."""
+    """A task and its state; `round` is the round of success, or the last one made."""
 
     task: EditTask
     generation: int
@@ -180,7 +158,7 @@ class CallRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One process that wrote to the run; `ended_at` is None when it was killed, or still runs."""
+    """One process that wrote to the run; `ended_at` is None if it was killed or still runs."""
 
     id: int
     pid: int

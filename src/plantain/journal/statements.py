@@ -8,16 +8,23 @@ from collections.abc import Sequence
 from plantain.journal import payload
 from plantain.journal.payload import clean_text
 from plantain.journal.rows import BlobRef, CallResult, RecordedTask, RunHeader, StartedCall, StoredScore
-from plantain.journal.verdicts import JUDGED_AGAIN, check_finite, put_verdict
+from plantain.journal.verdicts import JUDGED_AGAIN, check_finite, put_verdict, read_verdicts
 from plantain.journal.withdrawal import account_of
-from plantain.records import Attempt, EditTask, InputError, SourceImage, Step, TaskState
+from plantain.records import Attempt, EditTask, InputError, Outcome, SourceImage, Step, TaskState, state_after
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
 
+
+def _put(table: str, key: str, columns: str) -> str:
+    """SQL that inserts a row of `table`, or replaces the columns of the one with that key."""
+    update = ", ".join(f"{name} = excluded.{name}" for name in columns.split(", "))
+    marks = ", ".join("?" * len(f"{key}, {columns}".split(", ")))
+    return f"INSERT INTO {table}({key}, {columns}) VALUES ({marks}) ON CONFLICT({key}) DO UPDATE SET {update}"
+
+
 _BLOB = (
     "INSERT INTO blob(sha256, bytes, media_type, pixel_sha256) VALUES (?, ?, ?, ?) "
-    "ON CONFLICT(sha256) DO UPDATE SET pixel_sha256 = excluded.pixel_sha256 "
-    "WHERE blob.pixel_sha256 IS NULL AND excluded.pixel_sha256 IS NOT NULL"
+    "ON CONFLICT(sha256) DO UPDATE SET pixel_sha256 = coalesce(blob.pixel_sha256, excluded.pixel_sha256)"
 )
 _START = (
     "INSERT INTO call(task, generation, round, step, draw, tries, model, request_hash, state, reserved_usd, "
@@ -28,24 +35,18 @@ _SETTLE = (
     "served_model = ?, finish_reason = ?, usage = ?, cost_usd = ?, latency_s = ?, answer = ?, raw = ? "
     "WHERE id = ? AND state = 'started'"
 )
-_ATTEMPT = (
-    "INSERT INTO attempt(task, generation, round, instruction, edit_outcome, edit_reason, edit_retry_after, "
-    "edit_fatal, edited, raw, mask, support, judge_outcome, judge_reason, judge_retry_after, judge_fatal, "
-    "superseded) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT(task, generation, round) DO UPDATE SET instruction = excluded.instruction, "
-    "edit_outcome = excluded.edit_outcome, edit_reason = excluded.edit_reason, "
-    "edit_retry_after = excluded.edit_retry_after, edit_fatal = excluded.edit_fatal, "
-    "edited = excluded.edited, raw = excluded.raw, mask = excluded.mask, support = excluded.support, "
-    "judge_outcome = excluded.judge_outcome, judge_reason = excluded.judge_reason, "
-    "judge_retry_after = excluded.judge_retry_after, judge_fatal = excluded.judge_fatal, "
-    "superseded = excluded.superseded"
+_ATTEMPT = _put(
+    "attempt",
+    "task, generation, round",
+    "instruction, edit_outcome, edit_reason, edit_retry_after, edit_fatal, edited, raw, mask, support, "
+    "judge_outcome, judge_reason, judge_retry_after, judge_fatal, superseded",
 )
-_SCORE = (
-    "INSERT INTO score(task, generation, round, metric, value, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT(task, generation, round, metric) DO UPDATE SET value = excluded.value, "
-    "reason = excluded.reason, detail = excluded.detail"
+_SCORE = _put("score", "task, generation, round, metric", "value, reason, detail")
+_TASK = (
+    "INSERT INTO task(id, kind, image_id, modality, finding, direction, generation, state, round, reason) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO NOTHING"
 )
-
+_PENDING_AGAIN = "UPDATE task SET state = 'pending', round = 0, reason = ''"
 
 _STOPPED_BY = (
     "SELECT t.generation, c.round, c.step FROM task t LEFT JOIN call c ON c.id = (SELECT max(id) FROM call "
@@ -54,59 +55,44 @@ _STOPPED_BY = (
 )
 _STEPS = [step.value for step in Step]
 
+NO_VERDICT = "imported without a verdict"
+"""Why an imported task without any verdict is stopped; a judge's verdict may decide it."""
+_DECIDES = "SELECT DISTINCT task, generation, round FROM verdict WHERE judge = ? AND draw = ?"
+_DECIDED = (
+    "decisive = 1 AND task = ? AND (task, generation) IN (SELECT id, generation FROM task WHERE kind = 'edit' "
+    f"AND (state IN ('success', 'failed', 'undecided') OR reason = '{NO_VERDICT}'))"
+)
+
 
 def write_header(connection: sqlite3.Connection, header: RunHeader) -> None:
-    values = {
-        "run_id": header.run_id,
-        "name": header.name,
-        "seed": str(header.seed),
-        "frozen": payload.to_json(header.frozen),
-        "code_version": header.code_version,
-    }
-    connection.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
+    frozen = payload.to_json(header.frozen)
+    values = (header.run_id, header.name, str(header.seed), frozen, header.code_version)
+    names = ("run_id", "name", "seed", "frozen", "code_version")
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", list(zip(names, values, strict=True)))
 
 
-def set_meta(connection: sqlite3.Connection, key: str, value: str) -> None:
-    connection.execute(
-        "INSERT INTO meta VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value", (key, value)
-    )
+def execute(connection: sqlite3.Connection, sql: str, *values: object) -> None:
+    connection.execute(sql, values)
 
 
 def was_killed(connection: sqlite3.Connection) -> bool:
-    """Whether the last process that wrote never said that it had ended."""
+    """Return True if the last process that wrote did not close the run."""
     row = connection.execute("SELECT ended_at FROM session ORDER BY id DESC LIMIT 1").fetchone()
     return row is not None and row[0] is None
 
 
-def begin_session(connection: sqlite3.Connection, pid: int, host: str, now: str) -> int:
+def start_session(connection: sqlite3.Connection, pid: int, host: str, now: str) -> int:
     cursor = connection.execute(
         "INSERT INTO session(pid, host, started_at) VALUES (?, ?, ?)", (pid, host, now)
     )
     return int(cursor.lastrowid or 0)
 
 
-def keep_time(connection: sqlite3.Connection, session: int, seconds: float) -> None:
-    connection.execute(
-        "INSERT INTO session_time(session, seconds) VALUES (?, ?) "
-        "ON CONFLICT(session) DO UPDATE SET seconds = max(seconds, excluded.seconds)",
-        (session, seconds),
-    )
-
-
-def end_session(
-    connection: sqlite3.Connection, session: int, now: str, replayed: int, peak: float, detail: str
-) -> None:
-    connection.execute(
-        "UPDATE session SET ended_at = ?, replayed = ?, peak_rss_mb = ?, detail = ? WHERE id = ?",
-        (now, replayed, peak, detail, session),
-    )
-
-
 def add_images(connection: sqlite3.Connection, images: Sequence[tuple[SourceImage, BlobRef]]) -> int:
     added = 0
     for image, reference in images:
         if image.prepared_sha256 != reference.sha256:
-            raise InputError(f"image {image.id!r}: prepared_sha256 is not the hash of the stored picture")
+            raise InputError(f"image {image.id!r}: prepared_sha256 is not the hash of the stored image")
         _add_blobs(connection, (reference,))
         known = connection.execute("SELECT prepared FROM image WHERE id = ?", (image.id,)).fetchone()
         if known is None:
@@ -115,7 +101,7 @@ def add_images(connection: sqlite3.Connection, images: Sequence[tuple[SourceImag
             )
             added += 1
         elif known[0] != reference.sha256:
-            raise InputError(f"image {image.id!r}: this run already holds another picture under this id")
+            raise InputError(f"image {image.id!r}: this run already has another image under this id")
         else:
             connection.execute("UPDATE image SET record = ? WHERE id = ?", (payload.to_json(image), image.id))
     return added
@@ -125,15 +111,30 @@ def add_tasks(connection: sqlite3.Connection, tasks: Sequence[EditTask]) -> int:
     gone = account_of(connection)
     if gone.marks or gone.others:
         tasks = [task for task in tasks if not gone.holds(f"task {task.id}")]
-    cursor = connection.executemany(
-        "INSERT INTO task(id, kind, image_id, modality, finding, direction) VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT(id) DO NOTHING",
-        [
-            (task.id, task.kind.value, task.image_id, task.modality, task.finding, task.direction.value)
-            for task in tasks
-        ],
-    )
-    return cursor.rowcount
+    ordered = sorted(tasks, key=lambda task: task.id)
+    rows = [(*_columns_of(task), 0, TaskState.PENDING.value, 0, "") for task in ordered]
+    return connection.executemany(_TASK, rows).rowcount
+
+
+def add_recorded(connection: sqlite3.Connection, tasks: Sequence[RecordedTask]) -> int:
+    added = 0
+    for recorded in tasks:
+        row = recorded.row
+        values = (*_columns_of(row.task), row.generation, row.state.value, row.round, clean_text(row.reason))
+        if connection.execute(_TASK, values).rowcount != 1:
+            continue
+        added += 1
+        _add_blobs(connection, recorded.blobs)
+        for attempt in recorded.attempts:
+            _put_attempt(connection, attempt)
+        for verdict in recorded.verdicts:
+            put_verdict(connection, verdict)
+        add_scores(connection, recorded.scores)
+    return added
+
+
+def _columns_of(task: EditTask) -> tuple[str, ...]:
+    return (task.id, task.kind.value, task.image_id, task.modality, task.finding, task.direction.value)
 
 
 def start_call(connection: sqlite3.Connection, call: StartedCall, now: str) -> int:
@@ -176,8 +177,7 @@ def settle_call(connection: sqlite3.Connection, settlement: CallResult) -> None:
         _put_attempt(connection, settlement.attempt)
     for verdict in settlement.verdicts:
         put_verdict(connection, verdict)
-    if settlement.scores:
-        add_scores(connection, settlement.scores)
+    add_scores(connection, settlement.scores)
 
 
 def close_task(
@@ -193,13 +193,9 @@ def close_task(
 
 def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
     reopened = 0
+    closed = f"{_PENDING_AGAIN}, generation = generation + 1 WHERE id = ? AND state <> 'pending'"
     for task_id in ids:
-        cursor = connection.execute(
-            "UPDATE task SET generation = generation + 1, state = 'pending', round = 0, reason = '' "
-            "WHERE id = ? AND state <> 'pending'",
-            (task_id,),
-        )
-        if cursor.rowcount:
+        if connection.execute(closed, (task_id,)).rowcount:
             connection.execute(
                 "UPDATE attempt SET superseded = 1 WHERE task = ? AND superseded = 0", (task_id,)
             )
@@ -208,12 +204,12 @@ def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
 
 
 def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: Step | None) -> list[str]:
-    """Makes stopped tasks pending again where they stand: the call that ended each has more tries.
+    """Make stopped tasks pending again in their generation: the call that ended each has more tries.
 
     Args:
-        ids: tasks; those that are not stopped are left.
-        start: the step of that round from which calls are made again, where that is earlier than the one that failed.
-            What they had brought is no attempt's any more; what they cost stays.
+        ids: tasks; those that are not stopped are skipped.
+        start: the step of that round from which calls are repeated, if earlier than the one that failed. Their
+            results no longer belong to an attempt; their costs stay.
 
     Returns:
         The ids that were stopped.
@@ -224,38 +220,32 @@ def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: St
         if row is None:
             continue
         generation, number, failed = row
-        # Of a panel, others have judged before one failed to look: what they gave stays.
+        # Members of a panel may have judged before another one failed to look: their verdicts stay.
         again = _STEPS[_STEPS.index(failed) + 1 :] if failed and failed != Step.LOOK else []
         if failed and start is not None and _STEPS.index(start.value) < _STEPS.index(failed):
             again = _STEPS[_STEPS.index(start.value) :]
-            key = (task_id, generation, number)
-            connection.execute("DELETE FROM criterion WHERE task = ? AND generation = ? AND round = ?", key)
-            connection.execute("DELETE FROM verdict WHERE task = ? AND generation = ? AND round = ?", key)
-            connection.execute("DELETE FROM score WHERE task = ? AND generation = ? AND round = ?", key)
+            for table in ("criterion", "verdict", "score"):
+                connection.execute(
+                    f"DELETE FROM {table} WHERE task = ? AND generation = ? AND round = ?",
+                    (task_id, generation, number),
+                )
         connection.executemany(
             "UPDATE call SET final = 0 WHERE task = ? AND generation = ? AND round = ? AND step = ? "
             "AND (? OR outcome <> 'ok')",
             [(task_id, generation, number, step, step in again) for step in {failed, *again} if step],
         )
-        connection.execute(
-            "UPDATE task SET state = 'pending', round = 0, reason = '' WHERE id = ?", (task_id,)
-        )
+        connection.execute(f"{_PENDING_AGAIN} WHERE id = ?", (task_id,))
         continued.append(task_id)
     return continued
 
 
-NO_VERDICT = "imported without a verdict"
-"""Why a task that came without a word on how it ended is stopped; a judge's verdict may decide it."""
-_DECIDES = "SELECT DISTINCT task, generation, round FROM verdict WHERE judge = ? AND draw = ?"
-_DECIDED = (
-    "SELECT min(CASE WHEN v.qualified THEN v.round END), max(v.round) FROM verdict v JOIN task t ON t.id = v.task "
-    "AND t.generation = v.generation WHERE v.task = ? AND v.decisive = 1 AND t.kind = 'edit' "
-    f"AND (t.state IN ('success', 'failed') OR t.reason = '{NO_VERDICT}')"
-)
+def extend_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
+    closed = f"{_PENDING_AGAIN} WHERE id = ? AND state <> 'pending'"
+    return connection.executemany(closed, [(task_id,) for task_id in ids]).rowcount
 
 
 def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
-    """Lets the verdicts of one judge decide wherever it gave one, and tasks that are closed end by what they say."""
+    """Let one judge's verdicts decide wherever it gave one; closed tasks end as the loop would have ended them."""
     tasks = dict.fromkeys(row[0] for row in connection.execute(_DECIDES, (judge, draw)))
     connection.execute(
         "UPDATE verdict SET decisive = (judge = ? AND draw = ?) "
@@ -263,82 +253,20 @@ def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
         (judge, draw, judge, draw),
     )
     for task in tasks:
-        success, last = connection.execute(_DECIDED, (task,)).fetchone()
-        if last is not None:
-            state = TaskState.FAILED if success is None else TaskState.SUCCESS
-            connection.execute(
-                "UPDATE task SET state = ?, round = ?, reason = ? WHERE id = ?",
-                (state.value, success or last, "" if success is not None else "no round qualified", task),
-            )
+        rounds = list(read_verdicts(connection, _DECIDED, (task,)))
+        if rounds:
+            last = next((one for one in rounds if one.verdict.qualified is not False), rounds[-1])
+            close_task(connection, task, state_after(last.verdict), last.round, last.verdict.why_not)
     return len(tasks)
-
-
-def extend_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
-    extended = 0
-    for task_id in ids:
-        cursor = connection.execute(
-            "UPDATE task SET state = 'pending', round = 0, reason = '' WHERE id = ? AND state <> 'pending'",
-            (task_id,),
-        )
-        extended += cursor.rowcount
-    return extended
 
 
 def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) -> int:
     for stored in scores:
         check_finite(**{stored.metric: stored.score.value})
-    connection.executemany(
-        _SCORE,
-        [
-            (
-                stored.task_id,
-                stored.generation,
-                stored.round,
-                stored.metric,
-                stored.score.value,
-                clean_text(stored.score.reason),
-                payload.to_json(dict(stored.detail)),
-            )
-            for stored in scores
-        ],
-    )
+        about = (stored.task_id, stored.generation, stored.round, stored.metric)
+        detail = payload.to_json(dict(stored.detail))
+        connection.execute(_SCORE, (*about, stored.score.value, clean_text(stored.score.reason), detail))
     return len(scores)
-
-
-def add_recorded(connection: sqlite3.Connection, tasks: Sequence[RecordedTask]) -> int:
-    added = 0
-    for recorded in tasks:
-        row, task = recorded.row, recorded.row.task
-        cursor = connection.execute(
-            "INSERT INTO task(id, kind, image_id, modality, finding, direction, generation, state, round, reason) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO NOTHING",
-            (
-                task.id,
-                task.kind.value,
-                task.image_id,
-                task.modality,
-                task.finding,
-                task.direction.value,
-                row.generation,
-                row.state.value,
-                row.round,
-                clean_text(row.reason),
-            ),
-        )
-        if cursor.rowcount != 1:
-            continue
-        added += 1
-        _add_blobs(connection, recorded.blobs)
-        for attempt in recorded.attempts:
-            _put_attempt(connection, attempt)
-        for verdict in recorded.verdicts:
-            put_verdict(connection, verdict)
-        add_scores(connection, recorded.scores)
-    return added
-
-
-def mark_ended(connection: sqlite3.Connection, session: int, now: str) -> None:
-    connection.execute("UPDATE session SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (now, session))
 
 
 def _add_blobs(connection: sqlite3.Connection, blobs: Sequence[BlobRef]) -> None:
@@ -347,26 +275,12 @@ def _add_blobs(connection: sqlite3.Connection, blobs: Sequence[BlobRef]) -> None
 
 
 def _put_attempt(connection: sqlite3.Connection, attempt: Attempt) -> None:
-    edit, judge = attempt.edit_outcome, attempt.judge_outcome
-    connection.execute(
-        _ATTEMPT,
-        (
-            attempt.task_id,
-            attempt.generation,
-            attempt.round,
-            clean_text(attempt.instruction),
-            edit and edit.kind.value,
-            clean_text(edit.reason) if edit else "",
-            edit and edit.retry_after,
-            bool(edit and edit.fatal),
-            attempt.edited,
-            attempt.raw,
-            attempt.mask,
-            attempt.support,
-            judge and judge.kind.value,
-            clean_text(judge.reason) if judge else "",
-            judge and judge.retry_after,
-            bool(judge and judge.fatal),
-            attempt.superseded,
-        ),
-    )
+    def columns(outcome: Outcome | None) -> tuple[str | float | None, ...]:
+        if outcome is None:
+            return None, "", None, False
+        return outcome.kind.value, clean_text(outcome.reason), outcome.retry_after, outcome.fatal
+
+    key = (attempt.task_id, attempt.generation, attempt.round, clean_text(attempt.instruction))
+    images = (attempt.edited, attempt.raw, attempt.mask, attempt.support)
+    judged = columns(attempt.judge_outcome)
+    connection.execute(_ATTEMPT, (*key, *columns(attempt.edit_outcome), *images, *judged, attempt.superseded))

@@ -1,16 +1,20 @@
-"""Proves that a run is whole: the database, the counters, and every blob that it names."""
+"""Checks whether a run is complete: the database, and every blob that it names."""
 
 from __future__ import annotations
 
+import os
+import socket
 from dataclasses import dataclass
 
 from plantain.journal.errors import BadBlob
 from plantain.journal.reader import BLOBS_ABSENT, JournalReader
+from plantain.journal.rows import SessionRow
+from plantain.records.counts import counted
 
 
 @dataclass(frozen=True)
 class Integrity:
-    """What `verify` found; a run is whole when there are no problems."""
+    """The result of `verify`; a run is complete when there are no problems."""
 
     problems: tuple[str, ...]
     blobs: int
@@ -20,36 +24,21 @@ class Integrity:
         return not self.problems
 
 
-_COUNTED = """
-SELECT 'task.' || kind AS what, state AS key, COUNT(*) AS n FROM task GROUP BY 1, 2
-UNION ALL SELECT 'round', CASE state WHEN 'success' THEN CAST(round AS TEXT) ELSE '' END, COUNT(*)
-  FROM task GROUP BY 1, 2
-UNION ALL SELECT 'call', COALESCE(outcome, 'open'), COUNT(*) FROM call GROUP BY 1, 2
-UNION ALL SELECT 'attempt', CASE superseded WHEN 0 THEN 'current' ELSE 'superseded' END, COUNT(*)
-  FROM attempt GROUP BY 1, 2
-UNION ALL SELECT 'blob', media_type, COUNT(*) FROM blob GROUP BY 1, 2
-"""
-
-
 def verify(reader: JournalReader) -> Integrity:
-    """Checks SQLite's own integrity, references, counters, and the bytes of every blob. Reads everything."""
+    """Check SQLite's own integrity, references, and the bytes of every blob. Reads everything."""
     connection = reader.connection
     problems = [
         f"journal: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"
     ]
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         problems.append(f"journal: row {row} of {table} refers to a missing {parent}")
-    counted = set(connection.execute(_COUNTED))
-    kept = set(connection.execute("SELECT what, key, n FROM tally WHERE n <> 0"))
-    for what, key, n in sorted(counted ^ kept):
-        problems.append(f"journal: counter {what} {key!r} disagrees with its rows ({n})")
     blobs = 0
     may_miss = reader.meta(BLOBS_ABSENT) is not None
     after = ""
     page = "SELECT sha256, bytes FROM blob WHERE sha256 > ? ORDER BY sha256 LIMIT 1000"
     while rows := connection.execute(page, (after,)).fetchall():
         for sha256, size in rows:
-            if may_miss and (not sha256 or not reader.blob_path(sha256).exists()):
+            if may_miss and not reader.has_blob(sha256):
                 continue
             blobs += 1
             try:
@@ -59,3 +48,36 @@ def verify(reader: JournalReader) -> Integrity:
                 problems.append(f"blob {sha256}: {error}")
         after = rows[-1][0]
     return Integrity(tuple(problems), blobs)
+
+
+def not_closed(reader: JournalReader) -> str:
+    """Return what is known of a run that its last process did not close, in one line; "" if it did, or still runs here.
+
+    A kill loses nothing that was recorded. A log that is cut afterwards, as by copying the folder during a build, loses
+    its last commits without a trace in the database; what remains of them is images that no row names.
+    """
+    sessions = reader.sessions()
+    if not sessions or sessions[-1].ended_at is not None or _runs_here(sessions[-1]):
+        return ""
+    run = reader.connection.execute
+    named = {sha256 for (sha256,) in run("SELECT sha256 FROM blob")}
+    unnamed = len({name for name in reader.blobs.names() if not name.startswith(".")} - named)
+    (latest,) = run("SELECT coalesce(max(started_at), 'none') FROM call").fetchone()
+    return (
+        f"not closed by process {sessions[-1].pid} on {sessions[-1].host}: the last recorded call started at {latest}, "
+        f"{counted(len(reader.open_calls()), 'call is', 'calls are')} open, "
+        f"{counted(unnamed, 'stored image is', 'stored images are')} in no record"
+        + ("; if this is a copy, its log may have been cut" if unnamed else "")
+    )
+
+
+def _runs_here(session: SessionRow) -> bool:
+    if session.host != socket.gethostname():
+        return False
+    try:
+        os.kill(session.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

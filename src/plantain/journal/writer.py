@@ -14,22 +14,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from plantain.journal import money, payload, sending, statements, verdicts
 from plantain.journal.batches import BatchLedger
 from plantain.journal.commit import Committer
 from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
-from plantain.journal.disk.filesystem import check_filesystem
-from plantain.journal.disk.lock import RunLock
+from plantain.journal.disk.lock import RunLock, check_filesystem
 from plantain.journal.disk.space import check_room, raise_if_full
-from plantain.journal.errors import RunExists
-from plantain.journal.forward import backup, bring_forward
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BlobRef,
@@ -43,34 +38,28 @@ from plantain.journal.rows import (
 )
 from plantain.journal.schema import create_tables
 from plantain.journal.sending import SentPicture
-from plantain.records import EditTask, SourceImage, Step, TaskState
+from plantain.records import EditTask, InputError, SourceImage, Step, TaskState
 
+P = ParamSpec("P")
 T = TypeVar("T")
+Item = TypeVar("Item")
 
-BATCH = 2000
-"""Rows of a bulk insertion in one transaction: memory stays flat and others get their turn."""
-
-RECORDED_BATCH = 200
-"""Recorded tasks in one transaction: each brings a dozen rows with it."""
-
-TASK_BATCH = 50_000
-"""Ids are hashes, so a batch touches pages all over the table: few large sorted ones write far less."""
+BATCH, RECORDED_BATCH, TASK_BATCH = 2000, 200, 50_000
+"""Rows, recorded tasks (a dozen rows each) and tasks of a bulk insertion in one transaction, so that memory stays flat
+and others get their turn. Ids of tasks are hashes all over the table: few large sorted batches write far less."""
 
 
 class Journal:
     """The one writer of a run.
 
     Methods are called from one or more event loops; each returns when its change would survive a power cut.
-    What waits at the same time is committed together. `put_blob` may be called from any thread.
+    Operations that wait at the same time are committed together. `put_blob` may be called from any thread.
 
     Attributes:
-        run: the run's folder.
-        header: what the run is.
         reader, blobs: read what has been committed, and store files.
         batches: jobs at providers and the requests in them.
-        on_commit: called with the number of durable events so far (operations and new blobs, counted from
-            this opening) after each commit or new blob, in the thread that made it. For observers such as a
-            test that kills the process after its k-th durable event.
+        on_commit: called with the number of durable events so far (operations and new blobs since this opening) after
+            each, in the thread that made it. For observers such as a test that kills the process after its k-th event.
     """
 
     def __init__(self, run: Path, lock: RunLock, connection: sqlite3.Connection) -> None:
@@ -83,17 +72,17 @@ class Journal:
         self._events = 0
         self._counting = threading.Lock()
         self._open_edits: set[int] = set()
-        self._session = statements.begin_session(connection, os.getpid(), socket.gethostname(), _now())
-        self._begun = time.monotonic()
+        self._session = statements.start_session(connection, os.getpid(), socket.gethostname(), _now())
+        self._started = time.monotonic()
         self._committer = Committer(connection, self._count, self._keep_time)
         self.batches = BatchLedger(self._submit, self.reader)
 
     @classmethod
     def create(cls, run: Path, header: RunHeader) -> Journal:
-        """Makes a new run in a folder that is not one yet, and opens it.
+        """Make a new run in a folder that is not one yet, and open it.
 
         Raises:
-            RunExists: the folder already holds a journal, or files that are not a run's.
+            InputError: the folder already has a journal, or files that are not a run's.
             RunLocked: another process is making or writing it.
         """
         _make_folder(run)
@@ -101,16 +90,16 @@ class Journal:
         check_filesystem(run)
         with _locked(run) as lock:
             if (run / JOURNAL_NAME).exists():
-                raise RunExists(f"{run} already holds a run; open it, or choose another folder")
+                raise InputError(f"{run} already contains a run; open it, or choose another folder")
             _create_database(run, header)
             return cls._opened(run, lock)
 
     @classmethod
     def open(cls, run: Path) -> Journal:
-        """Opens a run for writing; brings an older journal forward.
+        """Open a run for writing.
 
         Raises:
-            NotARun, NewerJournal: as their names say.
+            InputError: no run, or one of another version.
             RunLocked: another process writes to it; pid and host are in the message.
         """
         refuse_foreign(run)
@@ -120,26 +109,19 @@ class Journal:
 
     @classmethod
     def _opened(cls, run: Path, lock: RunLock) -> Journal:
-        path = run / JOURNAL_NAME
         with contextlib.ExitStack() as undo:
-            connection = open_for_writing(path)
+            connection = open_for_writing(run / JOURNAL_NAME)
             undo.callback(connection.close)
-            bring_forward(connection, path)
             if statements.was_killed(connection):
                 BlobStore(run / "blobs").sweep()
             journal = cls(run, lock, connection)
             undo.pop_all()
             return journal
 
-    # --- blobs --------------------------------------------------------------------------------------
-
     def put_blob(self, data: bytes, media_type: str) -> BlobRef:
-        """Stores bytes under their SHA-256, durable on return. Any thread; nothing is written twice.
+        """Store bytes under their SHA-256, durable on return. Any thread; nothing is written twice.
 
-        The reference becomes part of the journal with the settlement or image that names it.
-
-        Raises:
-            DiskFull: with the size that the run still needs.
+        The reference becomes part of the journal with the settlement or image that names it. Raises DiskFull.
         """
         try:
             reference, is_new = self.blobs.put(data, media_type)
@@ -150,166 +132,109 @@ class Journal:
             self._count(1)
         return reference
 
-    # --- the plan -----------------------------------------------------------------------------------
-
     async def add_images(self, images: Iterable[tuple[SourceImage, BlobRef]]) -> int:
-        """Adds images that the run does not have; returns how many were new.
-
-        The record of an image that it has is replaced (consent can be given later), its picture never.
+        """Add images, or replace the records of known ones, never their pixels; return how many were new.
 
         Raises:
-            InputError: an id stands for another picture in this run.
+            InputError: an id belongs to another image of this run.
         """
-        added = 0
-        source = iter(images)
-        while batch := list(islice(source, BATCH)):
-            added += await self._submit(partial(statements.add_images, images=batch))
-        return added
+        return await self._in_batches(statements.add_images, images, BATCH)
 
     async def add_tasks(self, tasks: Iterable[EditTask]) -> int:
-        """Adds tasks as pending, streaming; ids that the run has are skipped. Returns how many were new."""
-        added = 0
-        source = iter(tasks)
-        while batch := sorted(islice(source, TASK_BATCH), key=lambda task: task.id):
-            added += await self._submit(partial(statements.add_tasks, tasks=batch))
-        return added
+        """Add tasks as pending, streaming; known ids are skipped. Return how many were new."""
+        return await self._in_batches(statements.add_tasks, tasks, TASK_BATCH)
 
     async def set_meta(self, key: str, value: str) -> None:
-        """Stores a value of the run's own, e.g. the digest of its plan. The header's keys are refused."""
+        """Store a value of the run's own, e.g. the digest of its plan. The header's keys are refused."""
         if key in statements.HEADER_KEYS:
             raise ValueError(f"meta {key!r} belongs to the run's header, which does not change")
-        await self._submit(partial(statements.set_meta, key=key, value=value))
-
-    # --- calls --------------------------------------------------------------------------------------
+        await self._submit(statements.execute, "INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 
     async def start_call(self, call: StartedCall) -> int:
-        """Records that a try is about to be sent; returns its id.
+        """Record that a try is about to be sent; return its id.
 
         Raises:
             DiskFull: there is no room for what this and the other open calls may bring back.
             ValueError: this try was already started.
         """
         check_room(self.run, call.key.step, len(self._open_edits))
-        call_id = await self._submit(partial(statements.start_call, call=call, now=_now()))
+        call_id = await self._submit(statements.start_call, call, _now())
         if call.key.step is Step.EDIT:
             self._open_edits.add(call_id)
         return call_id
 
     async def settle_call(self, settlement: CallResult) -> None:
-        """Records everything that a call brought, at once.
-
-        Raises:
-            ValueError: the call is unknown or already settled.
-        """
+        """Record everything that a call brought, at once. Raises ValueError if it is not open."""
         try:
-            await self._submit(partial(statements.settle_call, settlement=settlement))
+            await self._submit(statements.settle_call, settlement)
         finally:
             self._open_edits.discard(settlement.call_id)
 
     async def add_sent(self, pictures: Iterable[SentPicture]) -> None:
-        """Records pictures about to be sent beyond this machine; durable before they go."""
+        """Record images about to be sent beyond this machine; durable before they go."""
         at = _now()
-        rows = [replace(picture, at=at) for picture in pictures]
-        await self._submit(partial(sending.add_sent, rows=rows))
+        await self._submit(sending.add_sent, [replace(picture, at=at) for picture in pictures])
 
-    async def settle_by_bill(self, costs: Mapping[int, float]) -> int:
-        """Sets what calls cost as a provider's bill has it, by their ids; returns how many changed."""
-        return await self._submit(partial(money.settle_by_bill, costs=costs))
-
-    # --- tasks --------------------------------------------------------------------------------------
+    async def settle_lost(self, usd: float) -> int:
+        """Record what the calls of unknown cost came to, evenly among them; return their number."""
+        return await self._submit(money.settle_lost, usd)
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
-        """Closes a task: `round` is the round of success or the last one. Raises ValueError if unknown."""
+        """Close a task: `round` is the round of success or the last one. Raises ValueError if unknown."""
         if state is TaskState.PENDING:
             raise ValueError("a task is closed with a state other than pending")
-        await self._submit(
-            partial(statements.close_task, task_id=task_id, state=state, round=round, reason=reason)
-        )
+        await self._submit(statements.close_task, task_id, state, round, reason)
 
     async def reopen_tasks(self, ids: Iterable[str]) -> int:
-        """Opens a new generation of closed tasks and marks their attempts superseded; pending ones are left.
-
-        Returns how many were reopened.
-        """
-        reopened = 0
-        source = iter(ids)
-        while batch := list(islice(source, BATCH)):
-            reopened += await self._submit(partial(statements.reopen_tasks, ids=batch))
-        return reopened
+        """Open a new generation of closed tasks and mark their attempts superseded; return how many were closed."""
+        return await self._in_batches(statements.reopen_tasks, ids, BATCH)
 
     async def continue_tasks(self, ids: Iterable[str], start: Step | None = None) -> list[str]:
-        """Makes stopped tasks pending again in their generation, so that nothing that was paid for is asked again.
+        """Make stopped tasks pending again in their generation, so that finished calls are reused.
 
-        The call that stopped each has more tries; with `start`, its round is made again from an earlier step. Other
-        tasks are left. Returns the ids that were stopped.
+        The call that stopped each has more tries; with `start`, its round is repeated from an earlier step. Other
+        tasks are skipped. Returns the ids that were stopped.
         """
         continued: list[str] = []
         source = iter(ids)
         while batch := list(islice(source, BATCH)):
-            continued += await self._submit(partial(statements.continue_tasks, ids=batch, start=start))
+            continued += await self._submit(statements.continue_tasks, batch, start)
         return continued
 
     async def extend_tasks(self, ids: Iterable[str]) -> int:
-        """Makes closed tasks pending again in the same generation, for plans that have grown: what they have counts.
-
-        Returns how many were closed.
-        """
-        extended = 0
-        source = iter(ids)
-        while batch := list(islice(source, BATCH)):
-            extended += await self._submit(partial(statements.extend_tasks, ids=batch))
-        return extended
+        """Make closed tasks pending again in the same generation, for plans that have grown; return how many."""
+        return await self._in_batches(statements.extend_tasks, ids, BATCH)
 
     async def repeat_verdict(self, task_id: str, generation: int, *, round: int, earlier: int) -> None:
-        """Gives an attempt the verdicts and scores of an earlier one, whose picture and instruction it shares."""
-        again = partial(verdicts.repeat_verdict, task_id=task_id, generation=generation)
-        await self._submit(partial(again, round=round, earlier=earlier))
+        """Give an attempt the verdicts and scores of an earlier one with the same image and instruction."""
+        await self._submit(verdicts.repeat_verdict, task_id, generation, round, earlier)
 
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:
-        """Stores scores; a metric computed again replaces its old value. Returns how many were stored."""
-        stored, source = 0, iter(scores)
-        while batch := list(islice(source, BATCH)):
-            stored += await self._submit(partial(statements.add_scores, scores=batch))
-        return stored
+        """Store scores; a metric computed again replaces its old value. Return how many were stored."""
+        return await self._in_batches(statements.add_scores, scores, BATCH)
 
     async def correct(self, correction: StoredVerdict) -> None:
-        """Keeps a person's verdict beside those that are there: nothing that was decided changes."""
-        await self._submit(partial(verdicts.put_correction, correction=correction))
+        """Store a person's verdict beside the others; no decision changes."""
+        await self._submit(verdicts.put_correction, correction)
 
     async def make_decisive(self, judge: str, draw: int) -> int:
-        """Lets one judge's verdicts decide wherever it gave one; returns of how many tasks. The older ones stay."""
-        return await self._submit(partial(statements.make_decisive, judge=judge, draw=draw))
+        """Let one judge's verdicts decide wherever it gave one; return the number of tasks. Older ones stay."""
+        return await self._submit(statements.make_decisive, judge, draw)
 
     async def add_recorded(self, tasks: Iterable[RecordedTask]) -> int:
-        """Stores closed tasks that another run made, each whole, without calls; ids that the run has are skipped.
-
-        Returns how many were new.
-        """
-        added, source = 0, iter(tasks)
-        while batch := list(islice(source, RECORDED_BATCH)):
-            added += await self._submit(partial(statements.add_recorded, tasks=batch))
-        return added
-
-    # --- the end ------------------------------------------------------------------------------------
+        """Store closed tasks of another run, whole, without calls; skip known ids. Return how many were new."""
+        return await self._in_batches(statements.add_recorded, tasks, RECORDED_BATCH)
 
     async def end_session(self, replayed: int, detail: Mapping[str, JsonValue]) -> None:
-        """Records this process's telemetry: answers taken from the memo, peak memory, and `detail`."""
-        text = payload.to_json(dict(detail))
+        """Record this process's telemetry: answers taken from the memo, peak memory, and `detail`."""
         unit = 1e6 if sys.platform == "darwin" else 1024
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-        ended = partial(statements.end_session, session=self._session, now=_now(), replayed=replayed)
-        await self._submit(partial(ended, peak=peak, detail=text))
-
-    async def backup(self, to: Path) -> None:
-        """Copies the journal, live and consistent, to the file `to` by SQLite's own backup. No blobs."""
-        try:
-            await asyncio.to_thread(backup, self.run / JOURNAL_NAME, to)
-        except (OSError, sqlite3.OperationalError) as error:
-            raise_if_full(to.parent, error, (self.run / JOURNAL_NAME).stat().st_size)
-            raise
+        sql = "UPDATE session SET ended_at = ?, replayed = ?, peak_rss_mb = ?, detail = ? WHERE id = ?"
+        text = payload.to_json(dict(detail))
+        await self._submit(statements.execute, sql, _now(), replayed, peak, text, self._session)
 
     async def close(self) -> None:
-        """Commits what was handed in, closes the database and gives the run free. Later calls do nothing."""
+        """Commit what was submitted, close the database and release the run. Later calls do nothing."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -319,28 +244,39 @@ class Journal:
 
     def _farewell(self, connection: sqlite3.Connection) -> None:
         self._keep_time(connection)
-        statements.mark_ended(connection, self._session, _now())
+        ended = "UPDATE session SET ended_at = ? WHERE id = ? AND ended_at IS NULL"
+        connection.execute(ended, (_now(), self._session))
 
     def _keep_time(self, connection: sqlite3.Connection) -> None:
-        """Notes how long this process has worked, by a clock that nobody sets."""
-        statements.keep_time(connection, self._session, time.monotonic() - self._begun)
+        """Record how long this process has worked, by the monotonic clock."""
+        worked = time.monotonic() - self._started
+        connection.execute("UPDATE session SET seconds = ? WHERE id = ?", (worked, self._session))
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # --- within -------------------------------------------------------------------------------------
-
-    async def _submit(self, operation: Callable[[sqlite3.Connection], T]) -> T:
+    async def _submit(
+        self,
+        operation: Callable[Concatenate[sqlite3.Connection, P], T],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
         try:
-            return await self._committer.submit(operation)
+            return await self._committer.submit(lambda connection: operation(connection, *arguments, **named))
         except sqlite3.OperationalError as error:
             raise_if_full(self.run, error)
             raise
+
+    async def _in_batches(
+        self, operation: Callable[[sqlite3.Connection, list[Item]], int], items: Iterable[Item], size: int
+    ) -> int:
+        total, source = 0, iter(items)
+        while batch := list(islice(source, size)):
+            total += await self._submit(operation, batch)
+        return total
 
     def _count(self, events: int) -> None:
         with self._counting:
@@ -351,11 +287,11 @@ class Journal:
 
 
 def _refuse_other_files(run: Path) -> None:
-    """A folder that holds anything but the beginning of a run is somebody's own."""
+    """A folder with any file that a new run does not have is somebody's own."""
     ours = ("lock", "blobs", JOURNAL_NAME)
     foreign = sorted(path.name for path in run.iterdir() if not path.name.startswith(ours))
     if foreign:
-        raise RunExists(f"{run} holds other files ({foreign[0]}); a run needs a folder of its own")
+        raise InputError(f"{run} contains other files ({foreign[0]}); a run needs a folder of its own")
 
 
 def _now() -> str:
@@ -364,7 +300,7 @@ def _now() -> str:
 
 @contextlib.contextmanager
 def _locked(run: Path) -> Iterator[RunLock]:
-    """Takes the run's lock, and gives it back only if what follows fails; a full disk is told as such."""
+    """Take the run's lock; release it only if the body fails. A full disk is reported as such."""
     try:
         lock = RunLock(run)
         with contextlib.ExitStack() as undo:
@@ -377,7 +313,7 @@ def _locked(run: Path) -> Iterator[RunLock]:
 
 
 def _make_folder(folder: Path) -> None:
-    """Makes a folder and what is missing above it, durably."""
+    """Make a folder and its missing parents, durably."""
     missing = [level for level in (folder, *folder.parents) if not level.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for level in missing:
@@ -385,14 +321,14 @@ def _make_folder(folder: Path) -> None:
 
 
 def _create_database(run: Path, header: RunHeader) -> None:
-    """Builds the journal under another name and renames it: a file of this name is always whole."""
+    """Build the journal under another name and rename it: a file of this name is always complete."""
     path = run / JOURNAL_NAME
     temporary = path.with_name(path.name + ".new")
     for leftover in run.glob(temporary.name + "*"):
         leftover.unlink()
     with contextlib.closing(open_for_writing(temporary)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
         create_tables(connection)
+        connection.execute("BEGIN IMMEDIATE")
         statements.write_header(connection, header)
         connection.execute("COMMIT")
     (run / "blobs").mkdir(exist_ok=True)

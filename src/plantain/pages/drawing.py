@@ -21,6 +21,7 @@ VARIABLES = {
     "#030303": "var(--rule)",
     "#040404": "var(--success)",
     "#050505": "var(--failed)",
+    "#0b0b0b": "var(--undecided)",
     "#060606": "var(--not-applicable)",
     "#070707": "var(--stopped)",
     "#080808": "var(--pending)",
@@ -29,7 +30,7 @@ VARIABLES = {
 }
 """Colours that stand for the page's own, so that a figure turns dark with it."""
 
-INK, MUTED, RULE, SUCCESS, FAILED, NOT_APPLICABLE, STOPPED, PENDING, ACCENT, *SERIES = VARIABLES
+INK, MUTED, RULE, SUCCESS, FAILED, UNDECIDED, NOT_APPLICABLE, STOPPED, PENDING, ACCENT, *SERIES = VARIABLES
 """`SERIES` are eight hues for things of equal standing, told apart in print and by most colour-blind readers."""
 
 PRINTED = dict(re.findall(r"(--[\w-]+): light-dark\((#\w+),", LOOK.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""Whose pictures a build would send: checked before it begins, and against what the run was begun with."""
+"""Whose images a build would send: checked before it starts, and against what the run was started with."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from plantain.findings import Taxonomy
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.tasks import pending_images
 from plantain.models.hosted.known import endings
-from plantain.pipeline.control import control_id
-from plantain.pipeline.plan import planned_images
+from plantain.pipeline.plan import control_id, planned_images
 from plantain.pipeline.recipe import Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import EditTask, InputError, SourceImage, TaskKind, task_id
@@ -23,20 +22,20 @@ from plantain.runs.settings.terms import ConsentGiven
 
 
 def check_planned_consent(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> None:
-    """Refuses the recipe when one of its images may not be sent to its hosted models. Raises InputError."""
+    """Refuse the recipe when one of its images may not be sent to its hosted models. Raises InputError."""
     if holds_back(catalogue):
         check_consent(recipe.terms, planned_images(recipe, catalogue, taxonomy))
 
 
 def holds_back(catalogue: Catalogue) -> bool:
-    """Whether it has images that are not free to leave; a catalogue of a million is asked once, not for each."""
+    """Return True if a catalogue has images that may not leave freely; one question for a million images."""
     return bool(set(catalogue.count_by("licence")) - {licence.value for licence in FREE_TO_LEAVE})
 
 
 async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: Journal) -> None:
-    """The same for tasks that an earlier recipe planned; records the consent that the recipe states.
+    """Do the same for tasks that an earlier recipe planned, and record the consent that the recipe states.
 
-    The run's own record of an image decides; the catalogue's only for images that the run has not taken yet.
+    The run's own record of an image decides; the catalogue's only for images that are not in the run yet.
     """
     models = hosted_models(recipe.terms)
     if not models:
@@ -59,7 +58,7 @@ def _recorded(journal: Journal, catalogue: Catalogue, image_id: str) -> SourceIm
 
 
 def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
-    """Refuses a catalogue in which an id of the run stands for another source file. Raises InputError."""
+    """Refuse a catalogue in which an id of the run stands for another source file. Raises InputError."""
     for image in reader.images():
         there = catalogue.find(image.id)
         same = there is None or (there.source_sha256, there.frame) == (image.source_sha256, image.frame)
@@ -72,11 +71,13 @@ def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
 
 
 async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
-    """Takes from a catalogue what an ingest learned since the run took its images; returns those of another group.
+    """Copy from a catalogue the groups, splits and consent that changed since the run took its images.
 
-    A group learned or corrected (withdrawal and split must know it; one that is told no more is kept), and consent
-    given or taken back. All else stays as it was when the tasks were made, the run's own bytes among it, also where
-    the same source was prepared anew.
+    Withdrawal and split must know a corrected group; one that the catalogue no longer has is kept. All else stays as it
+    was when the tasks were made, the run's own bytes included.
+
+    Returns:
+        The ids of images of another group or split.
     """
     regrouped = []
     for image in list(journal.reader.images()):
@@ -103,18 +104,18 @@ def _id_of(task: EditTask, image: SourceImage) -> str:
     return task.id
 
 
-def _another(reader: JournalReader, there: SourceImage, begun: str) -> str:
+def _another(reader: JournalReader, there: SourceImage, before: str) -> str:
     return (
         f"data.catalogue: an image of {there.dataset} has the source file {there.source_sha256}, frame {there.frame}, "
-        f"and {reader.run} was begun with {begun} under the same id: it is another picture; give the catalogue that "
-        "the run was begun with, or start a new run folder"
+        f"and {reader.run} was started with {before} under the same id: it is another image; use the catalogue that "
+        "the run was started with, or a new run folder"
     )
 
 
 def warnings(recipe: Recipe) -> list[str]:
-    """What a person should know before the first call, one line each."""
+    """Return what a person should know before the first call, one line each."""
     drawn = [
-        f"the judge {judge} stands {times} times: {times} draws of one judge, each with a seed of its own where the "
+        f"the judge {judge} is named {times} times: {times} draws of one judge, each with a seed of its own where the "
         "provider takes one; they show how sure it is, not what another would say"
         for judge, times in Counter(recipe.models.judges).items()
         if times > 1

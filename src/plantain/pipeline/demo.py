@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import resource
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +54,7 @@ RENDERED = (
 
 
 RENDERED_NOTE = (
-    "carries a finding that plantain rendered: removing it takes away our own work, not a patient's finding"
+    "shows a finding that plantain rendered: removing it removes our rendering, not a patient's finding"
 )
 
 
@@ -69,10 +70,15 @@ def demo_recipe(folder: Path) -> Recipe:
     )
 
 
-def fill_demo_catalogue(path: Path) -> int:
-    """Prepares the sample images, and renders some findings on them for the removals; returns the number of images.
+def peak_rss_mb(who: int = resource.RUSAGE_SELF) -> float:
+    """Return the peak resident memory in MiB of this process; of RUSAGE_CHILDREN, of its largest ended worker."""
+    return resource.getrusage(who).ru_maxrss / 1024
 
-    What we rendered is marked `synthetic` and says so in its note: taking it away again is easier than the real thing.
+
+def fill_demo_catalogue(path: Path) -> int:
+    """Add the sample images, and renderings of findings on them to be removed again; return the number of images.
+
+    A rendering is marked `synthetic` and noted: removing it is easier than removing a real finding.
     """
     with Catalogue.create(path) as catalogue:
         real = {image.id: (image, data) for image, data in (one.prepared() for one in sample_images())}

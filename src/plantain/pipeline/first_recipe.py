@@ -1,4 +1,4 @@
-"""A first recipe that fits a catalogue: a small pilot, every choice with a comment that says what else there is."""
+"""A first recipe that fits a catalogue: a small pilot, every choice with a comment on its alternatives."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from plantain.models.hosted.known import endings, known_models
 from plantain.pipeline.plan import candidates, chosen_findings
 from plantain.pipeline.recipe import Data, Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
-from plantain.records import Direction, Finding, InputError
+from plantain.records import Direction, InputError
 from plantain.records.counts import counted
 
 PILOT = 2
-"""Tasks of each finding and direction: enough to look at, little enough to pay for."""
+"""Tasks of each finding and direction: enough to look at, cheap enough to try."""
 
 _COUNTED = 10_000
 
@@ -26,32 +26,27 @@ _COUNTED = 10_000
 def first_recipe(
     catalogue: Catalogue, file: Path, taxonomy: Taxonomy, finding_files: Sequence[Path] = (), *, day: date
 ) -> str:
-    """The text of a recipe in TOML, which `load_recipe` accepts as it stands and which calls no hosted model.
+    """Return the text of a recipe in TOML, which `load_recipe` accepts unchanged and which calls no hosted model.
 
     Args:
         catalogue: what it is for.
-        file: where it will lie; its paths are relative to that.
+        file: where it will be; its paths are relative to that.
         taxonomy: what can be edited, `finding_files` included.
         finding_files: the user's own, to be named in the recipe.
         day: hosted models that end within 60 days of it are not proposed.
 
     Raises:
-        InputError: the catalogue holds nothing that could be edited.
+        InputError: the catalogue contains nothing that could be edited.
     """
     here = file.absolute().parent
-    data = Data(catalogue=catalogue.root, add_to="normal")
-    recipe = Recipe(name="pilot", data=data)
-    findings = chosen_findings(recipe, catalogue, taxonomy)
-    counts = {finding.name: _tasks(recipe, catalogue, taxonomy, finding) for finding in findings}
-    if not any(add or remove for add, remove in counts.values()):
-        wide = recipe.model_copy(update={"data": data.model_copy(update={"add_to": "any"})})
-        counts = {finding.name: _tasks(wide, catalogue, taxonomy, finding) for finding in findings}
-        data = wide.data
-    usable = {name: count for name, count in counts.items() if any(count)}
-    if not usable:
+    for add_to in ("normal", "any"):
+        usable = _usable(catalogue, taxonomy, add_to)
+        if usable:
+            break
+    else:
         raise InputError(
-            f"{catalogue.root}: holds no image to which a finding could be added or from which one could be removed; "
-            "see `plantain findings` for the labels that count, and `plantain quarantine` for what is held back"
+            f"{catalogue.root}: no image to which a finding could be added or from which one could be removed; "
+            "see `plantain findings` for the labels that count, and `plantain quarantine` for images held back"
         )
     lines = [
         f"# A first recipe for {counted(len(catalogue), 'image')}: {_tally(catalogue.count_by('modality'))}.",
@@ -62,10 +57,15 @@ def first_recipe(
         "",
         "[data]",
         f"catalogue = {_quoted(_beside(catalogue.root, here))}",
-        *_finding_lines(usable),
+        "findings = [",
+        *(
+            f"    {_quoted(name) + ',':<32} # add to {_number(add)}, remove from {_number(remove)}"
+            for name, (add, remove) in usable.items()
+        ),
+        "]",
         *_file_lines(finding_files, here),
         f"per_finding = {PILOT}                # tasks of each finding and direction; without this line: all",
-        f'add_to = "{data.add_to}"              # "normal": only images labelled so; "any": all without the finding',
+        f'add_to = "{add_to}"              # "normal": only images labelled so; "any": all without the finding',
         "# controls = 5                 # images that pass through the editor with nothing to change",
         *_consent_lines(catalogue),
         "",
@@ -76,31 +76,30 @@ def first_recipe(
         *_hosted_lines(day),
         "",
         "[loop]",
-        "max_rounds = 5                 # a failed edit is refined so often, its history told; 5 is the paper's",
+        "max_rounds = 5                 # rounds per task; a failed edit is refined with its history (5: the paper)",
         'policy = "all-pass"            # or "weighted", with threshold = 0.7',
         "",
         "[limits]",
         "concurrency = 8                # calls in flight to each model",
-        "# budget_usd = 5.0             # the run stops before it would cost more, and goes on when this is raised",
+        "# budget_usd = 5.0             # the run stops before it would cost more, and resumes when this is raised",
         "",
     ]
     return "\n".join(lines)
 
 
-def _tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding) -> tuple[int, int]:
-    """Images that it can be added to, and removed from; counted up to ten thousand."""
-    add, remove = (
-        sum(1 for _ in islice(candidates(recipe, catalogue, taxonomy, finding, way), _COUNTED))
-        for way in (Direction.ADD, Direction.REMOVE)
-    )
-    return add, remove
-
-
-def _finding_lines(usable: dict[str, tuple[int, int]]) -> Iterator[str]:
-    yield "findings = ["
-    for name, (add, remove) in usable.items():
-        yield f"    {_quoted(name) + ',':<32} # add to {_number(add)}, remove from {_number(remove)}"
-    yield "]"
+def _usable(catalogue: Catalogue, taxonomy: Taxonomy, add_to: str) -> dict[str, tuple[int, int]]:
+    """Findings with the images that each can be added to and removed from, counted up to ten thousand."""
+    data = Data.model_validate({"catalogue": catalogue.root, "add_to": add_to})
+    recipe = Recipe(name="pilot", data=data)
+    counts = {}
+    for finding in chosen_findings(recipe, catalogue, taxonomy):
+        add, remove = (
+            sum(1 for _ in islice(candidates(recipe, catalogue, taxonomy, finding, way), _COUNTED))
+            for way in (Direction.ADD, Direction.REMOVE)
+        )
+        if add or remove:
+            counts[finding.name] = add, remove
+    return counts
 
 
 def _file_lines(files: Iterable[Path], here: Path) -> Iterator[str]:
@@ -111,11 +110,11 @@ def _file_lines(files: Iterable[Path], here: Path) -> Iterator[str]:
 
 def _consent_lines(catalogue: Catalogue) -> Iterator[str]:
     licences = catalogue.count_by("licence")
-    closed = {name: count for name, count in licences.items() if name not in set(FREE_TO_LEAVE)}
+    closed = sorted(set(licences) - {licence.value for licence in FREE_TO_LEAVE})
     if not closed:
         yield f"# Licences: {_tally(licences)}. All of them may be sent to hosted models."
         return
-    yield f"# Licences: {_tally(licences)}. Images that are {' or '.join(sorted(closed))} stay on this machine, unless"
+    yield f"# Licences: {_tally(licences)}. Images that are {' or '.join(closed)} stay on this machine, unless"
     yield "# their owner allows hosted models, by name:"
     yield "# [data.consent]"
     yield '# by = "who decided"'
@@ -152,6 +151,6 @@ def _beside(path: Path, here: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A basic string of TOML, whatever the text holds."""
+    """A basic string of TOML, whatever the text contains."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in plain) + '"'

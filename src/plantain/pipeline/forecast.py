@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import os
+import statistics
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
+from plantain.journal import JournalReader
+from plantain.journal.questions.tasks import rounds_of_closed
+from plantain.journal.questions.telemetry import costs
 from plantain.metrics.statistics.intervals import wilson
 from plantain.models.hosted.known import picture_range
-from plantain.pipeline.estimate import NOTHING, CallEstimate
-from plantain.pipeline.piloting.rates import Pilot
 from plantain.pipeline.plan import enumerate_tasks, not_planned
 from plantain.pipeline.recipe import Recipe
-from plantain.records import Price, Step, TaskKind, Usage
+from plantain.records import InputError, Price, Step, TaskKind, TaskState, Usage
 from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, billed_tier, price_under, unpriced
 from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
 from plantain.runs.settings.transport import devices_of
@@ -30,15 +33,115 @@ BYTES_PER_IMAGE = 330_000
 
 HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.LOOK: 9.0, Step.JUDGE: 9.0}
 LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.LOOK: 1.5, Step.JUDGE: 1.5}
-"""Seconds a call without a pilot: guesses for hosted models, measured for the offline ones on one core."""
+"""Seconds per call without a pilot: guesses for hosted models, measured for the offline ones on one core."""
 
 OPEN_LATENCY_S = (0.5, 5.0, 120.0)
-"""Seconds an edit with open weights takes its device: between a small model on a GPU and one on a processor."""
+"""Seconds that an edit with open weights takes its device: between a small model on a GPU and one on a processor."""
 
 ROLE_OF = {Step.WRITE: "writer", Step.EDIT: "editor", Step.LOOK: "judge", Step.JUDGE: "judge"}
 
 BATCH_HOURS = (0.2, 1.0, 24.0)
 """Of one batch job; every wave of tasks takes one for each step of its rounds, one after the other."""
+
+FEWEST = 20
+"""Closed tasks of a finding and direction from which its own rates are used; the whole pilot's below that."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallEstimate:
+    """A quantity under three assumptions: low, expected and high."""
+
+    low: float
+    expected: float
+    high: float
+
+    def __add__(self, other: CallEstimate) -> CallEstimate:
+        return CallEstimate(self.low + other.low, self.expected + other.expected, self.high + other.high)
+
+    def times(self, low: float, expected: float | None = None, high: float | None = None) -> CallEstimate:
+        """Multiply each by a factor; by the first where only one is given."""
+        expected, high = low if expected is None else expected, low if high is None else high
+        return CallEstimate(self.low * low, self.expected * expected, self.high * high)
+
+    def at_least(self, other: CallEstimate) -> CallEstimate:
+        return CallEstimate(
+            max(self.low, other.low), max(self.expected, other.expected), max(self.high, other.high)
+        )
+
+    def at_most(self, limit: float) -> CallEstimate:
+        return CallEstimate(min(self.low, limit), min(self.expected, limit), min(self.high, limit))
+
+
+NOTHING = CallEstimate(0.0, 0.0, 0.0)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Closed tasks of a pilot: the rounds that each took, and how many succeeded."""
+
+    rounds: list[int] = field(default_factory=list)
+    succeeded: int = 0
+
+    @property
+    def tasks(self) -> int:
+        return len(self.rounds)
+
+    def rounds_per_task(self) -> CallEstimate:
+        """Return the mean, and its 95 % interval by the normal approximation."""
+        mean = statistics.fmean(self.rounds)
+        spread = statistics.stdev(self.rounds) if self.tasks > 1 else 0.0
+        half = 1.96 * spread / math.sqrt(self.tasks)
+        return CallEstimate(max(0.0, mean - half), mean, mean + half)
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """Rates of a run, for a plan over more images.
+
+    Attributes:
+        whole: all closed tasks; `parts` those of one finding and direction.
+        tries: model calls per attempt, by step, retries included.
+        cost_usd, latency_s: mean per call, by step and model, where known.
+        bytes_per_attempt: on disk.
+    """
+
+    whole: Tally
+    parts: dict[tuple[str, str], Tally]
+    tries: dict[Step, float]
+    cost_usd: dict[tuple[Step, str], float]
+    latency_s: dict[tuple[Step, str], float]
+    bytes_per_attempt: float
+
+    def of(self, finding: str, direction: str) -> Tally:
+        """Return the rates of a finding and direction: its own, or the whole pilot's if it has too few tasks."""
+        part = self.parts.get((finding, direction))
+        return part if part is not None and part.tasks >= FEWEST else self.whole
+
+
+def read_pilot(run: Path) -> Pilot:
+    """Read a run's rates; it may still be building.
+
+    Raises:
+        InputError: no run there, or none of its tasks is closed.
+    """
+    with JournalReader.open(run) as reader:
+        whole, parts = Tally(), dict[tuple[str, str], Tally]()
+        for finding, direction, state, rounds in rounds_of_closed(reader):
+            for tally in (whole, parts.setdefault((finding, direction), Tally())):
+                tally.rounds.append(rounds)
+                tally.succeeded += state is TaskState.SUCCESS
+        if not whole.tasks:
+            raise InputError(f"--pilot {run}: none of its tasks is closed yet, so there are no rates yet")
+        attempts = max(1, reader.attempt_count() + reader.attempt_count(superseded=True))
+        rows = {(Step(row.step), row.model): row for row in costs(reader)}
+        return Pilot(
+            whole,
+            parts,
+            {step: sum(r.tries for (of, _), r in rows.items() if of is step) / attempts for step in Step},
+            {key: r.cost_usd / r.priced for key, r in rows.items() if r.cost_usd is not None and r.priced},
+            {key: r.mean_latency_s for key, r in rows.items() if r.mean_latency_s is not None},
+            reader.blob_bytes() / attempts,
+        )
 
 
 @dataclass(slots=True)
@@ -50,7 +153,7 @@ class BuildPlan:
         by_finding: tasks by modality, finding and direction.
         not_planned: additions that are not planned, by modality, finding and the view that does not show its place.
         calls_by: calls by step and model.
-        tokens_by: tokens that one such call is taken to read and to write, thinking and pictures included; only of
+        tokens_by: estimated tokens that one such call reads and writes, thinking and images included; only of
             models that are priced by them.
         success: tasks expected to succeed, from a pilot's rates; None without one.
         unpriced: models, or service tiers of them, without a known price.
@@ -75,7 +178,7 @@ class BuildPlan:
 def make_plan(
     recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: Pilot | None = None
 ) -> BuildPlan:
-    """Counts the tasks and forecasts what they take; calls no model.
+    """Count the tasks and forecast what they take; calls no model.
 
     Args:
         pilot: rates of an earlier run; without it, those that the paper reports and our own guesses.
@@ -92,17 +195,18 @@ def make_plan(
         plan.by_finding[key] = plan.by_finding.get(key, 0) + 1
     plan.images = len(images)
     plan.rounds = _rounds(recipe, plan, pilot)
-    for step, model in _roles(recipe):
-        shared = sum(other is step for other, _ in _roles(recipe))  # by the members of a panel
-        tries = pilot.tries[step] / shared if pilot and pilot.tries[step] else 1.0
+    roles = _roles(recipe)
+    for step, model in roles:
+        members = sum(other is step for other, _ in roles)  # of a panel
+        tries = pilot.tries[step] / members if pilot and pilot.tries[step] else 1.0
         known = plan.calls_by.get((step, model), NOTHING)
         plan.calls_by[(step, model)] = known + plan.rounds.times(tries)
-    edits, controls = (Step.EDIT, recipe.models.editor), CallEstimate(*(plan.controls,) * 3)
-    plan.calls_by[edits] += controls
+    controls = CallEstimate(*(plan.controls,) * 3)
+    plan.calls_by[(Step.EDIT, recipe.models.editor)] += controls
     plan.calls = sum(plan.calls_by.values(), NOTHING)
     for step, model in plan.calls_by:
         usage = typical_usage(recipe, step, model)[1]
-        if model.partition("/")[0] not in ON_THIS_MACHINE:
+        if _provider(model) not in ON_THIS_MACHINE:
             plan.tokens_by[(step, model)] = usage.input_tokens or 0, usage.output_tokens or 0
     open_prices = (unpriced(recipe.terms, model, ROLE_OF[step]) for step, model in plan.calls_by)
     plan.unpriced = tuple(dict.fromkeys(filter(None, open_prices)))
@@ -115,16 +219,17 @@ def make_plan(
     return plan
 
 
+def _provider(model: str) -> str:
+    return model.partition("/")[0]
+
+
 def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
     models = recipe.models
+    blind = [judge for judge in models.judges if recipe.terms.options(judge, "judge").form == "blind"]
     return [
         (Step.WRITE, models.writer),
         (Step.EDIT, models.editor),
-        *(
-            (Step.LOOK, judge)
-            for judge in models.judges
-            if recipe.terms.options(judge, "judge").form == "blind"
-        ),
+        *((Step.LOOK, judge) for judge in blind),
         *((Step.JUDGE, judge) for judge in models.judges),
     ]
 
@@ -168,7 +273,7 @@ def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Ca
 
 
 def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage, Usage]:
-    """What a call is taken to consume, low to high; of an edit by the size and quality that the recipe asks for."""
+    """Return the estimated usage of a call, low to high; of an edit by the recipe's image size and quality."""
     options = recipe.terms.options(model, ROLE_OF[step])
     usage = replace(TYPICAL_USAGE[step], tier=billed_tier(options.service_tier))
     if step is not Step.EDIT:
@@ -183,7 +288,7 @@ def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage,
 def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate:
     """The longest of: calls in flight, each provider's limits, and what one machine computes."""
     if any(recipe.terms.provider(model).transport == "batch" for _, model in plan.calls_by):
-        rounds = CallEstimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
+        rounds = CallEstimate(1.0, float(recipe.loop.max_rounds), float(recipe.loop.max_rounds))
         waves = math.ceil(plan.tasks / recipe.limits.wave)
         jobs = len({step for step, _ in plan.calls_by})  # of a round, one after the other
         return rounds.times(*(waves * jobs * 3600.0 * hours for hours in BATCH_HOURS))
@@ -191,10 +296,10 @@ def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstim
     for (step, model), calls in plan.calls_by.items():
         seconds = _seconds(pilot, step, model, calls)
         waiting += seconds
-        if model.partition("/")[0] in OPEN_MODELS:
+        if _provider(model) in OPEN_MODELS:
             devices = max(1, len(devices_of(recipe.terms, model)))
             longest = longest.at_least(seconds.times(1.0 / devices))  # one after another on each device
-        elif model.partition("/")[0] in ON_THIS_MACHINE:
+        elif _provider(model) in ON_THIS_MACHINE:
             computing += seconds
     for model in dict.fromkeys(model for _, model in plan.calls_by):
         longest = longest.at_least(_by_limits(recipe, plan, model))
@@ -207,18 +312,16 @@ def _seconds(pilot: Pilot | None, step: Step, model: str, calls: CallEstimate) -
     measured = pilot.latency_s.get((step, model)) if pilot else None
     if measured is not None:
         return calls.times(measured)
-    if model.partition("/")[0] in OPEN_MODELS:
+    if _provider(model) in OPEN_MODELS:
         return calls.times(*OPEN_LATENCY_S)
-    local = model.partition("/")[0] in ON_THIS_MACHINE
-    guess = (LOCAL_LATENCY_S if local else HOSTED_LATENCY_S)[step]
+    guess = (LOCAL_LATENCY_S if _provider(model) in ON_THIS_MACHINE else HOSTED_LATENCY_S)[step]
     return calls.times(*(share * guess for share in SPREAD))
 
 
 def _by_limits(recipe: Recipe, plan: BuildPlan, model: str) -> CallEstimate:
     """Seconds that a model's stated limits alone make its calls take."""
     section = recipe.terms.provider(model)
-    result = requests = NOTHING
-    tokens = NOTHING
+    result = requests = tokens = NOTHING
     for (step, name), calls in plan.calls_by.items():
         if name != model:
             continue

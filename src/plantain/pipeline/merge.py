@@ -1,7 +1,7 @@
 """Merging shards: the runs of all parts of one plan become one run, as if it had never been split.
 
-The merged run is made beside its place and put there whole. A merge that was cut short is begun again; blobs that are
-there already are kept.
+The merged run is made beside its place and moved there when complete. A merge that was interrupted starts again; blobs
+that are there already are kept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,30 +23,26 @@ from plantain.calls import model_drift
 from plantain.journal import JournalReader
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.disk.blobs import BlobStore, sync_folder
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.disk.connect import JOURNAL_NAME, held
 from plantain.journal.merging import (
     JOINED,
     answered_by,
     begin_joined,
     blobs_of,
-    count_blobs,
-    held_part,
     images_of,
     join,
     meta_of,
     open_jobs,
     put_meta,
 )
+from plantain.journal.payload import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
 from plantain.journal.withdrawal import META as WITHDRAWN
-from plantain.journal.withdrawal import NOTE, account_of, joined_accounts, write_account
+from plantain.journal.withdrawal import NOTE, account_of, joined_accounts
 from plantain.pipeline.shards import META, Share
 from plantain.records import InputError, TaskState
 from plantain.runs import engine
-
-Watch = Callable[[str, int, int], None]
-"""Told what is under way, how much of it is done, and how much there is."""
 
 _OWN = frozenset(
     {
@@ -64,7 +60,6 @@ _OWN = frozenset(
 )
 """Meta entries that may differ between shards."""
 
-_EVERY = 100
 _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES})
 
 
@@ -77,23 +72,10 @@ class Part:
     meta: dict[str, str]
     share: Share
 
-    @property
-    def accepted(self) -> dict[str, list[str]]:
-        """The models that it took answers from, by the name they were asked under."""
-        versions: dict[str, list[str]] = orjson.loads(self.meta.get(model_drift.META, "{}"))
-        return versions
-
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge made.
-
-    Attributes:
-        shards: how many runs it joined.
-        tasks: by state.
-        blobs, linked: pictures, and how many of them share their bytes on disk with a shard.
-        spent_usd: by all shards.
-    """
+    """The result of a merge: tasks by state; stored images, of which `linked` share their bytes with a shard."""
 
     shards: int
     tasks: Mapping[str, int] = field(default_factory=dict)
@@ -102,28 +84,21 @@ class Merged:
     spent_usd: float = 0.0
 
 
-def merge(
-    runs: Sequence[Path],
-    run: Path,
-    *,
-    accept_model_change: bool = False,
-    watch: Watch = lambda what, done, total: None,
-) -> Merged:
-    """Joins the runs of all shards of a plan into a new run, and verifies it.
+def merge(runs: Sequence[Path], run: Path, *, accept_model_change: bool = False) -> Merged:
+    """Join the runs of all shards of a plan into a new run, and verify it.
 
     Args:
-        runs: folders of the shards' runs, in any order; they stay as they are.
-        run: folder of the merged run; it must not be there yet, or be empty.
-        accept_model_change: go on, and record it, where a provider served other models to some shards.
-        watch: told how it goes on.
+        runs: folders of the shards' runs, in any order; they are not changed.
+        run: folder of the merged run; it must not exist yet, or be empty.
+        accept_model_change: continue, and record it, if a provider served other models to some shards.
 
     Returns:
-        What the merged run holds. Pending tasks go on by `plantain build` on it, without a shard.
+        The contents of the merged run. `plantain build` on it, without a shard, continues its pending tasks.
 
     Raises:
         InputError: a run is no shard, shards are missing, named twice or of different plans or methods, one is being
-            written to, waits for a batch job or holds what was withdrawn from another, a picture is missing or
-            changed; nothing stands at `run` then.
+            written to, waits for a batch job or contains what was withdrawn from another, an image is missing or
+            changed; `run` does not exist then.
     """
     if run.is_symlink() or (run.exists() and (not run.is_dir() or any(run.iterdir()))):
         raise InputError(f"{run}: already exists; a merge makes a new run")
@@ -131,8 +106,8 @@ def merge(
     for path in runs:
         if folders.count(path.resolve()) > 1:
             raise InputError(f"{path}: is named twice; name each shard's run once")
-    with ExitStack() as held:
-        parts = [_held(held, path) for path in runs]
+    with ExitStack() as kept:
+        parts = [_held(kept, path) for path in runs]
         parts.sort(key=lambda part: part.share.shard.number)
         _check_complete(parts)
         _check_alike(parts)
@@ -141,19 +116,18 @@ def merge(
         making = run.with_name(f"{run.name}.merging")
         making.mkdir(parents=True, exist_ok=True)
         with closing(begin_joined(making / JOURNAL_NAME)) as joined:
-            for done, part in enumerate(parts):
-                watch("shards", done, len(parts))
+            for part in parts:
                 join(joined, part.run)
             put_meta(joined, meta)
-        linked = _take_blobs(parts, BlobStore(making / "blobs"), watch)
+        linked = _take_blobs(parts, BlobStore(making / "blobs"))
         for part in parts:
             if (part.run / CARDS).is_dir():
                 shutil.copytree(part.run / CARDS, making / CARDS, symlinks=True, dirs_exist_ok=True)
-    return _put_in_place(making, run, len(parts), linked, watch)
+    return _put_in_place(making, run, len(parts), linked)
 
 
-def _held(held: ExitStack, run: Path) -> Part:
-    database = held.enter_context(held_part(run))
+def _held(kept: ExitStack, run: Path) -> Part:
+    database = kept.enter_context(held(run))
     meta = meta_of(database)
     if META not in meta:
         raise InputError(f"{run}: not a shard of a plan; shards are made by `plantain build --shard K/N`")
@@ -162,12 +136,14 @@ def _held(held: ExitStack, run: Path) -> Part:
             f"{run}: {waiting} batch jobs have not answered yet; run its `plantain build` until they have"
         )
     if NOTE in meta:
-        raise InputError(f"{run}: a withdrawal was cut short here; run `plantain withdraw` on it again first")
+        raise InputError(
+            f"{run}: a withdrawal was interrupted here; run `plantain withdraw` on it again first"
+        )
     return Part(run, database, meta, Share.from_json(meta[META]))
 
 
 def _check_complete(parts: Sequence[Part]) -> None:
-    """Raises InputError unless each shard of one plan is there once."""
+    """Raise InputError unless each shard of one plan is there once."""
     if not parts:
         raise InputError("no run was named; name the runs of all shards")
     first = parts[0]
@@ -182,14 +158,13 @@ def _check_complete(parts: Sequence[Part]) -> None:
             raise InputError(f"{part.run}: is shard {shard} once more, beside {there[shard.number]}")
         there[shard.number] = part.run
     count = first.share.shard.count
-    if missing := [str(number) for number in range(1, count + 1) if number not in there]:
-        named = ", ".join(f"{number}/{count}" for number in missing[:8])
+    if missing := [f"{number}/{count}" for number in range(1, count + 1) if number not in there]:
         more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
-        raise InputError(f"{'shard' if len(missing) == 1 else 'shards'} {named}{more} missing: name all runs")
+        raise InputError(f"missing shards: {', '.join(missing[:8])}{more}; name all runs")
 
 
 def _check_alike(parts: Sequence[Part]) -> None:
-    """Raises InputError unless all were made from one plan by one method."""
+    """Raise InputError unless all were made from one plan by one method."""
     first = parts[0]
     for part in parts[1:]:
         for key in sorted((first.meta.keys() | part.meta.keys()) - _OWN):
@@ -201,7 +176,7 @@ def _check_alike(parts: Sequence[Part]) -> None:
 
 
 def _what(key: str, first: Part, part: Part) -> str:
-    """Names what differs where a meta entry does."""
+    """Name what differs where a meta entry does."""
     if key == "plan_digest":
         return "another plan: another catalogue or recipe"
     if key != "frozen":
@@ -212,16 +187,16 @@ def _what(key: str, first: Part, part: Part) -> str:
 
 
 def _check_withdrawn(parts: Sequence[Part]) -> None:
-    """Raises InputError where a part holds an image that was withdrawn from another: its patient wants it nowhere."""
+    """Raise InputError if a part contains an image that was withdrawn from another."""
     for one in parts:
         account = account_of(one.database)
         for part in parts if account.marks else ():
             for image, group in images_of(part.database) if part is not one else ():
-                whole = image.partition("+")[0]  # an image that was drawn on another goes with that one
+                whole = image.partition("+")[0]  # a rendering is withdrawn with the image it was drawn on
                 for option, name in (("image", image), ("image", whole), ("group", group)):
                     if account.holds(f"{option} {name}"):
                         raise InputError(
-                            f"{part.run}: holds image {image}, which was withdrawn from {one.run}; run "
+                            f"{part.run}: contains image {image}, which was withdrawn from {one.run}; run "
                             f"`plantain withdraw {part.run} --{option} {name}` first"
                         )
 
@@ -238,33 +213,28 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
         meta[model_drift.META] = orjson.dumps(served).decode()
     if changes:
         meta[model_drift.CHANGES_META] = orjson.dumps(changes).decode()
-    if connected := _connections(parts):
-        meta[CONNECTIONS] = orjson.dumps(connected).decode()
-    account = joined_accounts(account_of(part.database) for part in parts)
-    if account.others:
-        meta[WITHDRAWN] = write_account(account)
-    return meta
-
-
-def _connections(parts: Sequence[Part]) -> dict[str, list[str]]:
-    """The addresses that each destination was reached at, by any shard."""
     reached: dict[str, list[str]] = {}
     for part in parts:
         for address, ips in orjson.loads(part.meta.get(CONNECTIONS, "{}")).items():
             reached[address] = list(dict.fromkeys([*reached.get(address, []), *ips]))
-    return reached
+    if reached:
+        meta[CONNECTIONS] = orjson.dumps(reached).decode()
+    account = joined_accounts(account_of(part.database) for part in parts)
+    if account.others:
+        meta[WITHDRAWN] = to_json(account)
+    return meta
 
 
 def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[str, list[str]], list[object]]:
-    """Who answered, by what was asked for, and the changes that were accepted, by a shard or here.
+    """Which models answered, by the requested one, and the changes that were accepted, by a shard or here.
 
-    A shard that was stopped by a change, or killed at once, holds answers whose model it never accepted.
+    A shard that was stopped by a change, or killed at once, has answers whose model it never accepted.
     """
     served: dict[str, list[str]] = {}
     changes: list[object] = []
     for part in parts:
         changes += orjson.loads(part.meta.get(model_drift.CHANGES_META, "[]"))
-        accepted = part.accepted
+        accepted: dict[str, list[str]] = orjson.loads(part.meta.get(model_drift.META, "{}"))
         for model, names in accepted.items():
             served.setdefault(model, list(names))
         for model, name in [
@@ -277,7 +247,7 @@ def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[s
             if known and not accept_model_change:
                 raise InputError(
                     f"{part.run}: {model} was served by {name}, and elsewhere by {', '.join(known)}: the answers come "
-                    "from different models; go on with --accept-model-change (it is recorded)"
+                    "from different models; continue with --accept-model-change (it is recorded)"
                 )
             if known:
                 at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -286,15 +256,12 @@ def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[s
     return served, changes
 
 
-def _take_blobs(parts: Iterable[Part], store: BlobStore, watch: Watch) -> int:
-    """Every blob of the parts, by a hard link where the disk has them; returns how many are links."""
+def _take_blobs(parts: Iterable[Part], store: BlobStore) -> int:
+    """Take every blob of the parts, by a hard link where the disk has them; return how many are links."""
     linked = 0
     for part in parts:
         theirs = BlobStore(part.run / "blobs")
-        total = count_blobs(part.database)
-        for done, (sha256, media_type) in enumerate(blobs_of(part.database)):
-            if done % _EVERY == 0:
-                watch(f"pictures of {part.run.name}", done, total)
+        for sha256, media_type in blobs_of(part.database):
             linked += _take(theirs, store, sha256, media_type)
     for folder in sorted(store.root.iterdir()) if store.root.is_dir() else ():
         sync_folder(folder)
@@ -309,7 +276,7 @@ def _take(theirs: BlobStore, store: BlobStore, sha256: str, media_type: str) -> 
     except FileExistsError:
         return target.samefile(source)
     except FileNotFoundError as error:
-        raise InputError(f"{source}: the picture is missing") from error
+        raise InputError(f"{source}: the image is missing") from error
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
@@ -318,12 +285,11 @@ def _take(theirs: BlobStore, store: BlobStore, sha256: str, media_type: str) -> 
     return True
 
 
-def _put_in_place(making: Path, run: Path, shards: int, linked: int, watch: Watch) -> Merged:
-    watch("verifying", 0, 1)
+def _put_in_place(making: Path, run: Path, shards: int, linked: int) -> Merged:
     with JournalReader.open(making) as reader:
         found = verify(reader)
         if not found.ok:
-            raise InputError(f"{making}: the merged run is not whole: {found.problems[0]}")
+            raise InputError(f"{making}: the merged run is not complete: {found.problems[0]}")
         tasks = {state.value: n for state, n in reader.counts().items() if n or state is TaskState.PENDING}
         merged = Merged(shards, tasks, found.blobs, linked, reader.spent_usd())
     for left in ("-wal", "-shm"):

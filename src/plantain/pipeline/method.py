@@ -1,34 +1,49 @@
-"""The method of a run: its models, rubric and policy, made from the recipe."""
+"""The method of a run: its models, rubric and policy, made from the recipe; the same for every task."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from plantain.models.hosted.known import known_model, roles_at
 from plantain.models.presets import presets
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.restore import restore_identity
-from plantain.pipeline.rounds import Method
-from plantain.records import InputError
+from plantain.pipeline.restore import NONE, restore_identity
+from plantain.records import InputError, Rubric
 from plantain.records.suggestions import suggest
-from plantain.roles import fingerprint_of
+from plantain.roles import Editor, Judge, Writer, fingerprint_of
 from plantain.rubrics import identity_of
 from plantain.runs.door import Door
 
 METHOD = "method"
-"""Meta key under which a run remembers what it was begun with."""
+"""Meta key of the fingerprints that a resumed run must repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How a run edits and judges; see `Recipe` for the fields that it copies."""
+
+    writer: Writer
+    editor: Editor
+    judges: tuple[Judge, ...]
+    rubric: Rubric
+    policy: str
+    threshold: float
+    max_rounds: int
+    seed: int
+    writer_sees_failed_edit: bool = False
+    restore: str = NONE
 
 
 def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | None = None) -> Method:
-    """The recipe's models, rubric and policy as the loop needs them.
+    """Return the recipe's models, rubric and policy as the loop needs them.
 
     Args:
-        recipe: whose models.
-        door: the run's; without one the models can be looked at, and none of them sends a picture anywhere.
-        missing: takes a line for each key that is not set, instead of a refusal; such a model cannot be called.
+        recipe: names the models.
+        door: the run's; without one the models can be inspected, and none of them sends an image anywhere.
+        missing: takes a line for each key that is not set, instead of an error; such a model cannot be called.
 
     Raises:
-        InputError: a model that there is not, or that cannot fill its role; a key or extra that is missing.
+        InputError: an unknown model, or one that cannot fill its role; a key or extra that is missing.
     """
     door = door or Door(recipe.terms)
     judges = tuple(
@@ -52,7 +67,7 @@ def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | Non
 
 
 def guarded(method: Method, door: Door) -> Method:
-    """A method whose models somebody made themselves, behind the run's gate."""
+    """Return a method whose models the caller made, behind the run's gate."""
     judges = tuple(map(door.guarded, method.judges))
     return replace(
         method, writer=door.guarded(method.writer), editor=door.guarded(method.editor), judges=judges
@@ -60,21 +75,17 @@ def guarded(method: Method, door: Door) -> Method:
 
 
 def check_known(recipe: Recipe) -> None:
-    """Refuses ids that nobody knows at a provider's own address, and roles that a known one does not fill.
+    """Refuse unknown ids at a provider's own address, and roles that a known model does not fill.
 
-    An id that is newer than this plantain is taken once its price is stated. Behind another address (`base_url`) any id
-    may stand.
+    An id that is newer than this plantain is accepted once its price is stated; behind another address (`base_url`) any
+    id is.
 
     Raises:
         InputError: names the field, the nearest id, and how to insist.
     """
     models = recipe.models
-    asked = [
-        ("writer", models.writer),
-        ("editor", models.editor),
-        *(("judge", name) for name in models.judges),
-    ]
-    for role, name in asked:
+    named = [("writer", models.writer), ("editor", models.editor)]
+    for role, name in [*named, *(("judge", judge) for judge in models.judges)]:
         provider, _, model = name.partition("/")
         theirs = roles_at(recipe.terms.kind(name))
         section = recipe.terms.provider(name)
@@ -94,7 +105,7 @@ def check_known(recipe: Recipe) -> None:
 
 
 def fingerprints(method: Method) -> dict[str, str]:
-    """Each part of the method with what changes whenever its answers could."""
+    """Return each part of the method with what changes whenever its answers could."""
     parts = {
         "writer": f"{method.writer.name}: {method.writer.fingerprint}",
         "editor": f"{method.editor.name}: {method.editor.fingerprint}",

@@ -5,53 +5,68 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from plantain.catalogue.store import Catalogue
-from plantain.findings import Taxonomy, load_taxonomy, out_of_view
-from plantain.pipeline.control import control_tasks
+from plantain.findings import Taxonomy, out_of_view
 from plantain.pipeline.recipe import Recipe
-from plantain.records import Direction, EditTask, Finding, InputError, SourceImage, derive_seed, task_id
+from plantain.records import (
+    Direction,
+    EditTask,
+    Finding,
+    InputError,
+    SourceImage,
+    TaskKind,
+    derive_seed,
+    task_id,
+)
 from plantain.records.suggestions import suggest
 
 
 def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[EditTask]:
-    """Every task of the recipe, streaming, a finding and direction at a time, then the controls.
+    """Return every task of the recipe, streaming, a finding and direction at a time, then the controls.
 
     Raises:
         InputError: a finding that no modality of the catalogue knows.
     """
-    for finding in chosen_findings(recipe, catalogue, taxonomy):
+    findings = chosen_findings(recipe, catalogue, taxonomy)
+    for finding in findings:
         for direction in recipe.data.directions:
-            images = candidates(recipe, catalogue, taxonomy, finding, direction)
+            images: Iterable[SourceImage] = candidates(recipe, catalogue, taxonomy, finding, direction)
             if recipe.data.per_finding is not None:
-                images = iter(_drawn(recipe.data.per_finding, images, recipe.seed, finding.name))
+                images = _drawn(recipe.data.per_finding, images, recipe.seed, "cap", finding.name)
             for image in images:
-                yield EditTask(
-                    task_id(image.source_sha256, image.frame, finding.name, direction),
-                    image.id,
-                    finding.modality,
-                    finding.name,
-                    direction,
-                )
-
-    for modality in dict.fromkeys(f.modality for f in chosen_findings(recipe, catalogue, taxonomy)):
-        yield from control_tasks(
-            catalogue.images(modality=modality), taxonomy.normal(modality), recipe.data.controls, recipe.seed
-        )
+                task = task_id(image.source_sha256, image.frame, finding.name, direction)
+                yield EditTask(task, image.id, finding.modality, finding.name, direction)
+    for modality in dict.fromkeys(finding.modality for finding in findings):
+        yield from _controls(recipe, catalogue, taxonomy.normal(modality))
 
 
-def _drawn(most: int, images: Iterator[SourceImage], seed: int, finding: str) -> list[SourceImage]:
-    """So many images, drawn for each finding by itself: the same few for all of them would be a poor set."""
+def _controls(recipe: Recipe, catalogue: Catalogue, normal: Finding) -> Iterator[EditTask]:
+    """Images of a modality that pass through the editor unchanged, to tell its traces (watermark, compression, grain)
+    from its edits; never a rendered one."""
+    images = (image for image in catalogue.images(modality=normal.modality) if not image.synthetic)
+    for image in _drawn(recipe.data.controls, images, recipe.seed, "control"):
+        task = control_id(image, normal.name)
+        yield EditTask(task, image.id, normal.modality, normal.name, Direction.ADD, TaskKind.CONTROL)
+
+
+def control_id(image: SourceImage, normal: str) -> str:
+    """Return a control's id, from the source file and the name of the normal class."""
+    return task_id(image.source_sha256, image.frame, f"control\x1f{normal}", Direction.ADD)
+
+
+def _drawn(most: int, images: Iterable[SourceImage], seed: int, *what: str) -> list[SourceImage]:
+    """Up to `most` images by a seeded hash, drawn for each finding by itself: the same few for all were a poor set."""
 
     def place(image: SourceImage) -> tuple[int, str]:
-        return derive_seed(seed, "cap", finding, image.id, image.source_sha256), image.id
+        return derive_seed(seed, *what, image.id, image.source_sha256), image.id
 
     return heapq.nsmallest(most, images, key=place)
 
 
 def planned_images(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[SourceImage]:
-    """The images of the recipe's tasks, each once."""
+    """Return the images of the recipe's tasks, each once."""
     seen: set[str] = set()
     for task in enumerate_tasks(recipe, catalogue, taxonomy):
         if task.image_id not in seen:
@@ -60,7 +75,7 @@ def planned_images(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> 
 
 
 def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> list[Finding]:
-    """The recipe's findings, or all that can be edited in the catalogue's modalities; in taxonomy order."""
+    """Return the recipe's findings, or all that can be edited in the catalogue's modalities, in taxonomy order."""
     present = set(catalogue.count_by("modality"))
     modalities = [m for m in taxonomy.modalities if m in present]
     if not recipe.data.findings:
@@ -80,7 +95,7 @@ def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
 def candidates(
     recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding, direction: Direction
 ) -> Iterator[SourceImage]:
-    """The images on which this finding can be added or removed, in order of id."""
+    """Return the images on which this finding can be added or removed, in order of id."""
     if direction is Direction.REMOVE:
         yield from catalogue.images(modality=finding.modality, label=finding.name)
         return
@@ -90,31 +105,32 @@ def candidates(
 
 
 def not_planned(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Counter[tuple[str, str, str]]:
-    """How many additions are not planned, by modality, finding and the view that does not show its place.
+    """Return how many additions are not planned, by modality, finding and the view that does not show its place.
 
-    Under a cap, only those that no other image takes the place of.
+    Under a cap, only those for which there is no other image.
     """
     counts: Counter[tuple[str, str, str]] = Counter()
-    if Direction.ADD in recipe.data.directions:
-        for finding in chosen_findings(recipe, catalogue, taxonomy):
-            if not finding.visibility.never:
-                continue
-            views: Counter[str] = Counter()
-            for image in _without(recipe, catalogue, taxonomy, finding):
-                views[image.view if out_of_view(finding, image) else ""] += 1
-            shown, most = views.pop("", 0), recipe.data.per_finding
-            room = views.total() if most is None else max(0, most - shown)
-            for view, n in sorted(views.items()):
-                if missing := min(n, room):
-                    counts[finding.modality, finding.name, view] = missing
-                    room -= missing
+    if Direction.ADD not in recipe.data.directions:
+        return counts
+    for finding in chosen_findings(recipe, catalogue, taxonomy):
+        if not finding.visibility.never:
+            continue
+        views: Counter[str] = Counter()
+        for image in _without(recipe, catalogue, taxonomy, finding):
+            views[image.view if out_of_view(finding, image) else ""] += 1
+        shown, most = views.pop("", 0), recipe.data.per_finding
+        room = views.total() if most is None else max(0, most - shown)
+        for view, n in sorted(views.items()):
+            if missing := min(n, room):
+                counts[finding.modality, finding.name, view] = missing
+                room -= missing
     return counts
 
 
 def _without(
     recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding
 ) -> Iterator[SourceImage]:
-    """The recorded images that do not have the finding, healthy ones alone where the recipe adds to no other."""
+    """The recorded images without the finding; only healthy ones if the recipe adds to no others."""
     normal = taxonomy.normal(finding.modality).name
     label = normal if recipe.data.add_to == "normal" else None
     for image in catalogue.images(modality=finding.modality, label=label):
@@ -123,20 +139,16 @@ def _without(
 
 
 def plan_digest(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> str:
-    """Changes when the tasks could; lets a resume skip the enumeration.
-
-    Of views that do not show a finding's place those of own findings count: ours change with the version alone, and
-    what earlier ones catalogued has no such view.
-    """
-    ours = load_taxonomy().findings
-    never = [(f.name, *f.visibility.never) for f in taxonomy.findings if f.visibility.never and f not in ours]
+    """Return a hash that changes when the tasks could; a resume with the same one skips the enumeration."""
     text = "\x1f".join(
         (
             catalogue.digest(),
-            ",".join(f"{f.modality}/{f.name}/{f.optional}" for f in taxonomy.findings),
+            ",".join(
+                f"{f.modality}/{f.name}/{f.optional}/{'/'.join(f.visibility.never)}"
+                for f in taxonomy.findings
+            ),
             recipe.data.model_dump_json(exclude={"catalogue", "finding_files"}),
-            str(recipe.seed) if recipe.data.per_finding or recipe.data.controls else "",
-            *(["never", repr(never)] if never else ()),
+            str(recipe.seed),
         )
     )
     return hashlib.sha256(text.encode()).hexdigest()

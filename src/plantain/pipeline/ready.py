@@ -1,4 +1,4 @@
-"""What is checked before a build's first call: one way for `build`, and for `plan`, which refuses what that refuses."""
+"""The checks before a build's first call: one way for `build`, and for `plan`, which refuses what that refuses."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, load_taxonomy
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pipeline.consent import check_planned_consent
-from plantain.pipeline.forecast import BuildPlan, make_plan
-from plantain.pipeline.method import METHOD, check_known, guarded, method_of
-from plantain.pipeline.piloting.rates import read_pilot
+from plantain.pipeline.forecast import BuildPlan, make_plan, read_pilot
+from plantain.pipeline.method import Method, check_known, guarded, method_of
 from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.rounds import Method
 from plantain.pipeline.shards import Shard, Share, counted, lessened, share_begun
 from plantain.roles import TakesRegion
 from plantain.runs.door import Door
 from plantain.runs.money.pricing import check_prices
-from plantain.runs.opening import begun_with
 from plantain.runs.settings.transport import check_transports
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A recipe that a build can begin with; whoever asked closes the catalogue.
+    """A recipe that a build can start with; the caller closes the catalogue.
 
     Attributes:
         taxonomy, catalogue, door, method: what it names.
@@ -48,14 +46,14 @@ def make_ready(
     shard: Shard | None = None,
     missing: list[str] | None = None,
 ) -> Ready:
-    """Opens what a recipe names, and refuses what cannot go well.
+    """Open what a recipe names, and refuse what cannot work.
 
     Args:
         recipe: validated.
-        run: folder of the run; one that was begun goes on with the ids that it was begun with.
+        run: folder of the run; an existing one keeps its model ids, also those that are no longer known.
         method: models to use instead of the recipe's names.
         shard: which of several runs this is; the terms are its share of the recipe's.
-        missing: takes a line for each key that is not set, instead of a refusal: for who calls nothing.
+        missing: takes a line for each key that is not set, instead of an error: for callers that call no model.
 
     Raises:
         InputError: the catalogue is missing, a model is unknown or cannot fill its role, a key or extra is missing, an
@@ -63,9 +61,8 @@ def make_ready(
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
     check_transports(recipe.terms)
-    begun = begun_with(run, METHOD) if run is not None else {}
     share = share_begun(run, shard)
-    if method is None and not begun:
+    if method is None and (run is None or not (run / JOURNAL_NAME).exists()):
         check_known(recipe)
     check_prices(recipe.terms)
     catalogue = Catalogue.open(recipe.data.catalogue)
@@ -76,7 +73,7 @@ def make_ready(
             if share.plan != plan:
                 share = counted(enumerate_tasks(recipe, catalogue, taxonomy), share.shard, plan)
             recipe = lessened(recipe, share)
-        door = Door(recipe.terms, begun)
+        door = Door(recipe.terms)
         made = method_of(recipe, door, missing) if method is None else guarded(method, door)
         return Ready(taxonomy, catalogue, door, made, plan, share)
     except BaseException:
@@ -85,7 +82,7 @@ def make_ready(
 
 
 def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list[str]]:
-    """What a recipe will need, and remarks: keys that its models lack, an editor that cannot work here; calls nothing.
+    """Return what a recipe will need, and remarks: missing keys, an editor that cannot work here; calls no model.
 
     Args:
         recipe: validated.

@@ -30,7 +30,7 @@ class Data(Section):
     a seeded hash.
     `controls` is how many images of each modality also pass through the editor with nothing to change. `check_text`:
     where text can be read (extra `ocr`), an edit that moves a marker or draws text does not qualify; about a second of
-    processor each.
+    CPU time each.
     """
 
     catalogue: Path
@@ -48,8 +48,8 @@ class Models(Section):
     """Names of the models, "provider/model".
 
     The `writer` writes the instructions and refines them. The `editor` makes the edits. The `judge` answers the
-    rubric's questions about each edit; a list is a panel, which decides by majority, and a judge that stands there k
-    times is asked for k draws.
+    rubric's questions about each edit; a list is a panel, which decides by majority, and a judge that is listed k times
+    is asked for k draws.
     """
 
     writer: str = "offline/templates"
@@ -69,7 +69,7 @@ class Loop(Section):
     refines an instruction is shown the failed edit, too; in the paper it is not.
 
     `restore`: "outside" restores the original around the edit before the answer is judged; the answer as it came is
-    kept too. About one second of processor time per image, no call.
+    kept too. About one second of CPU time per image, no call.
     """
 
     max_rounds: Annotated[int, Field(ge=1, le=20)] = 5
@@ -78,20 +78,13 @@ class Loop(Section):
     writer_sees_failed_edit: bool = False
     restore: Literal["none", "outside"] = "none"
 
-    def frozen_part(self) -> dict[str, JsonValue]:
-        """What a run freezes of it; what came later counts only where it is on, so that older runs go on."""
-        settings: dict[str, JsonValue] = self.model_dump(mode="json")
-        if self.restore == "none":
-            del settings["restore"]
-        return settings
-
 
 class Recipe(Section):
     """A build, as its TOML file states it.
 
-    `name` stands in pages and releases. `seed` decides everything that is drawn: with the same, a recipe plans the same
-    tasks. `rubric` is what edits are judged by: a name, or a TOML file of one's own; without it, Med-Banana's. The
-    rubric's policy and threshold hold where `loop` says none.
+    `name` appears in pages and releases. `seed` decides everything that is drawn: the same seed plans the same tasks.
+    `rubric` is what edits are judged by: a name, or a TOML file of one's own; without it, Med-Banana's. Its policy and
+    threshold are used where `loop` has none.
 
     Example:
         >>> Recipe.load("pilot.toml").data.findings
@@ -113,7 +106,7 @@ class Recipe(Section):
 
     @classmethod
     def load(cls, path: Path | str) -> Recipe:
-        """Reads and validates a recipe file, as `load_recipe`."""
+        """Read and validate a recipe file, as `load_recipe`."""
         return load_recipe(Path(path))
 
     @property
@@ -138,42 +131,30 @@ class Recipe(Section):
     def frozen_part(self) -> dict[str, JsonValue]:
         """What may not change when the run is resumed: models, loop, seed, and how the models are sampled."""
         sampling = self.terms.sampling()
-        roles: dict[str, JsonValue] = {
-            role: dict(settings)
-            for role, section in sorted(self.settings.items())
-            if (settings := section.stated())
-        }
-        own: JsonValue = {**frozen(self.judged_by)}
+        stated = {role: section.stated() for role, section in sorted(self.settings.items())}
         return {
-            **({"rubric": own} if self.judged_by != MED_BANANA else {}),
-            **({"sampling": sampling} if sampling else {}),
-            **({"settings": roles} if roles else {}),
+            "rubric": {**frozen(self.judged_by)},
+            "sampling": sampling,
+            "settings": {role: dict(settings) for role, settings in stated.items() if settings},
             "seed": self.seed,
-            "models": {
-                "writer": self.models.writer,
-                "editor": self.models.editor,
-                "judge": list(self.models.judges),
-            },
-            "loop": self.loop.frozen_part(),
+            "models": {**self.models.model_dump(mode="json"), "judge": list(self.models.judges)},
+            "loop": self.loop.model_dump(mode="json"),
         }
 
 
 def _check_panel(recipe: Recipe, path: Path) -> None:
-    """Refuses a judge that is named again and would say the same again. Raises InputError."""
+    """Raise InputError for a judge that is named several times and would give the same answer each time."""
     for judge, times in Counter(recipe.models.judges).items():
-        sampled = recipe.terms.options(judge, "judge").temperature != 0.0
-        if times > 1 and (judge.startswith("offline/") or not sampled):
-            why = (
-                "answers the same each time" if judge.startswith("offline/") else "is asked at temperature 0"
-            )
+        fixed = judge.startswith("offline/") or recipe.terms.options(judge, "judge").temperature == 0.0
+        if times > 1 and fixed:
             raise InputError(
-                f"{path}: models.judge: {judge} stands {times} times and {why}, which is one vote, not a panel: name "
-                "it once, or add other judges"
+                f"{path}: models.judge: {judge} is named {times} times but answers the same each time: name it "
+                "once, or add other judges"
             )
 
 
 def load_recipe(path: Path) -> Recipe:
-    """Reads and validates a recipe file; its relative paths are relative to the file.
+    """Read and validate a recipe file; its relative paths are relative to the file.
 
     Raises:
         InputError: one line that names the file and the field, and for an unknown key the nearest known one.
@@ -190,7 +171,7 @@ def load_recipe(path: Path) -> Recipe:
     )
     providers = {name: section.beside(here) for name, section in recipe.providers.items()}
     rubric = str(here / recipe.rubric) if recipe.rubric.endswith(".toml") else recipe.rubric
-    free = {"data": data, "providers": providers, "limits": recipe.limits.beside(here), "rubric": rubric}
+    free = {"data": data, "providers": providers, "rubric": rubric}
     recipe = recipe.model_copy(update=free)
     judged = {"policy": recipe.judged_by.policy, "threshold": recipe.judged_by.threshold}
     unsaid = {name: value for name, value in judged.items() if name not in recipe.loop.model_fields_set}

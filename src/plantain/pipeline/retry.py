@@ -1,4 +1,4 @@
-"""Retry is a query: which closed tasks ended in a given way; exactly those go on, or begin a new generation."""
+"""Retry: the closed tasks that ended in a given way continue, or start a new generation."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import ended_without_success, findings_of_tasks
 from plantain.records import InputError, OutcomeKind, Step, TaskState
 
-NO_ROUND = "no_round"
-"""How a task ended whose rounds were all used and none qualified; the others are outcomes."""
-
 ENDINGS = (
     OutcomeKind.REFUSED.value,
     OutcomeKind.MALFORMED.value,
     OutcomeKind.NO_IMAGE.value,
     OutcomeKind.TRANSPORT.value,
     OutcomeKind.RATE_LIMITED.value,
-    OutcomeKind.NOT_APPLICABLE.value,
-    NO_ROUND,
+    TaskState.NOT_APPLICABLE.value,
+    TaskState.FAILED.value,
 )
+"""Ends of tasks that can be opened again: a state, or of a stopped task the outcome of its last call. An undecided task
+is not among them, since a run keeps its judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryableTask:
-    """A closed task that did not succeed, and the call that ended it; `step` is "" where no call did."""
+    """A closed task that did not succeed, and the call that ended it; `step` is "" if none did."""
 
     task_id: str
     finding: str
@@ -44,7 +43,7 @@ class RetryChoice:
     findings: tuple[str, ...] = ()
 
     def check(self, reader: JournalReader) -> None:
-        """Raises InputError for an ending, step or finding that there is none of."""
+        """Raise InputError for an unknown ending, step or finding."""
         for what, given, allowed in (
             ("--outcome", self.endings, ENDINGS),
             ("--step", self.steps, tuple(step.value for step in Step)),
@@ -56,27 +55,12 @@ class RetryChoice:
 
 
 def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[RetryableTask]:
-    """The tasks that the choice names, in the order of their ids, streamed; successful ones are never among them."""
+    """Return the tasks that the choice names, in the order of their ids, streamed; never a successful one."""
     for task in ended_without_success(reader):
-        ended = RetryableTask(
-            task.id,
-            task.finding,
-            task.direction,
-            _ending(task.state, task.outcome),
-            task.step or "",
-            task.reason,
-        )
+        ending = task.outcome or "" if task.state == TaskState.STOPPED else task.state
         if (
-            ended.ending in choice.endings
-            and (not choice.steps or ended.step in choice.steps)
-            and (not choice.findings or ended.finding in choice.findings)
+            ending in choice.endings
+            and (not choice.steps or task.step in choice.steps)
+            and (not choice.findings or task.finding in choice.findings)
         ):
-            yield ended
-
-
-def _ending(state: str, outcome: str | None) -> str:
-    if state == TaskState.FAILED.value:
-        return NO_ROUND
-    if state == TaskState.NOT_APPLICABLE.value:
-        return OutcomeKind.NOT_APPLICABLE.value
-    return outcome or ""
+            yield RetryableTask(task.id, task.finding, task.direction, ending, task.step or "", task.reason)

@@ -1,4 +1,4 @@
-"""The three steps of a round, each a memoised call whose results are durable before they are used."""
+"""The steps of a round, each a memoised call whose results are durable before they are used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import orjson
 from plantain.calls import CallSpec, TaskCalls
 from plantain.calls.looking import look_first, seen_in
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
-from plantain.journal.payload import clean_text, dumps, observations_from_json, to_json
+from plantain.journal.payload import clean_text, dumps, from_json, to_json
+from plantain.pipeline.method import Method
 from plantain.pipeline.restore import NONE, RestoredEdit, restore_identity, restored
 from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
 from plantain.pixels.decode import BadImage
@@ -26,7 +27,6 @@ from plantain.records import (
     Observations,
     Outcome,
     OutcomeKind,
-    Rubric,
     SourceImage,
     Step,
     TaskKind,
@@ -35,35 +35,18 @@ from plantain.records import (
 )
 from plantain.roles import (
     EditedImage,
-    Editor,
     EditRequest,
     EncodedImage,
-    Judge,
     JudgeRequest,
     NormalForm,
     Reply,
-    Writer,
     WriteRequest,
     fingerprint_of,
 )
 from plantain.rubrics import decide, identity_of, majority
 from plantain.runs.image_cache import ImageCache
 
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """How a run edits and judges: its models, rubric, policy and seed; the same for every task."""
-
-    writer: Writer
-    editor: Editor
-    judges: tuple[Judge, ...]
-    rubric: Rubric
-    policy: str
-    threshold: float
-    max_rounds: int
-    seed: int
-    writer_sees_failed_edit: bool = False
-    restore: str = NONE
+Panel = list[tuple[str, Observations]]
 
 
 @dataclass(slots=True)
@@ -84,15 +67,12 @@ class Rounds:
     def original(self) -> EncodedImage:
         return self.pictures.image(self.image.prepared_sha256)
 
-    @property
-    def most(self) -> int:
-        return self.method.max_rounds
-
-    def _seed(self, number: int, step: Step, draw: int = 0) -> int:
-        return derive_seed(self.method.seed, self.task.id, self.generation, number, step.value, draw)
+    def instructed(self, instruction: str, number: int = 1) -> Attempt:
+        """Return a round's attempt as it starts."""
+        return Attempt(self.task.id, self.generation, number, instruction)
 
     async def write(self, history: Sequence[Attempt]) -> Attempt | Outcome:
-        """The next round's instruction, as the beginning of an attempt; or why there is none."""
+        """Return the next round's attempt with its instruction; the outcome if there is none."""
         number = len(history) + 1
         writer = self.method.writer
         seed = self._seed(number, Step.WRITE)
@@ -126,17 +106,13 @@ class Rounds:
             instruction = clean_text(reply.value).strip()
             if not instruction:
                 return replace(draft, outcome=Outcome(OutcomeKind.MALFORMED, "the instruction is empty"))
-            return replace(draft, answer=instruction, attempt=self._attempt(number, instruction))
+            return replace(draft, answer=instruction, attempt=self.instructed(instruction, number))
 
         answer = await self.calls.answer(CallSpec(Step.WRITE, number, 0, writer.name, identity, send, settle))
-        return self._attempt(number, answer.text) if answer.outcome.ok else answer.outcome
-
-    def instructed(self, instruction: str) -> Attempt:
-        """A first round whose instruction no writer wrote."""
-        return self._attempt(1, instruction)
+        return self.instructed(answer.text, number) if answer.outcome.ok else answer.outcome
 
     async def edit(self, attempt: Attempt) -> Attempt:
-        """The attempt with its edited image, or with the outcome that left it without one."""
+        """Return the attempt with its edited image, or with the outcome that left it without one."""
         editor = self.method.editor
         seed = self._seed(attempt.round, Step.EDIT)
         about = self.task.kind is not TaskKind.CONTROL
@@ -147,19 +123,18 @@ class Rounds:
             "instruction": attempt.instruction,
             **restore_identity(self.method.restore if about else NONE),
         }
+        request = EditRequest(
+            self.image,
+            self.original,
+            attempt.instruction,
+            seed,
+            concept=self.finding.name if about else "",
+            direction=self.task.direction if about else None,
+            round=attempt.round,
+        )
 
         async def send() -> Reply[EditedImage]:
-            return await editor.edit(
-                EditRequest(
-                    self.image,
-                    self.original,
-                    attempt.instruction,
-                    seed,
-                    concept=self.finding.name if about else "",
-                    direction=self.task.direction if about else None,
-                    round=attempt.round,
-                )
-            )
+            return await editor.edit(request)
 
         async def settle(reply: Reply[EditedImage], draft: CallResult) -> CallResult:
             if reply.value is None:
@@ -174,7 +149,7 @@ class Rounds:
         return replace(attempt, edit_outcome=OK, **orjson.loads(answer.text))
 
     def _keep_edit(self, attempt: Attempt, edited: EditedImage, draft: CallResult) -> CallResult:
-        """Stores what the editor sent, untouched, and what is judged: normalised once, and restored; in a thread."""
+        """Store what the editor sent, untouched, and what is judged: normalised once, and restored; in a thread."""
         raw = self.journal.put_blob(edited.image.data, edited.image.media_type)
         try:
             known = edited.normal or NormalForm(normalise(edited.image.data, pixels=edited.pixels), "")
@@ -199,12 +174,12 @@ class Rounds:
         kept = replace(
             attempt,
             edit_outcome=OK,
-            edited=blobs[1].sha256,
+            edited=image.sha256,
             raw=raw.sha256,
             mask=mask.sha256 if mask else None,
             support=edited.support,
         )
-        fields = {"edited": kept.edited, "raw": kept.raw, "mask": kept.mask, "support": kept.support}
+        fields = {name: getattr(kept, name) for name in ("edited", "raw", "mask", "support")}
         return replace(
             draft,
             answer=orjson.dumps(fields).decode(),
@@ -221,13 +196,13 @@ class Rounds:
         return restored(attempt, edited, self.original.data, self.finding)
 
     async def judge(self, attempt: Attempt, history: Sequence[Attempt] = ()) -> Attempt:
-        """The attempt with its verdict; of a panel, the majority's. Without one when a judge gave no report.
+        """Return the attempt with its verdict, of a panel the majority's; without one if a judge gave no report.
 
-        A picture that came back unchanged from an earlier round, asked for with the same words, has been judged.
+        An image that is the same as an earlier round's, for the same instruction, has been judged.
         """
         assert attempt.edited is not None
         known = next((earlier for earlier in history if _same_edit(earlier, attempt)), None)
-        if known is not None and not self.calls.answers(Step.JUDGE, attempt.round):
+        if known is not None:
             key = (self.task.id, self.generation)
             await self.journal.repeat_verdict(*key, round=attempt.round, earlier=known.round)
             return replace(attempt, judge_outcome=OK, verdict=known.verdict)
@@ -237,7 +212,7 @@ class Rounds:
             objections = await self.text_check.objections(
                 attempt, self.image, self.original.data, edited.data
             )
-        panel: list[tuple[str, Observations]] = []
+        panel: Panel = []
         for draw in range(len(self.method.judges)):
             request, outcome = await self._looked(attempt, edited, draw)
             if not outcome.ok:
@@ -245,13 +220,13 @@ class Rounds:
             answer = await self.calls.answer(self._judge_call(attempt, request, draw, panel, objections))
             if not answer.outcome.ok:
                 return replace(attempt, judge_outcome=answer.outcome)
-            panel.append((self.method.judges[draw].name, observations_from_json(answer.text)))
+            panel.append((self.method.judges[draw].name, from_json(Observations, answer.text)))
         return replace(attempt, judge_outcome=OK, verdict=self._decide(panel, objections))
 
     async def _looked(
         self, attempt: Attempt, edited: EncodedImage, draw: int
     ) -> tuple[JudgeRequest, Outcome]:
-        """What a judge is handed, with what it saw in the pictures alone where it looks first."""
+        """A judge's request, with what it saw in the images alone if it looks first."""
         request = JudgeRequest(
             image=self.image,
             original=self.original,
@@ -273,12 +248,7 @@ class Rounds:
         )
 
     def _judge_call(
-        self,
-        attempt: Attempt,
-        request: JudgeRequest,
-        draw: int,
-        before: list[tuple[str, Observations]],
-        objections: tuple[str, ...],
+        self, attempt: Attempt, request: JudgeRequest, draw: int, before: Panel, objections: tuple[str, ...]
     ) -> CallSpec[Observations]:
         judge = self.method.judges[draw]
         identity: dict[str, object] = {
@@ -317,7 +287,7 @@ class Rounds:
 
         return CallSpec(Step.JUDGE, attempt.round, draw, judge.name, identity, send, settle)
 
-    def _decide(self, panel: list[tuple[str, Observations]], objections: tuple[str, ...] = ()) -> Verdict:
+    def _decide(self, panel: Panel, objections: tuple[str, ...] = ()) -> Verdict:
         method = self.method
         name, observations = panel[0]
         if len(panel) > 1:
@@ -329,24 +299,24 @@ class Rounds:
         )
         return veto(verdict) if objections else verdict
 
-    def _attempt(self, number: int, instruction: str) -> Attempt:
-        return Attempt(self.task.id, self.generation, number, instruction)
+    def _seed(self, number: int, step: Step, draw: int = 0) -> int:
+        return derive_seed(self.method.seed, self.task.id, self.generation, number, step.value, draw)
 
     async def _read(self, sha256: str) -> EncodedImage:
-        """A stored picture that is known to be there and whole."""
+        """Return a stored image that is known to be there and intact."""
         if not self.pictures.holds(sha256):
             await asyncio.to_thread(self.pictures.read, sha256)
         return self.pictures.image(sha256)
 
 
 def _same_edit(earlier: Attempt, attempt: Attempt) -> bool:
-    """True where an editor was asked the same, brought the same bytes, and these have a verdict (one rubric a run)."""
+    """True if the same instruction brought the same bytes, and these have a verdict (a run has one rubric)."""
     same = (earlier.edited, earlier.instruction) == (attempt.edited, attempt.instruction)
     return same and earlier.verdict is not None
 
 
 def _history_row(attempt: Attempt) -> list[object]:
-    """What the history says of an attempt, as part of a request's identity."""
+    """An attempt of the history, as part of a request's identity."""
     verdict = dumps(attempt.verdict) if attempt.verdict else b""
     outcome = attempt.edit_outcome.kind.value if attempt.edit_outcome else ""
     return [attempt.instruction, outcome, hashlib.sha256(verdict).hexdigest()]

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import resource
+import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
+from plantain.catalogue.store import Catalogue
+from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import Journal, JournalReader, TaskRow
-from plantain.pipeline.consent import (
-    check_pending_consent,
-    hold_to_sources,
-    learn_from,
-)
-from plantain.pipeline.method import METHOD, fingerprints
+from plantain.pipeline.consent import check_pending_consent, hold_to_sources, learn_from
+from plantain.pipeline.loop import Closing, edit_until_qualified, pass_through
+from plantain.pipeline.method import METHOD, Method, fingerprints
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.ready import Ready, make_ready
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.rounds import Method
+from plantain.pipeline.rounds import Rounds
 from plantain.pipeline.shards import Shard, in_words, remember, within
-from plantain.pipeline.text_check import fingerprint, text_check_of
-from plantain.pipeline.walk import Walk
+from plantain.pipeline.text_check import TextCheck, fingerprint
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import open_reader
-from plantain.records import TaskState
+from plantain.records import InputError, SourceImage, TaskKind, TaskState
+from plantain.runs.image_cache import ImageCache
 from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.runs.open_run import OpenRun
 from plantain.runs.opening import Beginning, changed_since
 from plantain.runs.summary import RunSummary
+
+Chosen = Callable[[JournalReader], Iterable[TaskRow]]
+
+
+def _pending(reader: JournalReader) -> Iterable[TaskRow]:
+    return reader.tasks(TaskState.PENDING)
 
 
 async def run_build(
@@ -39,22 +46,22 @@ async def run_build(
     observer: ProgressObserver = SILENT,
     on_commit: Callable[[int], None] | None = None,
     accept_model_change: bool = False,
-    only: Callable[[JournalReader], Iterable[TaskRow]] | None = None,
+    only: Chosen = _pending,
 ) -> RunSummary:
-    """Runs or resumes a build.
+    """Run or resume a build.
 
     Args:
         recipe: validated; on resume its frozen part must equal the run's.
         run: the run's folder, created when absent.
         method: models to use instead of the recipe's names (tests and Python callers).
-        text_reader: checks what edits do to burned-in text; by default the one of the extra `ocr`, where the
+        text_reader: checks what edits do to burned-in text; by default the one of the extra `ocr`, if the
             recipe wants it; none for callers with a method of their own.
         limit: close at most this many tasks.
         shard: take only the tasks of one of several runs, and their share of budget and limits; see `shards`.
-        observer: told how the run goes on.
-        on_commit: told the number of durable events so far.
-        accept_model_change: go on, and record it, when a provider serves another model than before.
-        only: which pending tasks are done, once they are planned; all of them where it is not given.
+        observer: receives the run's progress.
+        on_commit: called with the number of durable events so far.
+        accept_model_change: continue, and record it, when a provider serves another model than before.
+        only: which pending tasks are done, once they are planned; all of them by default.
 
     Raises:
         InputError: the recipe differs from the run's, the catalogue is missing, another process holds the run, an
@@ -65,10 +72,9 @@ async def run_build(
     method = ready.method
     with ready.catalogue as catalogue:
         reader = text_reader or (open_reader() if reads else None)
-        beginning = Beginning(recipe.name, recipe.seed, recipe.frozen_part())
         async with ready.door.open(
             run,
-            beginning,
+            Beginning(recipe.name, recipe.seed, recipe.frozen_part()),
             observer=observer,
             on_commit=on_commit,
             accept_model_change=accept_model_change,
@@ -81,42 +87,25 @@ async def run_build(
             opened.summary.regrouped = await _plan(recipe, ready, journal)
             await check_pending_consent(recipe, catalogue, journal)
             counts = journal.reader.counts()
-            if only is not None:
+            if only is not _pending:
                 counts[TaskState.PENDING] = sum(1 for _ in only(journal.reader))
-            opened.planned(counts, lambda: _left(journal.reader, only))
-            text_check = text_check_of(reader, catalogue, journal)
+            opened.planned(counts, lambda: any(True for _ in only(journal.reader)))
+            text_check = None if reader is None else TextCheck(reader, catalogue, journal)
             changed = await changed_since(
                 journal, METHOD, {**fingerprints(method), **fingerprint(text_check)}
             )
             if changed is not None:
                 opened.halt(changed)
-            if journal.reader.counts()[TaskState.PENDING]:
+            if counts[TaskState.PENDING]:
                 observer.asks(recipe.terms.models)
-            await Walk(method, opened, catalogue, ready.taxonomy, text_check).all(
-                limit, only(journal.reader) if only else None
-            )
+            pictures = ImageCache(journal.reader)
+            carrier = Carrier(method, opened, catalogue, ready.taxonomy, text_check, pictures)
+            await opened.walk(only(journal.reader), carrier.carry, limit=limit)
     return opened.summary
 
 
-def _left(reader: JournalReader, only: Callable[[JournalReader], Iterable[TaskRow]] | None) -> bool:
-    """Whether something that was to be done is not."""
-    if only is None:
-        return reader.counts()[TaskState.PENDING] > 0
-    return any(True for _ in only(reader))
-
-
-def peak_rss_mb() -> float:
-    """Peak resident memory of this process in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def peak_worker_rss_mb() -> float:
-    """Peak resident memory in MiB of the largest worker process that has ended."""
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-
-
 async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> tuple[str, ...]:
-    """Journals the tasks once; enumerates again only when the catalogue or the choice of findings changed.
+    """Journal the tasks; enumerate again only when the catalogue or the choice of findings changed.
 
     Returns:
         The ids of images that have another group or split now.
@@ -128,3 +117,53 @@ async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> tuple[str, ..
         regrouped = await learn_from(catalogue, journal)
         await journal.set_meta("plan_digest", ready.plan)
     return tuple(regrouped)
+
+
+@dataclass(slots=True)
+class Carrier:
+    """Takes one task at a time through the loop, and closes it."""
+
+    method: Method
+    opened: OpenRun
+    catalogue: Catalogue
+    taxonomy: Taxonomy
+    text_check: TextCheck | None
+    pictures: ImageCache
+
+    async def carry(self, row: TaskRow) -> None:
+        """Run a pending task to its end."""
+        journal = self.opened.journal
+        image = await self._image(row.task.image_id)
+        finding = self.taxonomy.get(row.task.modality, row.task.finding)
+        if obstacle := why_not_shown(finding, image):
+            await self._close(row, Closing(TaskState.NOT_APPLICABLE, 0, obstacle))
+            return
+        await asyncio.to_thread(self.pictures.read, image.prepared_sha256)
+        rounds = Rounds(
+            method=self.method,
+            calls=self.opened.calls(row.task.id, row.generation),
+            journal=journal,
+            task=row.task,
+            generation=row.generation,
+            finding=finding,
+            image=image,
+            pictures=self.pictures,
+            text_check=self.text_check,
+        )
+        loop = pass_through if row.task.kind is TaskKind.CONTROL else edit_until_qualified
+        await self._close(row, await loop(rounds))
+
+    async def _close(self, row: TaskRow, closing: Closing) -> None:
+        await self.opened.close_task(row.id, closing.state, closing.round, closing.reason)
+
+    async def _image(self, image_id: str) -> SourceImage:
+        """Return the task's image; it is copied from the catalogue into the run when a task first needs it."""
+        journal = self.opened.journal
+        try:
+            return journal.reader.image(image_id)
+        except InputError:
+            image = self.catalogue.get(image_id)
+        data = await asyncio.to_thread(self.catalogue.read, image)
+        blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")
+        await journal.add_images([(image, blob)])
+        return image

@@ -20,7 +20,6 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pipeline.recipe import Recipe
 from plantain.records import EditTask, InputError
 from plantain.runs.settings.providers import ProviderSection
-from plantain.runs.settings.terms import Limits
 
 META = "shard"
 """Meta key under which a run remembers which shard it is."""
@@ -45,7 +44,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From "3/16". Raises InputError for anything else."""
+        """Parse "3/16". Raises InputError for anything else."""
         found = re.fullmatch(r"([0-9]{1,5})/([0-9]{1,5})", text.strip())
         number, count = (int(found[1]), int(found[2])) if found else (0, 0)
         if not 1 <= number <= count <= MOST:
@@ -58,14 +57,14 @@ class Shard:
         return f"{self.number}/{self.count}"
 
     def has(self, task_id: str) -> bool:
-        """Whether the task of that id is this shard's."""
+        """Return True if the task of that id is this shard's."""
         drawn = int.from_bytes(hashlib.sha256(task_id.encode()).digest()[:8], "big")
         return drawn % self.count == self.number - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a shard has of a plan, as its run remembers it.
+    """A shard's part of a plan, as its run remembers it.
 
     Attributes:
         shard: which one.
@@ -85,9 +84,8 @@ class Share:
         return self.tasks / self.of if self.of else 0.0
 
     def to_json(self) -> str:
-        return orjson.dumps(
-            {"shard": str(self.shard), "tasks": self.tasks, "of": self.of, "plan": self.plan}
-        ).decode()
+        record = {"shard": str(self.shard), "tasks": self.tasks, "of": self.of, "plan": self.plan}
+        return orjson.dumps(record).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -96,20 +94,20 @@ class Share:
 
 
 def share_of(reader: JournalReader) -> Share | None:
-    """Which shard a run is; None for a run of the whole plan."""
+    """Return which shard a run is; None for a run of the whole plan."""
     record = reader.meta(META)
     return None if record is None else Share.from_json(record)
 
 
 def share_begun(run: Path | None, asked: Shard | None) -> Share | None:
-    """The share that a run goes on with: of the shard that it was begun as, or of the one that is asked for.
+    """Return the share of an existing run, or of the shard that is requested for a new one.
 
     Args:
-        run: its folder, which may not be there yet.
+        run: its folder, which may not exist yet.
         asked: on the command line.
 
     Returns:
-        The share, not counted yet where the run is new; None for the whole plan.
+        The share, not counted yet if the run is new; None for the whole plan.
 
     Raises:
         InputError: the run is another shard, or one of the whole plan.
@@ -123,13 +121,11 @@ def share_begun(run: Path | None, asked: Shard | None) -> Share | None:
     if share is None and not planned:
         return Share(asked, 0, 0, "")
     what = "a run of the whole plan" if share is None else f"shard {share.shard}"
-    raise InputError(
-        f"{run}: this run was begun as {what}, not as shard {asked}: give each shard a --run of its own"
-    )
+    raise InputError(f"{run}: this run is {what}, not shard {asked}: give each shard a --run of its own")
 
 
 def counted(tasks: Iterable[EditTask], shard: Shard, plan: str) -> Share:
-    """Counts a plan's tasks, streaming."""
+    """Count a plan's tasks, streaming."""
     mine = total = 0
     for task in tasks:
         total += 1
@@ -138,63 +134,47 @@ def counted(tasks: Iterable[EditTask], shard: Shard, plan: str) -> Share:
 
 
 def within(share: Share | None, tasks: Iterable[EditTask]) -> Iterator[EditTask]:
-    """The tasks that a run is to carry."""
+    """Return the tasks that belong to a run."""
     return (task for task in tasks if share is None or share.shard.has(task.id))
 
 
 def lessened(recipe: Recipe, share: Share) -> Recipe:
-    """The recipe with a shard's part of its budget and limits.
+    """Return the recipe with a shard's part of its budget and limits.
 
-    Hours stay, for shards run beside each other; a budget in a shared ledger stays whole, since all shards charge it.
+    Hours stay, because shards run at the same time.
     """
-    return recipe.model_copy(
-        update={
-            "limits": _limits(recipe.limits, share.fraction),
-            "providers": {
-                name: _provider(section, share.fraction) for name, section in recipe.providers.items()
-            },
-        }
-    )
-
-
-def _limits(limits: Limits, part: float) -> Limits:
+    part, limits = share.fraction, recipe.limits
     update: dict[str, object] = {}
-    if limits.budget_usd is not None and limits.ledger is None:
+    if limits.budget_usd is not None:
         update["budget_usd"] = limits.budget_usd * part
     if limits.max_calls is not None:
         update["max_calls"] = int(limits.max_calls * part)
-    return limits.model_copy(update=update)
 
+    def provider(section: ProviderSection) -> ProviderSection:
+        stated = {name: limit for name in PER_MINUTE if (limit := getattr(section, name)) is not None}
+        return section.model_copy(update={name: limit * part for name, limit in stated.items()})
 
-def _provider(section: ProviderSection, part: float) -> ProviderSection:
-    stated = {name: limit for name in PER_MINUTE if (limit := getattr(section, name)) is not None}
-    return section.model_copy(update={name: limit * part for name, limit in stated.items()})
+    providers = {name: provider(section) for name, section in recipe.providers.items()}
+    return recipe.model_copy(update={"limits": limits.model_copy(update=update), "providers": providers})
 
 
 def in_words(recipe: Recipe, share: Share) -> str:
-    """What a shard takes, in one line, for who starts it."""
+    """Return what a shard takes, in one line."""
     taken = [f"{share.tasks:,} of {share.of:,} tasks"]
     mine = lessened(recipe, share)
     if recipe.limits.budget_usd is not None:
-        whole = f"{recipe.limits.budget_usd:,.2f}"
-        taken.append(
-            f"${whole} shared through the ledger"
-            if recipe.limits.ledger is not None
-            else f"${mine.limits.budget_usd or 0.0:,.2f} of ${whole}"
-        )
+        taken.append(f"${mine.limits.budget_usd or 0.0:,.2f} of ${recipe.limits.budget_usd:,.2f}")
     if recipe.limits.max_calls is not None:
         taken.append(f"{mine.limits.max_calls or 0:,} of {recipe.limits.max_calls:,} calls")
     for name, section in sorted(recipe.providers.items()):
         for limit in PER_MINUTE:
             if (rate := getattr(section, limit)) is not None:
-                unit = limit.partition("_")[0]
-                taken.append(
-                    f"{getattr(mine.providers[name], limit):,.4g} of {rate:,.4g} {unit} a minute at {name}"
-                )
+                unit, own = limit.partition("_")[0], getattr(mine.providers[name], limit)
+                taken.append(f"{own:,.4g} of {rate:,.4g} {unit} a minute at {name}")
     return f"shard {share.shard}: {', '.join(taken)}"
 
 
 async def remember(journal: Journal, share: Share) -> None:
-    """Notes in the run which shard it is; what it notes is durable before the first task."""
+    """Record in the run which shard it is, durable before the first task."""
     if journal.reader.meta(META) != share.to_json():
         await journal.set_meta(META, share.to_json())

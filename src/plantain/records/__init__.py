@@ -1,26 +1,24 @@
-"""The nouns of plantain: frozen records that every room shares. No I/O, standard library only."""
+"""The frozen records that every package shares. No I/O, standard library only."""
 
-from plantain.records.calls import CallKey, Usage
 from plantain.records.card import Figure, Gate, JudgeCard
 from plantain.records.destinations import Destination, NotAllowed, Outgoing, Reach
 from plantain.records.errors import InputError
 from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Visibility
-from plantain.records.images import Consent, Geometry, Licence, SourceImage
+from plantain.records.images import Consent, Geometry, Licence, SourceImage, Withdrawal
 from plantain.records.judging import (
     Asked,
     Criterion,
     CriterionResult,
     FailureCode,
     Observations,
-    Rating,
     Rubric,
     RubricCriterion,
     Score,
     Verdict,
     unscored,
 )
-from plantain.records.outcomes import OK, Outcome, OutcomeKind, Step
-from plantain.records.prices import FREE, Price
+from plantain.records.outcomes import OK, CallKey, Outcome, OutcomeKind, Step
+from plantain.records.prices import FREE, Price, Usage
 from plantain.records.tasks import (
     BUILD_DIRECTIONS,
     Attempt,
@@ -29,9 +27,9 @@ from plantain.records.tasks import (
     TaskKind,
     TaskState,
     derive_seed,
+    state_after,
     task_id,
 )
-from plantain.records.withdrawal import Withdrawal
 
 __all__ = [
     "BUILD_DIRECTIONS",
@@ -62,7 +60,6 @@ __all__ = [
     "OutcomeKind",
     "Outgoing",
     "Price",
-    "Rating",
     "Reach",
     "Rubric",
     "RubricCriterion",
@@ -76,6 +73,7 @@ __all__ = [
     "Visibility",
     "Withdrawal",
     "derive_seed",
+    "state_after",
     "task_id",
     "unscored",
 ]

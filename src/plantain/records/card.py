@@ -1,4 +1,4 @@
-"""The judge's card: what was measured of a judge, and what its verdicts may therefore be used for."""
+"""The judge's card: what was measured of a judge, and what its verdicts may be used for."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MAY_QUALIFY, MAY_RANK, NEITHER = "may qualify", "may rank", "neither"
-"""How a card ends: the first includes the second."""
+"""The result of a card: the first includes the second."""
 
 SELF_CONSISTENCY = "self-consistency"
-"""What a rate of qualified edits is called where its judge has not passed the gate."""
+"""The name of a rate of qualified edits whose judge has not passed the gate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number of a card with its 95 % interval over independent pictures.
+    """One number of a card with its 95 % interval over independent images.
 
     Attributes:
         n: answers behind it.
-        value: a share or a coefficient; None where there is none, for the `reason`.
-        low, high: None where nothing can be said.
-        pictures: independent pictures behind it.
+        value: a share or a coefficient; None for the `reason`.
+        low, high: None if there is no interval.
+        pictures: independent images behind it.
         kind: what the number is, and its key in JSON: "rate", "gap", "kappa", "alpha", "icc".
         reason: why there is no value or no interval; "" with both.
     """
@@ -51,12 +51,12 @@ class Gate:
 
     @property
     def standing(self) -> str:
-        """In a word: "may qualify", "may rank", "neither"."""
+        """ "may qualify", "may rank" or "neither"."""
         return MAY_QUALIFY if self.qualify else MAY_RANK if self.rank else NEITHER
 
     @property
     def phrase(self) -> str:
-        """The same for readers who do not know the other two words."""
+        """The standing in words."""
         return "may neither qualify nor rank" if self.standing == NEITHER else self.standing
 
 
@@ -67,16 +67,16 @@ class JudgeCard:
     Attributes:
         judge: "provider/model"; of a panel its members, separated by commas.
         fingerprint: of judge and prompt, as the run that asked it recorded it.
-        rubric: name of what it judged by.
-        pictures: independent pictures, by modality.
-        set: which pictures, in words.
-        gate: what follows.
+        rubric: its name.
+        pictures: independent images, by modality.
+        set: which images, in words.
+        gate: what the judge may be used for.
         controls: how often an edit of that kind was accepted, by name.
         gaps: right minus wrong of each criterion, by modality ("all" for all together).
         defects: how often a planted defect was caught, by name.
-        repeats: how alike the judge answers when it is asked again.
+        repeats: agreement of the judge with itself.
         agreement: with other judges, and with people.
-        drift: verdicts by the model that said it answered and the day, where there were several.
+        drift: verdicts by served model and day, if there were several.
         cost_usd, seconds: of one card, and of one verdict; None where unknown.
         verdicts, unanswered: answers, and requests without one.
         left_out: why edits could not be made, with how often.
@@ -102,7 +102,7 @@ class JudgeCard:
 
     @property
     def line(self) -> str:
-        """The card in one line, to stand beside every number that comes from the judge."""
+        """The card in one line, for every number that comes from the judge."""
         parts = [f"{self.judge}: {self.gate.phrase}"]
         if not self.gate.qualify and self.gate.why:
             parts[0] += f" ({self.gate.why[0]})"
@@ -125,6 +125,6 @@ def _between(figure: Figure) -> str:
 
 
 def no_card(judge: str, rubric: str = "med-banana") -> str:
-    """What stands beside a judge's numbers by a rubric when nobody has measured it, and how it is measured."""
+    """Return the line for a judge without a card, and how to make one."""
     how = f"plantain audit --judge {judge}" + (f" --rubric {rubric}" if rubric != "med-banana" else "")
     return f"{judge}: no card; nobody has measured what its yes is worth ({how})"

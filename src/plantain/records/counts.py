@@ -1,14 +1,19 @@
-"""How a number of things is said: "1 image", "2 images", "12,000 images"."""
+"""Numbers in words ("1 image", "12,000 images"), and places shared out over parts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
+K = TypeVar("K")
+
 
 def counted(number: object, one: str, more: str = "") -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
     Args:
-        number: a whole number, also where it stands in a document for `--json`.
-        one: the noun, and what stands before it, for a single thing.
+        number: a whole number.
+        one: the noun, and what precedes it, for a single thing.
         more: the same for any other number; default: `one` with an s.
 
     Example:
@@ -16,3 +21,19 @@ def counted(number: object, one: str, more: str = "") -> str:
         ('1 data file', '0 images', '1,234 studies')
     """
     return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def shared_out(sizes: Mapping[K, int], most: int) -> dict[K, int]:
+    """Share `most` places over parts: one each in turn, until places or tasks run out.
+
+    Example:
+        >>> shared_out({"add": 100, "remove": 2}, 10)
+        {'add': 8, 'remove': 2}
+    """
+    places = dict.fromkeys(sizes, 0)
+    left = min(most, sum(sizes.values()))
+    while left:
+        for part in [part for part in sizes if places[part] < sizes[part]][:left]:
+            places[part] += 1
+            left -= 1
+    return places

@@ -1,4 +1,4 @@
-"""Where a picture is about to be sent, and that it may not be."""
+"""Where an image is about to be sent, and the error if it may not be."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where pictures go.
+    """Where images are sent.
 
     Attributes:
-        address: scheme, host and port; a provider's name where it keeps its own connection.
+        address: scheme, host and port; a provider's name if it has its own connection.
         reach: loopback is proved by the connection, on-premises declared by the owner, everything else is hosted.
         why: why it is not loopback, for messages.
-        tenant: whose part of a cloud it is, a Google Cloud project or an Azure resource; "" elsewhere.
+        tenant: the Google Cloud project or Azure resource; "" elsewhere.
     """
 
     address: str
@@ -32,12 +32,12 @@ class Destination:
 
 
 class NotAllowed(Exception):
-    """A picture that may not go where it was about to be sent. One line, without the id of a credentialed image."""
+    """An image may not be sent to this destination. One line, without the id of a credentialed image."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One picture in a request: its hash, and the journalled call that it is sent for, None for the one at hand."""
+    """One image in a request: its hash, and the journalled call that it is sent for, None for the current one."""
 
     sha256: str
     call: int | None = None

@@ -1,7 +1,7 @@
-"""The one error that a person is shown as a line."""
+"""The error that the command line shows as one line."""
 
 from __future__ import annotations
 
 
 class InputError(ValueError):
-    """Something that a person handed us cannot be used. The message is one line: file, field, what is allowed."""
+    """A user's input cannot be used. The message is one line: file, field, what is allowed."""

@@ -1,4 +1,4 @@
-"""What is edited: a source image, its licence and its geometry."""
+"""A source image, its licence and geometry, and what a user asks to remove for good."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Licence(StrEnum):
-    """What the owner of a source image allows. Only the first two may leave the machine unasked."""
+    """What the owner of a source image allows. Only the first two may be sent away without consent."""
 
     OPEN = "open"
     ATTRIBUTION = "attribution"
@@ -17,12 +17,12 @@ class Licence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """How the prepared square relates to the original: enough to invert it exactly.
+    """How the prepared square was made from the original; invertible.
 
     Attributes:
         width, height: size of the original in pixels.
         mode: "pad" (aspect kept, black border) or "stretch".
-        left, top, inner_width, inner_height: where the resized original lies in the prepared image.
+        left, top, inner_width, inner_height: the box of the resized original in the prepared image, in pixels.
     """
 
     width: int
@@ -52,21 +52,20 @@ class SourceImage:
         modality: "chest_xray", "brain_mri", "fundus", or a user's own.
         labels: names of findings present; the modality's normal class when none is.
         licence: what its owner allows.
-        group: patient or study that must never be split; None where the source has no such id.
+        group: patient or study that must never be split; None if the source has no such id.
         split: the source's own split, or "".
-        source_sha256, prepared_sha256: of the file read and of the prepared PNG or JPEG blob.
+        source_sha256, prepared_sha256: of the source file and of the prepared PNG or JPEG.
         frame: index in a multi-frame or multi-slice file.
         geometry: how it was brought to the prepared size.
         view, projection, position, sequence, contrast, plane: as recorded, else "unknown"; the view of a slice says
             whether it shows the sella, "sella" or "without sella".
-        laterality: the eye, "left" or "right"; "not recorded" where nobody knows which half of a slice is left, so
-            that no instruction may name a side; "mirrored" where a slice or film is shown the other way round; else
-            "unknown".
-        spacing_mm: pixel spacing of the prepared image where known.
-        text_checked: whether burned-in text was looked for.
-        synthetic: True where the pixels are themselves rendered or edited.
+        laterality: the eye, "left" or "right"; "not recorded" if nobody knows which half of a slice is left: no
+            instruction may name a side; "mirrored" if a slice or film is shown mirrored; else "unknown".
+        spacing_mm: pixel spacing of the prepared image, if known.
+        text_checked: True if burned-in text was looked for.
+        synthetic: True if the pixels are rendered or edited.
         consent: permission for hosted models, if recorded.
-        note: what a reader must know (e.g. "population average", "not a healthy chest").
+        note: for readers, e.g. "population average", "not a healthy chest".
     """
 
     id: str
@@ -93,3 +92,36 @@ class SourceImage:
     synthetic: bool = False
     consent: Consent | None = None
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """Groups (patients, studies) and single images, as a catalogue, a run or a release calls them."""
+
+    groups: frozenset[str] = frozenset()
+    images: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Everything that was named."""
+        return self.groups | self.images
+
+    def marks(self) -> dict[str, str]:
+        """Return for each name the text whose keyed hash is kept after its removal."""
+        return {
+            **{group: f"group {group}" for group in sorted(self.groups)},
+            **{image: f"image {image}" for image in sorted(self.images)},
+        }
+
+    def naming(self, image: SourceImage, *groups: str | None) -> frozenset[str]:
+        """Return the names by which an image is to be removed; empty if it is not.
+
+        A rendering ("0_left+drusen") is removed with the image that it was drawn on.
+
+        Args:
+            image: its record.
+            groups: further groups that it is known under.
+        """
+        return self.groups.intersection((image.group, *groups)) | self.images.intersection(
+            (image.id, image.id.partition("+")[0])
+        )

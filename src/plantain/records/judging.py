@@ -1,4 +1,4 @@
-"""What a judge says of an edit, what follows from it, and other numbers."""
+"""What a judge reports of an edit, the verdict that follows from it, and scores."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class CriterionResult:
     """One criterion as a judge observed it.
 
     Attributes:
-        passed: None where it is unscored; `evidence` says why.
-        confidence: in [0, 1], where the judge gave one.
+        passed: None if the judge cannot tell, or gave no usable answer; `evidence` gives the reason.
+        confidence: in [0, 1], if the judge gave one.
         codes: why it failed.
         evidence: what was seen.
         value: the number, of a criterion with a scale.
@@ -61,7 +61,7 @@ class Observations:
         criteria: every criterion of the rubric, by its name.
         facts: what the rubric also asks, by name; of Med-Banana `has_disease`, that the target finding is visible in
             the edited image (right for `add`, wrong for `remove`), and `other_disease`, that another one appeared.
-        opinion: the judge's own overall yes or no, where it gave one.
+        opinion: the judge's own overall yes or no, if it gave one.
         reason: free text, with evidence.
         differences: what it described before it judged.
     """
@@ -84,7 +84,7 @@ class RubricCriterion:
         scale: least and most of its whole numbers, e.g. (0, 10); None for pass or fail.
         pass_at: the number at which it passes; None for the rubric's threshold as a share of the scale.
         short: its abbreviation in tables and in the names of stored scores; "" for its name.
-        marks: what some numbers stand for, from none of it to all of it.
+        marks: the meaning of some numbers, from none of it to all of it.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
@@ -98,7 +98,7 @@ class RubricCriterion:
     marks: tuple[tuple[int, str], ...] = ()
 
     def share(self, result: CriterionResult) -> float | None:
-        """How much of it holds, in [0, 1]; None where it is unscored."""
+        """Return its share of the full mark, in [0, 1]; None if it is unscored."""
         if self.scale is None:
             return None if result.passed is None else float(result.passed)
         least, most = self.scale
@@ -107,12 +107,12 @@ class RubricCriterion:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How a rubric is put to a hosted judge.
+    """How a rubric is presented to a hosted judge.
 
     Attributes:
         templates: of the prompt; of two, the second asks about removals.
         system: template of the system's words.
-        pictures: what stands before the original, the edited image and the real result.
+        pictures: the words before the original, the edited image and the real result.
         differences: the judge first describes the differences that it sees.
         opinion: it ends with its reason and its own overall yes or no.
     """
@@ -136,9 +136,9 @@ class Rubric:
         criteria: the questions whose answers decide.
         facts: questions answered by yes or no that decide nothing, by name.
         codes: reasons for which a criterion can fail.
-        policy: "all-pass" or "weighted", where a recipe does not say; see `plantain.rubrics.decide`.
-        threshold: the weighted score that qualifies an edit, where a recipe does not say.
-        asked: how it is put to a hosted judge.
+        policy: "all-pass" or "weighted", unless a recipe says otherwise; see `plantain.rubrics.decide`.
+        threshold: the weighted score that qualifies an edit, unless a recipe says otherwise.
+        asked: how it is presented to a hosted judge.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
@@ -158,11 +158,11 @@ class Rubric:
             raise ValueError(f"rubric {self.name}: weights sum to {total:g}, not 1")
 
     def criterion(self, name: str) -> RubricCriterion:
-        """The criterion of that name; raises KeyError."""
+        """Return the criterion of that name. Raises KeyError."""
         return {criterion.name: criterion for criterion in self.criteria}[name]
 
     def passes(self, name: str, value: float) -> bool:
-        """Whether a number on a criterion's scale passes it."""
+        """Return True if a number on a criterion's scale passes it."""
         criterion = self.criterion(name)
         if criterion.pass_at is not None:
             return value >= criterion.pass_at
@@ -172,17 +172,38 @@ class Rubric:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Observations and what each policy makes of them; `qualified` is the run's own policy's.
+    """Observations and the decision of each policy.
 
-    `score` is the weighted share of the criteria that hold, in [0, 1]; None where one of them is unscored.
+    Attributes:
+        judge: name of the judge, "panel", or "person/CODE".
+        observations: the report that the decisions follow from.
+        qualified_all_pass, qualified_weighted: the decision of each policy; None if undecided: no criterion settles it
+            and at least one is unscored.
+        score: weighted share of the criteria that hold, in [0, 1]; None if one of them is unscored.
+        qualified: the decision of the run's own policy.
     """
 
     judge: str
     observations: Observations
-    qualified_all_pass: bool
-    qualified_weighted: bool
+    qualified_all_pass: bool | None
+    qualified_weighted: bool | None
     score: float | None
-    qualified: bool
+    qualified: bool | None
+
+    @property
+    def why_not(self) -> str:
+        """Why the edit does not qualify, in one line; "" if it does.
+
+        The failed criteria with their codes; of an undecided edit the unscored criteria with the judge's evidence.
+        """
+        if self.qualified:
+            return ""
+        found = []
+        for name, result in self.observations.criteria.items():
+            if result.passed is self.qualified:
+                why = f": {result.evidence}" if self.qualified is None else f" ({', '.join(result.codes)})"
+                found.append(f"{name}{why}".removesuffix(" ()").removesuffix(": ").replace("_", " "))
+        return "; ".join(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,19 +219,5 @@ class Score:
 
 
 def unscored(reason: str) -> Score:
-    """A score without a value, and why."""
+    """Return a score without a value, and why."""
     return Score(None, reason)
-
-
-@dataclass(frozen=True, slots=True)
-class Rating:
-    """What one person said about one attempt."""
-
-    rater: str
-    task_id: str
-    generation: int
-    round: int
-    dimension: str
-    value: float
-    at: str = ""
-    note: str = ""

@@ -1,4 +1,4 @@
-"""How a model call ends, and the steps of a round that make one."""
+"""The steps of a round, and how their model calls end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,17 @@ class Step(StrEnum):
     EDIT = "edit"
     LOOK = "look"
     JUDGE = "judge"
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """Identity of a memoised call; a replay finds its answer by this key."""
+
+    task_id: str
+    generation: int
+    round: int
+    step: Step
+    draw: int = 0
 
 
 class OutcomeKind(StrEnum):
@@ -34,15 +45,14 @@ class Outcome:
 
     Attributes:
         kind: the outcome.
-        reason: one line for a person; empty when ok.
+        reason: one line; "" if ok.
         retry_after: seconds that the provider asked us to wait, for `rate_limited`.
         fatal: the fault concerns the whole run, not this task (bad key, exhausted quota, retired
             model): the run stops instead of failing every task in turn.
-        unbilled: the provider answered with an error, or was never reached, so that nothing can have been billed.
-        timed_out: no answer came in time: it may have been billed, and whoever was asked may be overloaded.
-
-        lost: the worker that computed is gone, and with it what it may have answered; that says nothing about what it
-            was asked, so such calls have tries of their own.
+        unbilled: the provider answered with an error or was never reached: nothing can have been billed.
+        timed_out: no answer came in time: it may have been billed, and the provider may be overloaded.
+        lost: the worker that computed has ended without an answer, which says nothing about the request: such calls
+            have tries of their own.
 
     The last three are evidence of this process; they are neither journalled nor compared.
     """
@@ -61,7 +71,7 @@ class Outcome:
 
     @property
     def costs_nothing(self) -> bool:
-        """Whether it ended before the model worked, unless the provider's usage says otherwise."""
+        """True if it ended before the model worked, unless the provider's usage says otherwise."""
         return self.fatal or self.unbilled or self.kind in BEFORE_WORK
 
 

@@ -1,16 +1,70 @@
-"""What a model costs: list prices as data, and what a call's usage comes to."""
+"""What a model call consumed, price lists of models, and the cost that follows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from plantain.records.calls import Usage
-
 USUAL_TIERS = frozenset({"", "default", "standard", "on_demand", "auto", "unspecified", "batch"})
-"""Names by which providers call the tier that list prices are for. A batch has a price list of its own (`times`)."""
+"""Providers' names of the tier that list prices are for. A batch has a price list of its own (`times`)."""
 
 PREPAID = "provisioned_throughput"
 """Vertex AI's traffic type of calls under throughput that was bought by the hour: no token of them is billed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a call consumed and who answered. None means the provider did not say.
+
+    The one token convention, which adapters translate into and everything else relies on:
+
+    - `input_tokens` is all that was read: words, images, what came from a cache and what was written to one.
+    - `output_tokens` is all that was written and is billed as output: words, images and thinking.
+    - Every other count is a part of one of these two, never an addition to it: `cached_tokens`, `cache_write_tokens`
+      and `input_image_tokens` of the input (`cached_image_tokens` of both the cached and the images),
+      `thinking_tokens` and `output_image_tokens` of the output.
+
+    Attributes:
+        tier: the service tier that served the call, as the provider names it, in lower case; "" for the usual one.
+        ran_on: the kind of worker that computed the answer, if one of ours did: CPU or GPU, library versions.
+        asks: the usage of each request, if the call took more than one: each is billed by its own tier and length. One
+            without counts was sent at an unknown cost. The counts above are their sums.
+    """
+
+    served_model: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    thinking_tokens: int | None = None
+    cached_tokens: int | None = None
+    input_image_tokens: int | None = None
+    output_image_tokens: int | None = None
+    images: int | None = None
+    finish_reason: str = ""
+    response_id: str = ""
+    thought_summary: str = ""
+    cached_image_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    tier: str = ""
+    ran_on: str = ""
+    asks: tuple[Usage, ...] = ()
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens read and written, as limits per minute count them."""
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+    def with_pictures_of(self, tokens: int | None) -> Usage:
+        """Return the usage with its images counted, if the provider did not say how many tokens they are.
+
+        Args:
+            tokens: of one image of the requested size; None if unknown. A total below the tokens of the images alone
+                has left them out, and they are added.
+        """
+        if not self.images or not tokens or self.output_image_tokens is not None:
+            return self
+        pictures = self.images * tokens
+        reported = self.output_tokens or 0
+        whole = reported if reported - (self.thinking_tokens or 0) >= pictures else reported + pictures
+        return replace(self, output_tokens=whole, output_image_tokens=pictures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +110,11 @@ class Price:
     source: str = field(default="", compare=False)
 
     def cost(self, usage: Usage) -> float | None:
-        """Dollars for what a call consumed, by the token convention of `Usage`; None where it cannot be known.
+        """Return the dollars of a call, by the token convention of `Usage`; None if unknown.
 
-        That is where the usage leaves open what was read or written, or names a service tier whose factor nobody has
-        stated. Beside pictures that are counted, what was read is little and may be missing. An image with a price of
-        its own is not billed by its tokens as well. Of several requests, each has its own bill.
+        It is unknown if the usage lacks what was read or written, or names a service tier without a known factor. With
+        images that are counted, what was read is little and may be missing. An image with a price of its own is not
+        billed by its tokens too. Of several requests, each is billed by itself.
         """
         if usage.asks:
             bills = [bill for ask in usage.asks if (bill := self.cost(ask)) is not None]
@@ -77,7 +131,7 @@ class Price:
         return factor * (read + written)
 
     def tier_factor(self, tier: str) -> float | None:
-        """How much dearer than listed a tier is; None where nobody has said so."""
+        """Return the factor of a tier on list prices; None if unknown."""
         if tier == PREPAID:
             return 0.0
         if tier in USUAL_TIERS or not self.tiers:
@@ -108,7 +162,7 @@ class Price:
         return dollars + images * _rate(self.image_output_per_m, self.output_per_m) / 1e6
 
     def times(self, factor: float) -> Price:
-        """The same price list at another level, e.g. half of it for a batch."""
+        """Return the price list multiplied by a factor, e.g. one half for a batch."""
 
         def scaled(rate: float | None) -> float | None:
             return None if rate is None else rate * factor
@@ -127,7 +181,7 @@ class Price:
         )
 
     def holds_on(self, day: str) -> bool:
-        """Whether this is the price on a day, ISO."""
+        """Return True if this is the price on a day, ISO."""
         return self.since <= day and (not self.until or day < self.until)
 
 

@@ -1,4 +1,4 @@
-"""What somebody probably meant by a word that is none of those there are."""
+"""The known word that a user probably meant by an unknown one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 
 def fold(text: str) -> str:
-    """Text for comparing labels: lower case, letters and digits only."""
+    """Return text for comparing labels: lower case, letters and digits only."""
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
 def nearest(word: str, allowed: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The one of `allowed` that is most like `word`, case and punctuation apart; None where none is.
+    """Return the one of `allowed` that is most like `word`, apart from case and punctuation; None if none is.
 
     Args:
         cutoff: the least likeness, by `difflib.SequenceMatcher.ratio`, from 0 to 1.
@@ -33,11 +33,11 @@ def suggest(
     otherwise: str | None = None,
     cutoff: float = 0.6,
 ) -> str:
-    """Says what was probably meant, else what is allowed.
+    """Return what was probably meant, else what is allowed, in words.
 
     Args:
-        near: what was meant, where the caller knows it.
-        otherwise: what is said where nothing is near, in place of all that is allowed.
+        near: what was meant, if the caller knows it.
+        otherwise: returned if nothing is near, instead of all that is allowed.
         cutoff: as `nearest` takes it.
     """
     allowed = [*allowed]

@@ -23,17 +23,27 @@ BUILD_DIRECTIONS = (Direction.ADD, Direction.REMOVE)
 
 
 class TaskState(StrEnum):
-    """Where a task stands. All but `pending` are closed."""
+    """The state of a task. All but `pending` are closed.
+
+    `undecided`: the judge cannot tell whether the edit qualifies. Refining cannot change that, so the task ends at
+    once; its last edit is neither a success nor a negative example.
+    """
 
     PENDING = "pending"
     SUCCESS = "success"
     FAILED = "failed"
+    UNDECIDED = "undecided"
     NOT_APPLICABLE = "not_applicable"
     STOPPED = "stopped"
 
 
+def state_after(verdict: Verdict) -> TaskState:
+    """Return the state of a task that ends with this verdict."""
+    return {True: TaskState.SUCCESS, False: TaskState.FAILED, None: TaskState.UNDECIDED}[verdict.qualified]
+
+
 class TaskKind(StrEnum):
-    """Which walk a task belongs to."""
+    """An edit or a control of a build, or an output of a benchmark."""
 
     EDIT = "edit"
     CONTROL = "control"
@@ -53,20 +63,20 @@ class EditTask:
 
 
 def task_id(source_sha256: str, frame: int, finding: str, direction: Direction) -> str:
-    """Identity of a task: 20 hex digits from what is edited and how, never from recipe or order."""
+    """Return a task's id: 20 hex digits from what is edited and how, never from recipe or order."""
     text = "\x1f".join((source_sha256, str(frame), finding, direction.value))
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def derive_seed(run_seed: int, *parts: object) -> int:
-    """A 63-bit seed from the run's seed and what it is for, e.g. (task id, round, step, draw)."""
+    """Return a 63-bit seed from the run's seed and its purpose, e.g. (task id, round, step, draw)."""
     text = "\x1f".join(str(part) for part in (run_seed, *parts))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One round of a task: an instruction, and what came of it. Image fields are blob hashes.
+    """One round of a task: an instruction and its results. Image fields are blob hashes.
 
     An attempt exists once its instruction does; a refused or imageless edit is an attempt without image.
     """

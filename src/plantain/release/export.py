@@ -16,9 +16,8 @@ from plantain.files.opening import check_received
 from plantain.journal import BlobStore, JournalReader
 from plantain.journal.cards import as_json as card_as_json
 from plantain.journal.disk.blobs import sync_folder
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.disk.connect import JOURNAL_NAME, backup
 from plantain.journal.disk.space import is_full
-from plantain.journal.forward import backup
 from plantain.journal.questions.release import closed_digest, closed_images
 from plantain.privacy.licence_terms import as_json
 from plantain.privacy.licence_texts import PARTS

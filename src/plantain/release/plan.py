@@ -45,8 +45,8 @@ class ReleaseFile:
     Attributes:
         path: of the file, POSIX, relative to the release.
         sha256, bytes: of the whole file; of the image alone when `row` or `member` is set.
-        role: "success", "failed", "superseded", "unjudged", "control" for edited images; "mask"; ORIGINAL; "shard"
-            for a Parquet or tar file with images; "record" for JSON.
+        role: "success", "failed", "undecided", "superseded", "unjudged", "control" for edited images; "mask";
+            ORIGINAL; "shard" for a Parquet or tar file with images; "record" for JSON.
         pixel_sha256: of the decoded uint8 (H, W, 3) RGB bytes, as recorded at normalisation; None when it was not.
         task, generation, round: the attempt of an image; None for other files, and for an original unless it is in
             the row of its edit.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Annotated, cast
+from typing import cast
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from plantain.journal import JsonValue, StoredScore, StoredVerdict, TaskRow
-from plantain.journal.payload import dumps, verdict_of
+from plantain.journal.payload import dumps
 from plantain.records import (
     Attempt,
     Direction,
@@ -38,7 +38,7 @@ class RecordedPicture:
 class VerdictRecord:
     """One judge's verdict; of a panel, only the joint one is decisive."""
 
-    verdict: Annotated[Verdict, BeforeValidator(verdict_of)]
+    verdict: Verdict
     draw: int
     decisive: bool
 
@@ -193,7 +193,10 @@ def make_record(
 
 
 def role_of(row: TaskRow, attempt: Attempt) -> str:
-    """Return the role of an attempt's image: success, failed, superseded, unjudged, control, or "" without one."""
+    """Return the role of an attempt's image.
+
+    One of success, failed, undecided, superseded, unjudged, control; "" without an image.
+    """
     if attempt.edited is None:
         return ""
     if attempt.superseded:
@@ -202,6 +205,8 @@ def role_of(row: TaskRow, attempt: Attempt) -> str:
         return "control"
     if row.state is TaskState.SUCCESS and attempt.round == row.round:
         return "success"
+    if attempt.verdict is not None and attempt.verdict.qualified is None:
+        return "undecided"
     # An imported failure can lack its verdict: that it was judged, and failed, is all that its tree says.
     judged = attempt.verdict is not None or (attempt.judge_outcome is not None and attempt.judge_outcome.ok)
     return "failed" if judged else "unjudged"

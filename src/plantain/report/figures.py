@@ -19,6 +19,7 @@ from plantain.pages.drawing import (
     PENDING,
     STOPPED,
     SUCCESS,
+    UNDECIDED,
     legend,
     percent_axis,
     row_axis,
@@ -27,15 +28,15 @@ from plantain.pages.drawing import (
 from plantain.pages.wording import percent, words
 from plantain.report.labels import DIRECTIONS, STATES, modality
 
-STATE_COLOURS = dict(zip(STATES, (SUCCESS, FAILED, NOT_APPLICABLE, STOPPED, PENDING), strict=True))
+STATE_COLOURS = dict(zip(STATES, (SUCCESS, FAILED, UNDECIDED, NOT_APPLICABLE, STOPPED, PENDING), strict=True))
 ROUNDS = 5
-"""Rounds on the axis at least: the paper's."""
+"""Fewest rounds on the axis: the paper's."""
 
 DIRECTION_MARKERS = {"add": "o", "remove": "D"}
 
 
 def composition_figure(table: Composition) -> str:
-    """Tasks per modality and direction, stacked by outcome, with the success rate at the end of each bar."""
+    """Draw tasks per modality and direction, stacked by state, with the success rate at the end of each bar."""
     rows = table.rows[::-1]
 
     def draw(figure: Figure) -> None:
@@ -59,7 +60,7 @@ def composition_figure(table: Composition) -> str:
 
 
 def rounds_figure(rows: Sequence[RoundRow]) -> str:
-    """Rounds to success: share of successes per round, cumulative share, and the share still succeeding."""
+    """Draw the share of successes per round, the cumulative share, and the share of the tasks that reached a round."""
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
@@ -85,7 +86,7 @@ def rounds_figure(rows: Sequence[RoundRow]) -> str:
 
 
 def findings_figure(rows: Sequence[FindingRow]) -> str:
-    """Success per finding and direction in tasks: a dot with its 95 % interval, best first, n at the right."""
+    """Draw success per finding and direction in tasks: a dot with its 95 % interval, best first, n at the right."""
     rated = [row for row in rows if row.rate.value is not None]
     ordered = sorted(
         rated,
@@ -106,7 +107,7 @@ def findings_figure(rows: Sequence[FindingRow]) -> str:
 
 
 def codes_figure(table: Judged) -> str:
-    """Failure codes by criterion, in judged attempts: the darker, the more frequent."""
+    """Draw failure codes by criterion, in judged attempts: the darker, the more frequent."""
     criteria = [row.criterion for row in table.criteria]
     totals = {(criterion, code): n for criterion, code, n in table.code_totals}
     codes = sorted(
@@ -134,7 +135,7 @@ def codes_figure(table: Judged) -> str:
 
 
 def figure_three(rows: Sequence[FindingRow]) -> str:
-    """Composition by finding in tasks, and beside it the weighted policy's qualified rate in attempts."""
+    """Draw the composition by finding in tasks, and the weighted policy's qualified rate in attempts."""
     ordered = sorted(rows, key=lambda row: (row.modality, row.finding, row.direction), reverse=True)
 
     def draw(figure: Figure) -> None:

@@ -1,4 +1,4 @@
-"""The gallery: which tasks are shown, and each one's story with its pictures."""
+"""The gallery: which tasks a report shows, and each one's rounds with their images."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
-from plantain.journal.questions.tasks import begun_by_state, begun_in_state
+from plantain.journal.questions.tasks import started_by_state, started_in_state
 from plantain.journal.verdicts import PERSON, corrections_in
 from plantain.pages.thumbnails import data_uri, difference
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind
-from plantain.report.absent import there
+from plantain.records.counts import shared_out
+from plantain.report.story import there
 
-ORDER = ("success", "failed", "not_applicable", "stopped", "pending")
+ORDER = ("success", "failed", "undecided", "not_applicable", "stopped", "pending")
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large pictures are: longest side in pixels, and bytes of each file at most."""
+    """Longest side of images in pixels, and most bytes of each file."""
 
     side: int
     limit: int
@@ -33,10 +34,10 @@ PAGE = Size(640, 120_000)
 
 @dataclass(frozen=True, slots=True)
 class RoundStory:
-    """One attempt with its pictures as data URIs; None where there is none.
+    """One attempt with its images as data URIs, or None.
 
-    `panel` holds the members' verdicts, `same_as` the earlier round that had brought the same picture, or 0, and
-    `by_hand` what people said of it.
+    `panel` has the members' verdicts, `same_as` the earlier round with the same image, or 0, `by_hand` the corrections
+    of people.
     """
 
     attempt: Attempt
@@ -50,7 +51,7 @@ class RoundStory:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One task from source to end, all generations if `whole`. `remark` says what a reader might take wrongly."""
+    """One task's rounds, of all generations if `whole`. `remark` says what a reader might misunderstand."""
 
     task: TaskRow
     image: SourceImage
@@ -72,7 +73,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tasks a gallery shows: ids in order, and of how many of each outcome (shown, all)."""
+    """Which tasks a gallery shows: ids in order, and for each state how many (shown, all)."""
 
     ids: tuple[str, ...]
     shown: tuple[tuple[str, int, int], ...]
@@ -83,22 +84,22 @@ class Selection:
 
 
 def select(reader: JournalReader, size: int, seed: int) -> Selection:
-    """Chooses up to `size` tasks, as evenly over the outcomes as their numbers allow.
+    """Choose up to `size` tasks, as evenly over the states as their numbers allow.
 
-    Within an outcome the tasks with the smallest hash of (seed, task id) are taken, so that neither order nor looks
-    decide. Tasks that nothing has happened to yet are left out.
+    Of each state the tasks with the smallest hash of (seed, task id) are taken, so that neither order nor appearance
+    decides. Tasks that have not started are left out.
     """
-    totals = begun_by_state(reader)
-    quotas = _quotas(totals, size)
+    totals = started_by_state(reader)
+    quotas = shared_out({state: totals[state] for state in ORDER if totals.get(state)}, size)
     chosen: list[str] = []
     for state, quota in quotas.items():
-        ids = begun_in_state(reader, state)
+        ids = started_in_state(reader, state)
         chosen.extend(heapq.nsmallest(quota, ids, key=lambda task: _rank(seed, task)))
     return Selection(tuple(sorted(chosen)), tuple((s, quotas[s], totals[s]) for s in ORDER if s in totals))
 
 
 def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
-    """The story of a task's current generation, or of all, with pictures of the given size."""
+    """Return the story of a task's current generation, or of all, with images of the given size."""
     image = reader.image(task.task.image_id)
     before = decode(reader.read_blob(image.prepared_sha256)) if there(reader, image.prepared_sha256) else None
     generation = None if whole else task.generation
@@ -124,7 +125,7 @@ def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = 
 
 
 def came_back_from(attempt: Attempt, attempts: Sequence[Attempt]) -> int:
-    """The first earlier round of the generation that brought the same bytes, or 0."""
+    """Return the first earlier round of the generation with the same bytes, or 0."""
     earlier = (a for a in attempts if (a.generation, a.edited) == (attempt.generation, attempt.edited))
     first = next(earlier, attempt).round
     return first if attempt.edited and first < attempt.round else 0
@@ -157,7 +158,7 @@ def _round(
 
 
 def remark(task: TaskRow, image: SourceImage) -> str:
-    """What a reader would otherwise take wrongly of a task, in words; empty when nothing."""
+    """Return what a reader might misunderstand about a task; "" if nothing."""
     if task.task.kind == TaskKind.CONTROL:
         return "Control: nothing was meant to change."
     if image.synthetic and task.task.direction == Direction.REMOVE:
@@ -165,20 +166,6 @@ def remark(task: TaskRow, image: SourceImage) -> str:
     if image.synthetic:
         return "The source image is itself synthetic."
     return ""
-
-
-def _quotas(totals: dict[str, int], size: int) -> dict[str, int]:
-    """Shares `size` places over the outcomes: one each in turn until places or tasks run out."""
-    quotas = {state: 0 for state in ORDER if totals.get(state)}
-    left = min(size, sum(totals[state] for state in quotas))
-    while left > 0:
-        open_states = [state for state in quotas if quotas[state] < totals[state]]
-        share = max(1, left // len(open_states))
-        for state in open_states:
-            taken = min(share, totals[state] - quotas[state], left)
-            quotas[state] += taken
-            left -= taken
-    return quotas
 
 
 def _rank(seed: int, task: str) -> bytes:

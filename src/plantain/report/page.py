@@ -1,4 +1,4 @@
-"""Writes a run's report and a task's page: one HTML file each, complete in itself, and the report's numbers as JSON."""
+"""Writes a run's report and a task's page: one self-contained HTML file each, and the report's numbers as JSON."""
 
 from __future__ import annotations
 
@@ -21,30 +21,28 @@ from plantain.journal.questions.tables import (
     RoundRow,
     by_finding,
     call_outcomes,
-    costs,
     rounds_to_success,
-    snapshot,
-    status_summary,
     table1,
     table2,
 )
 from plantain.journal.questions.tasks import ImagesUsed, images_used
-from plantain.journal.questions.telemetry import StepCost
+from plantain.journal.questions.telemetry import StepCost, costs, status_summary
+from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import PERSON
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import SATURATION
+from plantain.records import state_after
 from plantain.report import figures, labels
 from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, story_of
-from plantain.report.limits import limit_pictures
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.rubrics import recorded
 
 TEMPLATES = Path(__file__).parent / "templates"
 GALLERY = 60
-"""Tasks that a report shows unless told otherwise."""
+"""Tasks that a report shows by default."""
 
 LISTED = 100
-"""Failed tasks, and stopped ones, that it names."""
+"""Tasks of each state without success that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +61,24 @@ class ReportNumbers:
 
 @dataclass(frozen=True, slots=True)
 class WrittenReport:
-    """Where a report lies, and what it counts."""
+    """A report's HTML file, and what it counts."""
 
     path: Path
     numbers: ReportNumbers
 
 
 def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -> Path:
-    """Writes the report of a run, as `make_report` does; returns the path of the HTML file."""
+    """Write the report of a run as `make_report` does; return the path of the HTML file."""
     return make_report(run, to, gallery=gallery).path
 
 
 def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -> WrittenReport:
-    """Writes the report of a run; works while a build is writing.
+    """Write the report of a run; works while a build is writing.
 
     Args:
         run: folder of the run.
         to: the HTML file; default `report.html` in the run. Its numbers go beside it as `.json`, and what does not
-            repeat byte for byte (cost, latency, tries, sessions, limits) as `.telemetry.json` and `.telemetry.html`.
+            repeat byte for byte (cost, latency, tries, sessions) as `.telemetry.json` and `.telemetry.html`.
         gallery: tasks to show at most, a seeded sample spread over the outcomes when there are more.
 
     Returns:
@@ -133,22 +131,19 @@ def _write_telemetry(
     spent: Sequence[StepCost],
     sessions: Sequence[SessionRow],
 ) -> None:
-    """What differs from run to run, beside the report: as numbers, and as a page with how each model's limits moved."""
+    """Write what differs between equal runs, as numbers and as a page."""
     numbers = {
         "status": status,
         "costs": [asdict(row) for row in spent],
         "sessions": [asdict(row) for row in sessions],
     }
     page = environment().get_template("telemetry.html.j2")
-    pictures = limit_pictures(sessions)
     write_page(target.with_suffix(".telemetry.json"), _json(numbers))
-    write_page(
-        target.with_suffix(".telemetry.html"), page.render(run=_run(header), costs=spent, pictures=pictures)
-    )
+    write_page(target.with_suffix(".telemetry.html"), page.render(run=_run(header), costs=spent))
 
 
 def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
-    """Writes one task's page, with larger pictures and every call of every generation."""
+    """Write one task's page, with larger images and every call of every generation."""
     html = (
         environment()
         .get_template("task.html.j2")
@@ -162,8 +157,14 @@ def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
     return to
 
 
+def story_html(reader: JournalReader, task: TaskRow) -> str:
+    """Return a task as HTML with inline styles and no script, for a notebook."""
+    story = story_of(reader, task, THUMBNAIL)
+    return environment().get_template("notebook.html.j2").render(story=story)
+
+
 def gather(reader: JournalReader) -> ReportNumbers:
-    """All tables of a run."""
+    """Return all tables of a run."""
     weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
     return ReportNumbers(
         composition=table1(reader),
@@ -178,7 +179,7 @@ def gather(reader: JournalReader) -> ReportNumbers:
 
 
 def _run(header: RunHeader) -> dict[str, object]:
-    """What the page says of the run: never its random id or its folder, so that the same run reads the same."""
+    """What the page says of the run: not its random id or folder, so that equal runs have equal pages."""
     return {"name": header.name, "seed": header.seed, "frozen": header.frozen, "version": header.code_version}
 
 
@@ -208,17 +209,19 @@ def _json(document: object) -> str:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Templates of reports and tasks, with their words."""
+    """Return the templates of reports and tasks."""
     environment = page_environment(TEMPLATES, (TEMPLATES / "filters.js").read_text(encoding="utf-8"))
     environment.filters |= {
         "interval": labels.interval,
         "modality": labels.modality,
         "judge_name": labels.judge_name,
         "fact_words": labels.fact_words,
+        "state_after": state_after,
         "person": lambda judge: judge.removeprefix(PERSON),
     }
     environment.globals |= {
         "STATES": labels.STATES,
+        "DECISIONS": labels.DECISIONS,
         "DIRECTIONS": labels.DIRECTIONS,
         "model_note": labels.model_note,
         "SATURATION": SATURATION,

@@ -1,4 +1,4 @@
-"""One task's whole story as data, for scripts."""
+"""A task's history as data, and where images that an imported release does not contain can be had."""
 
 from __future__ import annotations
 
@@ -8,15 +8,46 @@ import orjson
 
 from plantain.journal import JournalReader, TaskRow
 from plantain.journal.payload import dumps
-from plantain.report.absent import absence
+from plantain.journal.reader import BLOBS_ABSENT
+from plantain.records import SourceImage
+
+
+def there(reader: JournalReader, sha256: str) -> bool:
+    """Return False only for an image that an imported release did not contain; elsewhere a missing blob is an error."""
+    return reader.meta(BLOBS_ABSENT) is None or reader.has_blob(sha256)
+
+
+def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -> str:
+    """Return where a missing image can be had, in words; "" if it is there, or should be.
+
+    Args:
+        reader: of the run.
+        what: "original", "edited", "raw" or "mask".
+        sha256: of the missing image.
+        image: the source image of its task.
+    """
+    if there(reader, sha256):
+        return ""
+    if what == "original":
+        return (
+            f"not in the imported release, which contains no originals: ask the owner of {image.dataset} for image "
+            f"{image.id}, then prepare it with `plantain ingest` (the SHA-256 of the prepared image starts with "
+            f"{sha256[:12]})"
+        )
+    if what == "raw":
+        return f"not in the imported release: the run that made it has the editor's answer (SHA-256 {sha256[:12]}...)"
+    return (
+        "not in the imported folder: import one that contains the release's images, or ask for the run that made it "
+        f"(SHA-256 {sha256[:12]}...)"
+    )
 
 
 def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
-    """Everything that the journal holds of a task, all generations, ready for JSON.
+    """Return everything that the journal has of a task, all generations, ready for JSON.
 
-    Blobs are named by hash in the records; `files` gives the path of each, `absent` says of those that an imported
-    release did not carry where they could come from. A panel's members are in `verdicts` beside
-    the decisive ones, which the attempts carry too.
+    Blobs are named by hash in the records; `files` gives the path of each, `absent` says where one can be had that an
+    imported release did not contain. A panel's members are in `verdicts` beside the decisive ones, which the attempts
+    have too.
     """
     image = reader.image(task.task.image_id)
     attempts = reader.attempts(task.id)

@@ -1,4 +1,4 @@
-"""A run's tasks as a list: which failed or stopped and why, and those that a person filters for."""
+"""A run's tasks as a list: those without success and why, and those that a user asks for."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from plantain.journal import JournalReader, TaskRow
-from plantain.records import OutcomeKind, TaskState
+from plantain.records import TaskState
 from plantain.records.suggestions import fold
 
-UNSUCCESSFUL = (TaskState.FAILED, TaskState.STOPPED)
-"""States that a person asks about first: something did not come out."""
+UNSUCCESSFUL = (TaskState.FAILED, TaskState.UNDECIDED, TaskState.STOPPED)
+"""States that a user asks about first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
-    """One task as a line: what it was, where it stands, and why it did not succeed, in words ("" where it did)."""
+    """One task as a line, with the reason why it did not succeed; "" if it did."""
 
     id: str
     state: str
@@ -27,7 +27,7 @@ class ListedTask:
 
     @property
     def line(self) -> str:
-        """For a terminal: "3f2a… failed in round 5: add Edema: realism (blending artefact)"."""
+        """The task for a terminal: "3f2a… failed in round 5: add Edema: realism (blending artefact)"."""
         where = f" in round {self.round}" if self.round else ""
         why = f": {self.why}" if self.why else ""
         return f"{self.id} {self.state.replace('_', ' ')}{where}: {self.direction} {self.finding}{why}"
@@ -35,13 +35,13 @@ class ListedTask:
 
 @dataclass(frozen=True, slots=True)
 class Unsuccessful:
-    """Tasks that failed or stopped, the first of each state by id, and how many there are by state."""
+    """Failed, undecided and stopped tasks: the first of each state by id, and how many there are by state."""
 
     tasks: tuple[ListedTask, ...]
     counts: tuple[tuple[str, int], ...]
 
     def lines(self, run: str) -> Iterator[str]:
-        """One line a task, and how the others are listed."""
+        """Return a line for each task, and how to list the others."""
         for state, count in self.counts:
             shown = [task for task in self.tasks if task.state == state]
             yield from (task.line for task in shown)
@@ -51,7 +51,7 @@ class Unsuccessful:
 
 @dataclass(frozen=True, slots=True)
 class TaskFilter:
-    """Which tasks are listed; an empty field lets all pass. Finding and modality are compared by letters and digits."""
+    """Which tasks are listed; an empty field sets no condition. Findings are compared by letters and digits."""
 
     states: Sequence[TaskState] = ()
     finding: str = ""
@@ -60,7 +60,7 @@ class TaskFilter:
     image: str = ""
 
     def passes(self, row: TaskRow) -> bool:
-        """Whether a task is to be listed."""
+        """Return True if a task is to be listed."""
         task = row.task
         return (
             (not self.finding or fold(task.finding) == fold(self.finding))
@@ -71,13 +71,13 @@ class TaskFilter:
 
 
 def listed(reader: JournalReader, wanted: TaskFilter) -> Iterator[ListedTask]:
-    """The run's tasks that pass, state by state where states are asked for, else by id; streamed."""
+    """Return the run's tasks that pass, by state if states are asked for, else by id; streamed."""
     for state in wanted.states or (None,):
         yield from (_listed(reader, row) for row in reader.tasks(state) if wanted.passes(row))
 
 
 def unsuccessful(reader: JournalReader, most: int) -> Unsuccessful:
-    """Tasks that failed or stopped, at most `most` of each."""
+    """Return failed, undecided and stopped tasks, at most `most` of each state."""
     counts = reader.counts()
     tasks = [_listed(reader, row) for state in UNSUCCESSFUL for row in reader.tasks(state, limit=most)]
     return Unsuccessful(tuple(tasks), tuple((state.value, counts[state]) for state in UNSUCCESSFUL))
@@ -97,19 +97,8 @@ def _listed(reader: JournalReader, row: TaskRow) -> ListedTask:
 
 
 def _why(reader: JournalReader, row: TaskRow) -> str:
-    """The task's own reason; of one that failed, what its last judged edit did not pass."""
+    """The task's own reason; of an imported task that failed, what its last judged edit did not pass."""
     if row.reason or row.state is not TaskState.FAILED:
         return row.reason
-    attempts = reader.attempts(row.id, row.generation)
-    verdict = next((one.verdict for one in reversed(attempts) if one.verdict is not None), None)
-    if verdict is None:
-        outcome = next((one.edit_outcome for one in reversed(attempts) if one.edit_outcome is not None), None)
-        if outcome is None or outcome.kind is OutcomeKind.OK:
-            return ""
-        return f"{outcome.kind.value} {outcome.reason}".strip()
-    failed = []
-    for criterion, result in verdict.observations.criteria.items():
-        if not result.passed:
-            codes = ", ".join(map(str, result.codes))
-            failed.append(f"{criterion} ({codes})" if codes else str(criterion))
-    return "; ".join(failed).replace("_", " ")
+    verdicts = [one.verdict for one in reader.attempts(row.id, row.generation) if one.verdict is not None]
+    return verdicts[-1].why_not if verdicts else ""

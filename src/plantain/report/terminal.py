@@ -1,4 +1,4 @@
-"""What a terminal shows of a run: Table 1, and one task's whole story."""
+"""What a terminal shows of a run: Table 1, a list of tasks, and one task's history."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from rich.text import Text
 from plantain.journal import CallRow, JournalReader, StoredVerdict, TaskRow
 from plantain.journal.cards import consistency, standings_of
 from plantain.journal.questions.corrections import SET
-from plantain.journal.questions.tables import Composition, snapshot, table1
+from plantain.journal.questions.tables import Composition, table1
 from plantain.journal.questions.tasks import anything_judged
+from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
-from plantain.records import Attempt, CriterionResult, SourceImage, Verdict
-from plantain.report.absent import absence
+from plantain.records import Attempt, CriterionResult, SourceImage, Verdict, state_after
 from plantain.report.gallery import came_back_from, remark
-from plantain.report.labels import DIRECTIONS, STATES, fact_words, interval, judge_name, modality
+from plantain.report.labels import DECISIONS, DIRECTIONS, STATES, fact_words, interval, judge_name, modality
+from plantain.report.story import absence
 from plantain.report.task_list import ListedTask
 
-STATE_STYLES = {"success": "green", "failed": "red", "stopped": "yellow"}
-
-
-UNJUDGED = """nothing was judged in this run: success is the label that its makers published, and what they left
-out is not here, so no rate can be taken from it (survivorship)"""
+STATE_STYLES = {"success": "green", "failed": "red", "undecided": "magenta", "stopped": "yellow"}
+UNJUDGED = """nothing was judged in this run: success is the label that its authors published, and what they left
+out is missing, so no rate can be taken from it (survivorship)"""
 
 
 def table_one(run: Path, numbers: Composition | None = None) -> Table:
-    """Table 1 of a run, in tasks; `numbers` where they have been counted already."""
+    """Return Table 1 of a run, in tasks; `numbers` if they have been counted already."""
     with JournalReader.open(run) as reader, snapshot(reader):
         numbers = numbers or table1(reader)
         judged = anything_judged(reader)
@@ -41,7 +40,8 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
     table = Table(
         title="Table 1 (counts tasks)",
         caption=("" if judged else f"{UNJUDGED}\n")
-        + f"rate{behind}: success of success and failed, with 95 % interval; other: not applicable, stopped, pending\n"
+        + f"rate{behind}: success of success and failed, with 95 % interval; other: undecided, not applicable, "
+        "stopped, pending\n"
         f"mean rounds of successful tasks: {weighted} weighted by tasks (last row), {unweighted} over rows",
         title_justify="left",
         caption_justify="left",
@@ -56,7 +56,7 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
     for row in (*numbers.rows, numbers.total):
         if row is numbers.total:
             table.add_section()
-        other = row.not_applicable + row.stopped + row.pending
+        other = row.undecided + row.not_applicable + row.stopped + row.pending
         table.add_row(
             _text(modality(row.modality)),
             DIRECTIONS.get(row.direction, row.direction),
@@ -69,7 +69,7 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
 
 
 def task_table(tasks: Sequence[ListedTask]) -> Table:
-    """Tasks as a table that fits a terminal of 80 columns."""
+    """Return tasks as a table that fits a terminal of 80 columns."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("task", no_wrap=True)
     table.add_column("state", no_wrap=True)
@@ -84,7 +84,7 @@ def task_table(tasks: Sequence[ListedTask]) -> Table:
 
 
 def story(reader: JournalReader, task: TaskRow) -> RenderableType:
-    """A task in full: every generation and round with its verdict and files, then every call."""
+    """Return a task in full: every generation and round with its verdict and files, then every call."""
     image = reader.image(task.task.image_id)
     parts: list[RenderableType] = [
         _heading(task, image),
@@ -125,7 +125,7 @@ def _attempt(reader: JournalReader, attempt: Attempt, image: SourceImage, same_a
         if outcome is not None and not outcome.ok:
             text.append(f"\n{name}: {outcome.kind.value}: {plain(outcome.reason)}", style="not bold yellow")
     if same_as:
-        text.append(f"\ncame back unchanged: the picture of round {same_as}", style="not bold yellow")
+        text.append(f"\ncame back unchanged: the image of round {same_as}", style="not bold yellow")
     paths = [
         _path(name, reader, sha, image)
         for name, sha in (("edited", attempt.edited), ("raw", attempt.raw), ("mask", attempt.mask))
@@ -136,7 +136,7 @@ def _attempt(reader: JournalReader, attempt: Attempt, image: SourceImage, same_a
 
 
 def _path(name: str, reader: JournalReader, sha: str, image: SourceImage) -> Text:
-    """A line with a blob's path, never broken, so that it can be copied; or where one that is not here could be had."""
+    """A line with a blob's path, never broken, so that it can be copied; or where a missing one can be had."""
     if why := absence(reader, name, sha, image):
         return Text(f"{name:<8} {plain(why)}", style="dim yellow")
     return Text(f"{name:<8} {reader.blob_path(sha)}", style="dim", no_wrap=True, overflow="ignore")
@@ -144,9 +144,7 @@ def _path(name: str, reader: JournalReader, sha: str, image: SourceImage) -> Tex
 
 def _verdict(verdict: Verdict, prefix: str = "") -> Group:
     text = Text(prefix)
-    text.append(
-        "qualified" if verdict.qualified else "not qualified", style="green" if verdict.qualified else "red"
-    )
+    text.append(DECISIONS[verdict.qualified], style=STATE_STYLES[state_after(verdict).value])
     opinion = verdict.observations.opinion
     own = "none" if opinion is None else "qualified" if opinion else "not qualified"
     score = "none" if verdict.score is None else f"{verdict.score:.2f}"
@@ -169,7 +167,7 @@ def _verdict(verdict: Verdict, prefix: str = "") -> Group:
 
 
 def _mark(result: CriterionResult) -> Text:
-    """Whether a criterion holds, and its number where its scale is one of numbers."""
+    """Whether a criterion passed, and its number if it has a scale."""
     if result.passed is None:
         return Text("?", style="dim")
     number = "" if result.value is None else f" {result.value:g}"
@@ -203,7 +201,7 @@ def _calls(calls: list[CallRow]) -> Table:
 
 
 def _text(text: str) -> Text:
-    """Text that a terminal shows as it stands: no markup, no control characters."""
+    """Text without markup and control characters."""
     return Text(plain(text))
 
 
@@ -214,10 +212,10 @@ def _beside(stored: StoredVerdict) -> RenderableType:
         who = "panel member" if stored.draw < JUDGED_AGAIN else "judged again"
         return _verdict(verdict, f"{who}, draw {stored.draw}: ")
     text = Text(f"corrected by hand by {plain(verdict.judge.removeprefix(PERSON))}: ")
-    text.append(SET[verdict.qualified], style="green" if verdict.qualified else "red")
+    text.append(SET[bool(verdict.qualified)], style="green" if verdict.qualified else "red")
     text.append(f": {plain(verdict.observations.reason)}")
     return text
 
 
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
+def _yes(value: bool | None) -> str:
+    return "undecided" if value is None else "yes" if value else "no"

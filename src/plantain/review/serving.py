@@ -77,9 +77,7 @@ def serve(
     try:
         lock = RunLock(folder)
     except RunLocked as error:
-        raise InputError(
-            f"{folder}: is being served already (process {error.pid} on {error.host})"
-        ) from error
+        raise InputError(f"{folder}: is being served already ({error})") from error
     ratings = Ratings.open(study)
     try:
         held = listen(host, port)

@@ -27,9 +27,6 @@ PUBLIC = (
 )
 """Where the public finds a provider: nobody's premises, whatever a recipe declares."""
 
-SIDES_TOLD = " sides=told"
-"""In the fingerprint of an open editor that is told where the patient's sides lie; in none of the first edition."""
-
 THINKING = ("none", "minimal", "low", "medium", "high")
 LENIENCY = ("balanced", "strict")
 FORMS = ("plain", "blind")

@@ -1,4 +1,4 @@
-"""What an edit is judged by, as data, and the policies that turn observations into a decision."""
+"""Rubrics as data, and the policies that turn observations into a decision."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ MEDEBENCH = read_rubric(Path(__file__).with_name("medebench.toml"))
 
 
 def identity_of(rubric: Rubric) -> list[str | int]:
-    """What a rubric is known by in a request: ours by name and version, as ever, any other by its content too."""
+    """Return what identifies a rubric in a request: ours by name and version, any other by its content too."""
     known: list[str | int] = [rubric.name, rubric.version]
     return known if rubric in (MED_BANANA, MEDEBENCH) else [*known, digest_of(rubric)]
 
 
 def frozen(rubric: Rubric) -> dict[str, str]:
-    """What a run freezes of its rubric, by which it is known and from which it can be read again."""
+    """Return what a run freezes of its rubric, from which it can be read again."""
     return {"name": rubric.name, "sha256": digest_of(rubric), "text": as_text(rubric)}
 
 
 def recorded(frozen: Mapping[str, Any]) -> Rubric:
-    """The rubric of a run by what it has frozen; of one that says nothing of it, Med-Banana's."""
+    """Return the rubric of a run from what it has frozen; Med-Banana's for an import that names none."""
     return rubric_of(frozen["rubric"]["text"]) if "rubric" in frozen else MED_BANANA
 
 

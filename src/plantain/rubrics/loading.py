@@ -1,4 +1,4 @@
-"""Rubrics from TOML: ours, those of other packages, and a user's own file, checked field by field."""
+"""Rubrics from TOML: our own, those of other packages, and users' files, checked field by field."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _adapter() -> TypeAdapter[Rubric]:
 
 
 def read_rubric(path: Path) -> Rubric:
-    """The rubric of a TOML file.
+    """Return the rubric of a TOML file.
 
     Raises:
         InputError: names the file and the field, and says what is allowed.
@@ -44,7 +44,7 @@ def read_rubric(path: Path) -> Rubric:
 
 
 def rubric_of(text: str) -> Rubric:
-    """The rubric that `as_text` wrote. Raises ValueError in one line that names the field."""
+    """Return the rubric that `as_text` wrote. Raises ValueError in one line that names the field."""
     try:
         rubric = _adapter().validate_json(text, strict=True)
     except ValidationError as error:
@@ -57,10 +57,10 @@ def rubric_of(text: str) -> Rubric:
 
 
 def rubric_named(name: str) -> Rubric:
-    """A rubric by its name, ours or another package's, or by the path of its file.
+    """Return a rubric by its name, our own or another package's, or by the path of its file.
 
     Raises:
-        InputError: there is none, the message suggests the nearest; or it is not one.
+        InputError: there is none (the message suggests the nearest), or it is no rubric.
     """
     if name.endswith(".toml"):
         return read_rubric(Path(name))
@@ -83,12 +83,12 @@ def _problem(problem: ErrorDetails) -> str:
 
 
 def as_text(rubric: Rubric) -> str:
-    """All that a rubric says, as JSON, without what is left at its default: a field of tomorrow changes no hash."""
+    """Return a rubric as JSON without defaults, so that a new field with a default changes no hash."""
     return json.dumps(_stated(rubric), sort_keys=True, ensure_ascii=False)
 
 
 def digest_of(rubric: Rubric) -> str:
-    """SHA-256 of its content: what a rubric of a user's own is known by."""
+    """Return the SHA-256 of its content, the identity of a user's own rubric."""
     return hashlib.sha256(as_text(rubric).encode()).hexdigest()
 
 
@@ -106,7 +106,7 @@ def _stated(value: object) -> object:
 
 
 def _check(rubric: Rubric) -> None:
-    """Raises ValueError for what types cannot hold."""
+    """Raise ValueError for what types cannot exclude."""
     names = [criterion.name for criterion in rubric.criteria]
     for name in (*names, *rubric.facts, *rubric.codes):
         if not _NAME.match(name) or name in _RESERVED:

@@ -1,4 +1,4 @@
-"""Policies: from a judge's observations to a decision. The judge never decides; this does."""
+"""Policies: from a judge's observations to a decision."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ POLICIES = ("all-pass", "weighted")
 def decide(
     observations: Observations, rubric: Rubric, *, judge: str, policy: str, threshold: float
 ) -> Verdict:
-    """Computes both policies and lets `policy` decide; an unscored criterion qualifies nothing.
+    """Compute the decision of both policies; `policy` selects the one that counts.
+
+    Unscored criteria leave a decision open (None) unless the scored ones already exclude the edit: under "all-pass" if
+    one of them failed, under "weighted" if the score stays below `threshold` even with full marks for the open ones.
 
     Args:
-        observations: one judge's report; must hold every criterion of the rubric.
+        observations: one judge's report; must contain every criterion of the rubric.
         policy: "all-pass" (Med-Banana-50K, 4.1) or "weighted" (2.3: score at or above `threshold`).
         threshold: in [0, 1]; the paper uses about 0.7.
 
     Returns:
         The verdict; its score is the sum of weight times share, in [0, 1]: a criterion that passed has the share 1,
-        one that failed 0, a number its place on the scale. None where a criterion is unscored.
+        one that failed 0, a number its place on the scale. None if a criterion is unscored.
 
     Raises:
         ValueError: unknown policy, or a criterion is missing.
@@ -31,11 +34,11 @@ def decide(
     if missing:
         raise ValueError(f"judge {judge} left out {', '.join(missing)}")
     shares = [(c.weight, c.share(observations.criteria[c.name])) for c in rubric.criteria]
-    whole = all(share is not None for _, share in shares)
-    # Without any share this is the integer 0, which is part of what histories hash to since the first edition.
-    score = round(sum(weight * share for weight, share in shares if share), 6) if whole else None
-    all_pass = all(observations.criteria[c.name].passed for c in rubric.criteria)
-    weighted = score is not None and score >= threshold
+    most = round(sum(weight * (1.0 if share is None else share) for weight, share in shares), 6)
+    score = None if any(share is None for _, share in shares) else most
+    passed = [observations.criteria[c.name].passed for c in rubric.criteria]
+    all_pass = False if False in passed else None if None in passed else True
+    weighted = None if score is None and most >= threshold else most >= threshold
     decisions = {"all-pass": all_pass, "weighted": weighted}
     if policy not in decisions:
         raise ValueError(f"policy {policy!r}: choose one of {', '.join(POLICIES)}")
@@ -43,20 +46,18 @@ def decide(
 
 
 def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric, direction: Direction) -> Observations:
-    """One report from a panel: a criterion passes when more than half of the panel passes it; of numbers, the median.
+    """Return one report of a panel: a criterion passes if more than half of the panel passes it; numbers by median.
 
-    A tie fails: an edit is not let through by half of its judges. A judge that left a criterion unscored, because it
-    cannot see it, has no vote on it; what nobody scored stays unscored. Evidence and codes of the judges who failed a
-    criterion are kept side by side.
+    A tie fails. A judge that left a criterion unscored has no vote on it; a criterion that nobody scored is unscored.
+    Evidence and codes of the judges who agree with the result are joined.
 
-    A tie over a fact counts against the edit as well: the finding stays seen where it was to be removed, unseen where
-    it was to be added, and another one has appeared. A fact of a user's own rubric, of which nobody knows which
-    answer speaks for the edit, is left out.
+    A tie over a fact counts against the edit: a finding to be removed is seen, one to be added unseen, and another
+    one has appeared. A tie over a fact of another rubric is left out.
 
     Args:
         panel: each judge's name and report.
-        rubric: by which all of them judged.
-        direction: what was asked for.
+        rubric: of all of them.
+        direction: of the edit.
     """
     if not panel:
         raise ValueError("a panel needs at least one judge")

@@ -20,7 +20,7 @@ from plantain.engines.contract import EngineState, WorkEngine, engine_in_place
 from plantain.engines.repeating import EngineThread, engine_thread
 from plantain.engines.shared import SharedPictures
 from plantain.journal import DiskFull, Journal, JournalReader
-from plantain.journal.disk.elsewhere import close_arrivals, open_arrivals, shared_blobs
+from plantain.journal.disk.blobs import close_arrivals, open_arrivals, shared_blobs
 from plantain.records.counts import counted
 from plantain.runs.observer import ProgressObserver
 from plantain.runs.settings.engine import EngineSection

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,8 +15,6 @@ from plantain.journal import Journal, JournalReader, JsonValue, RunHeader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.records import InputError
-from plantain.roles.options import SIDES_TOLD
-from plantain.runs.alarm import Alarm
 from plantain.runs.money.pricing import model_limits
 from plantain.runs.money.spending import budget_of
 from plantain.runs.settings.terms import Terms
@@ -99,9 +96,6 @@ async def open_client(
         accept_model_change: go on, and record it, when a provider serves another model than before; None: stop,
             and name no option.
     """
-    alarm = Alarm(
-        terms.limits.on_stop, journal.run, [section.api_key_env for section in terms.providers.values()]
-    )
     in_jobs = await jobs.open(journal)
     gate = AdmissionController(partial(model_limits, terms), budget_of(terms.limits, journal.reader))
     served = ModelDrift(journal, accept_changes=accept_model_change)
@@ -112,7 +106,6 @@ async def open_client(
         jobs.models,
         in_jobs,
         leave_jobs=jobs.leave,
-        on_stop=alarm.ring,
     )
     gate.on_outage = client.outage
     return client, gate
@@ -134,18 +127,12 @@ def begun_with(run: Path, key: str) -> dict[str, str]:
 
 
 def edition_begun(fingerprint: str, folder: Path | None) -> int:
-    """The edition of our prompts that a fingerprint was made with; 0, the latest, for a new run or other models.
-
-    Of open editors the first is the one that told them no sides.
-    """
+    """The edition of our prompts that a fingerprint was made with; 0, the latest, for a new run or other models."""
     if "prompts=" not in fingerprint:
-        return 1 if _OPEN.search(fingerprint) and SIDES_TOLD not in fingerprint else 0
+        return 0
     from plantain.models.hosted.prompts import edition_of  # templates are for hosted models alone
 
     return edition_of(fingerprint, folder)
-
-
-_OPEN = re.compile(r"\b(?:diffusers|process)@\d")
 
 
 async def changed_since(journal: Journal, key: str, today: dict[str, str]) -> str | None:

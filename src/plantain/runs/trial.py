@@ -1,4 +1,4 @@
-"""What `plantain models try` and `make-tiny` do: one edit by weights as they lie on disk, and tiny ones of noise."""
+"""`plantain models try`: one edit with weights as they are on disk, timed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from plantain.models.diffusers.devices import device_names
-from plantain.models.diffusers.jobs import Done, Job
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
-from plantain.models.diffusers.quiet import OFFLINE, quiet_libraries
+from plantain.models.diffusers.quiet import OFFLINE
+from plantain.models.diffusers.remote import Edited
 from plantain.models.diffusers.trial import EditTrial, run_trial
-from plantain.models.diffusers.weights import NotReady, is_noise, size_gb
+from plantain.models.diffusers.weights import NotReady, size_gb
 from plantain.models.extras import require_extra
 from plantain.models.facts import facts_of
-from plantain.models.presets import Preset, preset, presets
+from plantain.models.framed import FramedRequest
+from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider_names
+from plantain.pixels.decode import declared_size
 from plantain.records import InputError, Outcome, OutcomeKind
-from plantain.records.suggestions import suggest
 from plantain.roles.options import ProviderOptions
 from plantain.sources.samples import fundus_file
 
@@ -36,18 +37,17 @@ class Tried:
     Attributes:
         name: "diffusers/NAME".
         weights: hub ids or folders, base first.
-        noise: they are random.
         licence, disk_gb, needs: as far as it is known; `needs` is memory in words.
         missing: why nothing was tried; "" where something was.
         plan: what was to run; None where something is missing.
         device: where it ran.
         trial: how it went; None where something is missing.
+        canvas: width and height at which the model worked.
         usual_steps: steps of an edit with the preset's or provider's settings; None where these leave it open.
     """
 
     name: str
     weights: tuple[str, ...]
-    noise: bool
     licence: str
     disk_gb: float
     needs: str
@@ -55,6 +55,7 @@ class Tried:
     plan: EditorPlan | None = None
     device: str = ""
     trial: EditTrial | None = None
+    canvas: tuple[int, int] = (0, 0)
     usual_steps: int | None = None
 
     @property
@@ -99,59 +100,41 @@ def try_editor(editor: str, options: ProviderOptions, steps: int) -> Tried:
         plan = plan_editor(name, options)
     except NotReady as error:
         facts = facts_of(_preset_of(name), options.cache_dir)
-        return Tried(name, facts.weights, False, facts.licence, facts.disk_gb, facts.memory, str(error))
-    weights = (plan.weights, *((plan.lora,) if plan.lora else ()))
+        return Tried(name, facts.weights, facts.licence, facts.disk_gb, facts.memory, str(error))
+    weights = (plan.weights, *(found for found, _ in plan.loras))
     known = facts_of(replace(plan.preset, weights=plan.weights.name, method=plan.method.name))
     device = device_names(options.device)[0]
     learning = {"text_steps", "model_steps"} & plan.method.takes
     steering = replace(plan.steering, steps=steps, **dict.fromkeys(learning, steps))
-    job = Job(
-        fundus_file().read_bytes(), plan.preset.words(INSTRUCTION), SEED, CONCEPT, True, plan.options.side
+    original, side = fundus_file().read_bytes(), plan.options.side
+    framed = FramedRequest(
+        original,
+        plan.method.frame.frame(*declared_size(original), side),
+        plan.preset.words(INSTRUCTION),
+        SEED,
+        concept=CONCEPT,
+        removes=True,
+        side=side,
     )
     os.environ.update(OFFLINE)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         try:
-            trial = process.submit(run_trial, plan.loading, steering, job, device).result()
+            trial = process.submit(run_trial, plan.loading, steering, framed, device).result()
         except BrokenProcessPool:
             why = f"the process of {device} was killed, or crashed, while it ran (out of memory?)"
-            trial = EditTrial(Done(None, Outcome(OutcomeKind.TRANSPORT, why), {}))
+            trial = EditTrial(Edited(Outcome(OutcomeKind.TRANSPORT, why), {}))
     return Tried(
         name,
         tuple(each.name for each in weights),
-        is_noise(plan.weights.folder),
         plan.terms.licence,
         sum(map(size_gb, weights)),
         known.memory,
         plan=plan,
         device=device,
         trial=trial,
+        canvas=framed.frame.canvas,
         usual_steps=plan.steering.steps,
     )
-
-
-def make_tiny(folder: Path, like: str, seed: int = 0) -> str:
-    """Writes a tiny pipeline of random weights that the preset's method runs; how to name it as an editor.
-
-    Args:
-        folder: where to; new or empty.
-        like: a preset "diffusers/NAME"; the provider may be left out.
-        seed: of the weights.
-
-    Raises:
-        InputError: the folder holds something, or the preset is of another provider.
-    """
-    name = open_editor_named(like)
-    if "@" in name or name not in presets():
-        known = [row for row in presets() if row.startswith("diffusers/")]
-        raise InputError(f"--like {like!r}: no preset of open weights; {suggest(name, known)}")
-    check_new_folder(folder)
-    require_extra(name, *EXTRA)
-    quiet_libraries()  # before the classes are imported, about which there are remarks
-    from plantain.models.diffusers.tiny.saving import save_tiny, write_noise_card
-
-    save_tiny(preset(name).method, folder, seed)
-    write_noise_card(folder, name, seed)
-    return f"{name}@{folder}"
 
 
 def check_new_folder(folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plantain.engines.contract import remote_engine
@@ -12,7 +11,6 @@ from plantain.engines.repeating import repeated
 from plantain.files.installing import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
-from plantain.runs.opening import edition_begun
 from plantain.runs.settings.terms import Terms
 
 if TYPE_CHECKING:
@@ -31,9 +29,9 @@ class WatchedEditor:
         self._attender: Attender | None = None
 
     @property
-    def tells_sides(self) -> bool:
-        """Whether the editor was told where the patient's sides lie in the picture."""
-        return self._plan.tells_sides
+    def names_sides(self) -> bool:
+        """True if the editor was told where the patient's left and right are."""
+        return self._plan.names_sides
 
     async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
@@ -79,12 +77,10 @@ def watched_editor(terms: Terms, model: str, fingerprint: str, watching: Watchin
 
     quiet_libraries()
     from plantain.models.diffusers.attention.attender import check_fits
-    from plantain.models.diffusers.editor import fingerprint_of
     from plantain.models.diffusers.plan import plan_editor
 
-    edition = edition_begun(fingerprint, None)
-    plan = plan_editor(model, replace(terms.provider(model).options(), edition=edition))
-    if fingerprint_of(plan) != fingerprint:
+    plan = plan_editor(model, terms.provider(model).options())
+    if plan.fingerprint != fingerprint:
         raise InputError(
             f"{model}: was generated with other weights or settings than these; give the same --settings"
         )

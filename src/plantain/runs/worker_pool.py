@@ -77,8 +77,6 @@ class WorkerPool:
         self.halted, self.faulty = why, faulty
         if first and wait_for_jobs and self.on_waiting is not None and self.client.unhurried:
             self.on_waiting(why)
-        if first and self.client.on_stop is not None:
-            self.client.on_stop(why)
         self.client.request_stop(wait_for_jobs=wait_for_jobs)
 
 

@@ -1,31 +1,31 @@
-"""What a training leaves behind: a folder that is an editor by itself, sharing with its base what did not change."""
+"""The folder that a training produces: an editor by itself, sharing unchanged files with its base."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plantain.journal.disk.blobs import sync_folder
 from plantain.models.diffusers.weights import LORA, TRAINED
-from plantain.train.weights import save_lora
-from plantain.train.written import CARD, link_file, written_whole
+from plantain.records import InputError
+from plantain.train.base import InstructionPipeline
 
-if TYPE_CHECKING:
-    from diffusers import DiffusionPipeline
+CARD = "README.md"
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a person must know of trained weights.
+    """What a person must know about trained weights.
 
     Attributes:
         title: their name.
         base: what they were trained from.
-        licence: of the base; "" when unknown.
-        text: how they were made, as Markdown.
-        side: of the canvas that they learned on, in pixels; the editor works at it unless told otherwise.
+        licence: of the base; "" if unknown.
+        text: how they were trained, as Markdown.
+        side: of the canvas in training, in pixels; the editor uses it by default.
     """
 
     title: str
@@ -35,34 +35,59 @@ class Card:
     side: int
 
 
-def save_editor(pipe: DiffusionPipeline, base: Path, folder: Path, card: Card, *, lora: bool) -> None:
-    """Writes the trained editor, at once or not at all.
+def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card, *, lora: bool) -> None:
+    """Write the trained editor, completely or not at all.
 
     Args:
         pipe: trained.
-        base: folder of the pipeline that it was loaded from; unchanged files are linked, not copied, where the file
-            system allows.
-        folder: to be made; one that exists is replaced.
+        base: folder of the pipeline that it was loaded from; unchanged files are hard-linked if possible.
+        folder: replaced if it exists.
         card: for its README.
-        lora: adapters were trained, else the whole UNet.
+        lora: adapters were trained, not the whole UNet.
 
     Raises:
-        InputError: it cannot be written, as on a full disk.
+        InputError: it cannot be written, e.g. the disk is full.
     """
-    with written_whole(folder, f"the editor {folder.name}") as unfinished:
+    from safetensors import SafetensorError
+
+    unfinished = folder.with_name(folder.name + ".part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
         _write(pipe, base, unfinished, card, lora=lora)
+    except (OSError, RuntimeError, SafetensorError) as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise cannot_write(folder.parent, f"the editor {folder.name}", error) from error
+    shutil.rmtree(folder, ignore_errors=True)
+    unfinished.rename(folder)
+    sync_folder(folder.parent)
 
 
-def _write(pipe: DiffusionPipeline, base: Path, unfinished: Path, card: Card, *, lora: bool) -> None:
-    unet = "unet" in pipe.components
-    merge = (
-        unet and lora and (base / LORA).is_file()
-    )  # adapters on top of adapters: the UNet takes both; a transformer goes on with the same ones
+def save_lora(pipe: InstructionPipeline, folder: Path) -> None:
+    """Write the UNet's adapters as diffusers loads them: `pytorch_lora_weights.safetensors`."""
+    from diffusers.utils import convert_state_dict_to_diffusers
+    from peft.utils import get_peft_model_state_dict
+
+    layers = convert_state_dict_to_diffusers(get_peft_model_state_dict(pipe.unet))
+    pipe.save_lora_weights(folder, unet_lora_layers=layers, safe_serialization=True)
+
+
+def cannot_write(folder: Path, what: str, error: Exception) -> InputError:
+    """Return the error for a file that could not be written to a folder; previous files are unchanged."""
+    free = shutil.disk_usage(folder).free / 1e6
+    return InputError(
+        f"{folder}: {what} cannot be written ({free:.1f} MB free): {' '.join(str(error).split())[:200]}; previous "
+        "files are unchanged: make room and run the same command again"
+    )
+
+
+def _write(pipe: InstructionPipeline, base: Path, unfinished: Path, card: Card, *, lora: bool) -> None:
+    merge = lora and (base / LORA).is_file()  # adapters on top of adapters: both are merged into the UNet
     for path in sorted(base.rglob("*")):
         place = path.relative_to(base)
         changed = place.parts[0] == "unet" and (merge or not lora)
         if path.is_file() and not changed and str(place) not in (CARD, LORA, TRAINED):
-            link_file(path, unfinished / place)
+            _link(path, unfinished / place)
     if lora and not merge:
         save_lora(pipe, unfinished)
     else:
@@ -70,15 +95,21 @@ def _write(pipe: DiffusionPipeline, base: Path, unfinished: Path, card: Card, *,
             pipe.fuse_lora()
             pipe.unload_lora_weights()
         pipe.unet.save_pretrained(unfinished / "unet")
-    (unfinished / CARD).write_text(_readme(card), encoding="utf-8")
+    head = f"---\nlicense: {card.licence}\n---\n\n" if card.licence else ""
+    (unfinished / CARD).write_text(
+        f"{head}# {card.title}\n\nTrained with plantain from `{card.base}`.\n\n{card.text.strip()}\n\n"
+        "For research only. These weights make synthetic images: what they make must be marked as synthetic, must not "
+        "be used for diagnosis or treatment, and must not be passed off as a patient's.\n",
+        encoding="utf-8",
+    )
     (unfinished / TRAINED).write_text(json.dumps({"side": card.side}), encoding="utf-8")
     sync_folder(unfinished)
 
 
-def _readme(card: Card) -> str:
-    head = f"---\nlicense: {card.licence}\n---\n\n" if card.licence else ""
-    return (
-        f"{head}# {card.title}\n\nTrained with plantain from `{card.base}`.\n\n{card.text.strip()}\n\n"
-        "For research only. These weights make synthetic images: what they make must be marked as synthetic, must not "
-        "be used for diagnosis or treatment, and must not be passed off as a patient's.\n"
-    )
+def _link(source: Path, target: Path) -> None:
+    """Hard-link a file, or copy it where the file system cannot."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source.resolve(), target)
+    except OSError:
+        shutil.copyfile(source, target)

@@ -1,4 +1,4 @@
-"""The file that says how a training went, and which one it was; it comes last, so that its absence says "not done"."""
+"""The record of a finished training. It is written last: a folder without it is not finished."""
 
 from __future__ import annotations
 
@@ -16,35 +16,30 @@ DONE = "training.json"
 
 
 def read_finished(path: Path, identity: str) -> dict[str, Any] | None:
-    """What a file says of the training of that identity; None when there is no file.
+    """Return the record of the training with that identity; None if there is no file.
 
     Raises:
         InputError: it is of another training, or cannot be read.
     """
     if not os.path.lexists(path):
         return None
-    data = read_inside(path.parent, path)
-    try:
-        found = json.loads(data)
-    except (RecursionError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
+    found = _read(path.parent, path)
     if not isinstance(found, dict) or found.get("identity") != identity:
         raise InputError(
-            f"{path.parent}: holds another study or another training (other data, base or settings); use another --out "
-            "folder"
+            f"{path.parent}: contains another training (other data, base or settings); use another --to folder"
         )
     return found
 
 
 def write_json(path: Path, value: object) -> None:
-    """Replaces the file at once."""
+    """Replace a JSON file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, json.dumps(value, indent=1, ensure_ascii=False).encode())
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What a finished training learned from: a release or benchmark by name, and its examples, None where not told."""
+    """What a finished training used: a release or benchmark by name, and its examples, None if not recorded."""
 
     folder: Path
     source: str
@@ -52,15 +47,21 @@ class Learned:
 
 
 def trainings(folder: Path) -> list[Learned]:
-    """Every finished training below a folder. Raises InputError where one does not say what it learned from."""
+    """Return every finished training below a folder. Raise InputError if a record does not name its data."""
     found = []
     for path in sorted(folder.rglob(DONE)):
-        data = read_inside(folder, path)
+        card = _read(folder, path)
         try:
-            card = json.loads(data)
             ids = card.get("trained_on")
             examples = None if ids is None else frozenset(map(str, ids))
             found.append(Learned(path.parent, str(card["source"]["name"]), examples))
-        except (RecursionError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{path}: does not say what it learned from ({error})") from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{path}: does not name the data of its training ({error})") from error
     return found
+
+
+def _read(folder: Path, path: Path) -> Any:
+    try:
+        return json.loads(read_inside(folder, path))
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error

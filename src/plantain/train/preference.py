@@ -1,35 +1,46 @@
-"""Direct preference optimisation on successes and failures of the same image and task, with a brake.
+"""Diffusion-DPO of an InstructPix2Pix (Wallace et al. 2024, eq. 14), ended before the winner suffers.
 
-Diffusion-DPO (Wallace et al. 2024, eq. 14) and Flow-DPO (Liu et al. 2025, with its constant beta) have one loss over
-squared errors: of noise in the one, of velocity in the other. It rewards a gap between winner and loser, which can also
-grow by making both worse. So the winner's own error is watched on held-out pairs against the reference model's, and the
-training ends when it exceeds a stated bound.
+The loss rewards a gap between winner and loser, which also grows when both become worse. So the winner's own error is
+measured on monitored pairs against the reference model's, and training ends when it exceeds a bound. The model is a
+UNet with LoRA adapters; its reference is the same with adapters off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
+from plantain.train.base import InstructionPipeline
+from plantain.train.checkpoints import Checkpoint
+from plantain.train.denoising import Denoising, Draw, Encoder, draw_by_id, make_trainable
 from plantain.train.encoded import Encoded
-from plantain.train.loop.training import Schedule, Trained, batch_of, identity_of, run
-from plantain.train.preference_plan import BETA, BOUND, Preference
+from plantain.train.pairs import PreferencePair
+from plantain.train.plans import PreferencePlan
+from plantain.train.training import AT_ONCE, Schedule, Session, identity_of, run
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """How a model compares with its reference on some pairs, with fixed noise.
+
+    Attributes:
+        accuracy: share of pairs and draws whose winner gained more than its loser, in [0, 1].
+        winner_ratio: the winner's error divided by the reference's; 1 at the start.
+        loser_ratio: the same for the loser.
+    """
+
+    accuracy: float
+    winner_ratio: float
+    loser_ratio: float
 
 
 @dataclass(frozen=True, slots=True)
 class PreferenceErrors:
-    """Squared errors, averaged over the part that shows the picture, under one noise for all four: float32 (n,) each.
-
-    Attributes:
-        winner, loser: of the model.
-        winner_reference, loser_reference: of its reference, without a gradient.
-    """
+    """Squared errors of each example, of the model and of its reference: float32 (n,)."""
 
     winner: Tensor
     loser: Tensor
@@ -38,46 +49,51 @@ class PreferenceErrors:
 
     @property
     def gap(self) -> Tensor:
-        """How much more the winner's error grew than the loser's; below 0 where the winner is preferred."""
+        """(w - w0) - (l - l0); negative if the winner gained more than the loser."""
         return (self.winner - self.winner_reference) - (self.loser - self.loser_reference)
 
 
-class PreferenceModel(Protocol):
-    """A model that learns beside the reference that it was."""
-
-    @property
-    def kind(self) -> str:
-        """Of its training: "dpo" or "flow-dpo"; a part of what a checkpoint is of."""
-        ...
-
-    @property
-    def at_once(self) -> int:
-        """Examples that go through the network together."""
-        ...
-
-    def make_adapters(self, rank: int, seed: int) -> dict[str, nn.Parameter]:
-        """What learns, by name; until it is changed the model is its own reference."""
-        ...
-
-    def errors(
-        self, pairs: Encoded, numbers: Sequence[int], seed: int, what: str, draw: int
-    ) -> PreferenceErrors:
-        """Errors of some examples of one canvas; the noise of each hangs on seed, `what`, its id and `draw` alone."""
-        ...
+def encode_preference(encoder: Encoder, pair: PreferencePair) -> dict[str, Tensor]:
+    """Return a preference as the UNet sees it: latents of three images, weights and text states."""
+    return {
+        "source": encoder.condition(pair.before),
+        "winner": encoder.target(pair.winner),
+        "loser": encoder.target(pair.loser),
+        "weight": encoder.weight(pair.before),
+        "text": encoder.text(pair.instruction),
+    }
 
 
 def preference_loss(errors: PreferenceErrors, beta: float) -> Tensor:
-    """-log sigmoid(-beta / 2 ((w - w0) - (l - l0))) of each example: float32 (n,), log 2 where nothing was learned."""
+    """-log sigmoid(-beta / 2 ((w - w0) - (l - l0))) of each example: float32 (n,), log 2 if nothing was learned."""
     return -functional.logsigmoid(-0.5 * beta * errors.gap)
 
 
-def standing(model: PreferenceModel, pairs: Encoded, *, draws: int = 8, seed: int = 0) -> Preference:
-    """Where the model stands on these pairs, a few at a time; the same noise for each pair every time."""
+def preference_errors(
+    pipe: InstructionPipeline, pairs: Encoded, numbers: Sequence[int], seed: int, what: str, number: int
+) -> PreferenceErrors:
+    """Return the errors of some examples of one canvas; noise depends on seed, `what`, `number` and the id only."""
+    denoising = Denoising(pipe)
+    rows, ids = pairs.rows(numbers, pipe.device), [pairs.ids[row] for row in numbers]
+    drawn = draw_by_id(seed, what, ids, number, tuple(rows["winner"].shape[1:]), denoising.timesteps).twice()
+    pipe.unet.disable_adapters()
+    try:
+        with torch.no_grad():
+            reference = _winner_and_loser(denoising, rows, drawn)
+    finally:
+        pipe.unet.enable_adapters()
+    return PreferenceErrors(*_winner_and_loser(denoising, rows, drawn), *reference)
+
+
+def compare_with_reference(
+    pipe: InstructionPipeline, pairs: Encoded, *, draws: int = 8, seed: int = 0, at_once: int = AT_ONCE
+) -> Preference:
+    """Compare the model with its reference on pairs, with the same noise for each pair every time."""
     right, sums = 0.0, torch.zeros(4)
-    for chunk in pairs.chunks(model.at_once):
+    for chunk in pairs.chunks(at_once):
         for number in range(draws):
             with torch.no_grad():
-                found = model.errors(pairs, chunk, seed, "standing", number)
+                found = preference_errors(pipe, pairs, chunk, seed, "standing", number)
             right += float((found.gap < 0).float().sum())
             each = (found.winner, found.winner_reference, found.loser, found.loser_reference)
             sums += torch.stack([part.sum().cpu() for part in each])
@@ -85,78 +101,57 @@ def standing(model: PreferenceModel, pairs: Encoded, *, draws: int = 8, seed: in
 
 
 def prefer(
-    model: PreferenceModel,
+    pipe: InstructionPipeline,
     pairs: Encoded,
-    held_out: Encoded,
-    schedule: Schedule,
-    folder: Path,
+    monitored: Encoded,
+    plan: PreferencePlan,
+    session: Session,
     *,
     base: str,
-    lora_rank: int,
-    beta: float = BETA,
-    bound: float = BOUND,
-    on_step: Callable[[int, dict[str, float]], None] = lambda step, noted: None,
-    on_standing: Callable[[int, Preference], None] = lambda step, where: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> Trained:
-    """Trains adapters in place so that winners are preferred, or goes on where `folder` stands.
+    measured: Callable[[int, Preference], None] = lambda step, preference: None,
+) -> Checkpoint:
+    """Train adapters in place so that winners are preferred, or resume from the session's checkpoint.
 
     Args:
-        model: after supervised steps; without them the loss does not learn (it is the reference).
-        pairs, held_out: preferences to learn and to watch; no cluster in both.
-        schedule: how; its checkpoints are where the held-out pairs are looked at.
-        folder: of the checkpoint.
-        base: what the base weights are; part of the training's identity.
-        lora_rank: of the adapters.
-        beta: strength of the tie to the reference.
-        bound: largest allowed ratio of the winner's held-out error to the reference's.
-        on_step, stop: as for `plantain.train.loop.training.run`.
-        on_standing: told where the model stands on the held-out pairs, at each checkpoint.
+        pipe: after supervised steps, without which the loss does not learn.
+        pairs, monitored: preferences to train on and to measure; no cluster is in both.
+        plan: settings; every `plan.every` steps the monitored pairs are measured.
+        session: checkpoint, progress and stop.
+        base: identifies the base weights.
+        measured: receives each measurement with its step.
 
     Returns:
-        How it ended; when the bound was exceeded, with the weights of the last checkpoint within it, and `stopped` says
-        so.
+        How it ended; if the bound was exceeded, with the weights of the last checkpoint within it.
 
     Raises:
-        InputError: as `plantain.train.loop.training.run`.
+        InputError: as `run`.
     """
-    weights = model.make_adapters(lora_rank, schedule.seed)
+    schedule = Schedule(plan.steps, plan.rate, plan.batch, plan.seed, plan.every)
+    weights = make_trainable(pipe, plan.lora_rank, plan.seed)
+    settings = {"lora_rank": plan.lora_rank, "beta": plan.beta, "bound": plan.bound}
     identity = identity_of(
-        schedule,
-        {
-            "kind": model.kind,
-            "base": base,
-            "pairs": pairs.ids,
-            "canvases": pairs.canvases,
-            "lora_rank": lora_rank,
-            "beta": beta,
-            "bound": bound,
-        },
+        schedule, kind="dpo", base=base, pairs=pairs.ids, canvases=pairs.canvases, **settings
     )
 
-    def loss_of(step: int) -> tuple[Tensor, dict[str, float]]:
-        batch = batch_of(schedule, step, pairs.canvases)
-        *others, last = [batch[at : at + model.at_once] for at in range(0, len(batch), model.at_once)]
+    def loss_of(numbers: list[int], step: int) -> Tensor:
+        errors = preference_errors(pipe, pairs, numbers, plan.seed, "step", step)
+        return preference_loss(errors, plan.beta).sum()
 
-        def part(chunk: list[int]) -> tuple[Tensor, float]:
-            errors = model.errors(pairs, chunk, schedule.seed, "step", step)
-            loss = preference_loss(errors, beta).sum() / len(batch)
-            return loss, float(errors.winner.detach().sum()) / len(batch)
-
-        total, winner = 0.0, 0.0
-        for chunk in others:
-            loss, of_winner = part(chunk)
-            loss.backward()
-            total, winner = total + float(loss.detach()), winner + of_winner
-        loss, of_winner = part(last)
-        loss = loss + total
-        return loss, {"loss": float(loss.detach()), "winner": winner + of_winner}
-
-    def enough(step: int) -> str:
-        where = standing(model, held_out, seed=schedule.seed)
-        on_standing(step, where)
-        if where.winner_ratio <= bound:
+    def reason_to_end(step: int) -> str:
+        found = compare_with_reference(pipe, monitored, seed=plan.seed)
+        measured(step, found)
+        if found.winner_ratio <= plan.bound:
             return ""
-        return f"the winner's held-out error is {where.winner_ratio:.3f} of the reference's, over the bound {bound:g}"
+        return (
+            f"the winner's monitored error is {found.winner_ratio:.3f} of the reference's, over the bound "
+            f"{plan.bound:g}"
+        )
 
-    return run(weights, loss_of, schedule, folder, identity, on_step=on_step, stop=stop, enough=enough)
+    return run(weights, loss_of, pairs.canvases, schedule, session, identity, reason_to_end=reason_to_end)
+
+
+def _winner_and_loser(denoising: Denoising, rows: Mapping[str, Tensor], drawn: Draw) -> tuple[Tensor, Tensor]:
+    both = torch.cat([rows["winner"], rows["loser"]])
+    source, text, weight = (torch.cat([rows[part], rows[part]]) for part in ("source", "text", "weight"))
+    winner, loser = denoising.errors(both, source, text, weight, drawn).chunk(2)
+    return winner, loser

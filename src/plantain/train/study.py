@@ -1,193 +1,187 @@
 """The fine-tuning study of MedEBench, section 5: how much an editor gains from 4, 8 or 16 samples of a task.
 
-One model is trained for each task, size and seed, fresh from the base. A model that is finished is not trained again.
+One model is trained for each task, size and seed, fresh from the base. A finished model is not trained again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from plantain.records import InputError
 from plantain.records.counts import counted
-from plantain.train.base import TrainingBase
-from plantain.train.editor_folder import Card
-from plantain.train.encoded import Encoded
-from plantain.train.examples.encoded_cache import ExampleCache
-from plantain.train.examples.pairs import PairSource
 from plantain.train.finished import DONE, read_finished, write_json
-from plantain.train.learners import Learner, learner_for
-from plantain.train.loop.training import Schedule
-from plantain.train.study_cost import steps_of, study_cost
-from plantain.train.study_plan import StudyCell, StudyObserver, StudyPlan, cells_of, splits_of
+from plantain.train.pairs import ListedExample, PairSource
+from plantain.train.plans import FinetunePlan, TrainingProgress
+from plantain.train.split import TaskSplit, largest_tasks, split_task
 
-LATER = {"weighting": "none", "rates": "constant", "warmup": 0, "ema": 0.0, "bf16": False}
+if TYPE_CHECKING:  # these import torch
+    from plantain.train.base import TrainingBase
+    from plantain.train.training import Session
+
+ENCODED = "encoded"
+"""Folder of the encoded examples while a study runs, in the parent of its models."""
+
+UNRELATED = {
+    *("sizes", "seeds", "tasks", "named", "per_task", "checkpoint_every", "gradient_checkpointing", "judge")
+}
+"""Settings that change no single model."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyCell:
+    """One model of the study."""
+
+    task: str
+    size: int
+    seed: int
+    training: tuple[str, ...]
+
+    @property
+    def place(self) -> Path:
+        """Its folder, relative to the study's models: readable, and different for different tasks."""
+        digest = hashlib.sha256(self.task.encode()).hexdigest()[:6]
+        slug = re.sub(r"[^a-z0-9]+", "-", self.task.casefold()).strip("-")[:40]
+        return Path(f"{slug}-{digest}") / f"n{self.size}-s{self.seed}"
+
+    def steps(self, plan: FinetunePlan) -> int:
+        return plan.steps_per_sample * self.size // plan.batch
+
+    def __str__(self) -> str:
+        return f"{self.task}, n = {self.size}, seed {self.seed}"
+
+
+def splits_of(plan: FinetunePlan, listed: Sequence[ListedExample]) -> tuple[TaskSplit, ...]:
+    """Split the study's tasks. Raise InputError for an unknown task, or one with too few samples."""
+    known = {example.task for example in listed}
+    for task in plan.named:
+        if task not in known:
+            raise InputError(f"--set named={task}: no such task; there are {', '.join(sorted(known))}")
+    return tuple(
+        split_task(listed, task, seed=plan.seed, largest=max(plan.sizes), per_task=plan.per_task)
+        for task in plan.named or largest_tasks(listed, plan.tasks)
+    )
+
+
+def cells_of(plan: FinetunePlan, splits: Sequence[TaskSplit]) -> Iterator[StudyCell]:
+    """Yield every model to be trained, by task, size and seed."""
+    for split in splits:
+        for size in sorted(set(plan.sizes)):
+            for seed in range(plan.seeds):
+                yield StudyCell(split.task, size, seed, split.training[:size])
 
 
 def train_study(
     source: PairSource,
     base: TrainingBase,
-    plan: StudyPlan,
+    plan: FinetunePlan,
     models: Path,
     *,
-    observer: StudyObserver,
+    progress: TrainingProgress,
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Trains every model of the study that is not finished yet.
+    """Train every model of the study that is not finished.
 
     Args:
         source: of pairs.
-        base: what is trained.
+        base: weights to train.
         plan: what to train.
-        models: folder for the models, each a folder that is an editor by itself.
-        watch: told how it goes on.
-        stop: asked before each step; what is done by then is kept.
+        models: folder of the models, each an editor by itself.
+        progress: receives the progress.
+        stop: called before each step; completed steps are kept.
 
     Returns:
-        Whether all models are finished.
+        True if all models are finished.
 
     Raises:
-        InputError: too few samples, or the folder holds models of another study.
+        InputError: too few samples, or the folder contains models of another study.
     """
-    cells = list(cells_of(plan, splits_of(plan, source.listed())))
-    every = study_cost(plan, cells, base.folder).checkpoint_every
-    cache = ExampleCache(models.parent / "encoded", [source.digest, base.digest, base.method, plan.side])
-    for cell in cells:
+    from plantain.train.training import Session
+
+    for cell in cells_of(plan, splits_of(plan, source.listed())):
         folder = models / cell.place
-        if is_finished(folder, identity(source, base, plan, cell)):
+        if read_finished(folder / DONE, _identity(source, base, plan, cell)) is not None:
             continue
-        if stop() or not _train(source, base, plan, cell, folder, observer, stop, every, cache):
+        session = Session(folder.with_name(f"{folder.name}.training"), progress, stop)
+        if stop() or not _train(source, base, plan, cell, models, session):
             return False
-    cache.remove()
+    shutil.rmtree(models.parent / ENCODED, ignore_errors=True)
     return True
 
 
-def identity(source: PairSource, base: TrainingBase, plan: StudyPlan, cell: StudyCell) -> str:
-    """Hash of all that a model depends on."""
-    settings = asdict(plan)
-    for name in (
-        "sizes",
-        "seeds",
-        "tasks",
-        "named",
-        "per_task",
-        "checkpoint_every",
-        "checkpoint_gb",
-        "gradient_checkpointing",
-    ):
-        settings.pop(name)
-    for name, usual in LATER.items():  # as studies before these could be chosen
-        if settings[name] == usual:
-            settings.pop(name)
-    identity = [
-        source.name,
-        source.digest,
-        base.digest,
-        settings,
-        plan.rate,
-        cell.task,
-        cell.seed,
-        cell.training,
-    ]
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-
-
-def is_finished(folder: Path, wanted: str) -> bool:
-    """Whether a model is there. Raises InputError when the folder holds another one."""
-    return read_finished(folder / DONE, wanted) is not None
+def _identity(source: PairSource, base: TrainingBase, plan: FinetunePlan, cell: StudyCell) -> str:
+    """Hash of everything that a model depends on."""
+    settings = plan.model_dump(exclude=UNRELATED) | {"learning_rate": plan.rate}
+    parts = [source.name, source.digest, base.digest, settings, cell.task, cell.seed, cell.training]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _train(
     source: PairSource,
     base: TrainingBase,
-    plan: StudyPlan,
+    plan: FinetunePlan,
     cell: StudyCell,
-    folder: Path,
-    observer: StudyObserver,
-    stop: Callable[[], bool],
-    every: int,
-    cache: ExampleCache,
+    models: Path,
+    session: Session,
 ) -> bool:
-    schedule = Schedule(
-        steps_of(plan, cell),
-        plan.rate,
-        plan.batch,
-        seed=plan.seed * 10_007 + cell.seed,
-        checkpoint_every=every,
-        rates=plan.rates,
-        warmup=plan.warmup,
-        ema=plan.ema,
+    from plantain.train.denoising import Encoder
+    from plantain.train.editor_folder import Card, save_editor
+    from plantain.train.encoded import Encoded
+    from plantain.train.supervised import encode_pair, fine_tune
+    from plantain.train.training import Schedule
+
+    seed = plan.seed * 10_007 + cell.seed
+    schedule = Schedule(cell.steps(plan), plan.rate, plan.batch, seed, plan.checkpoint_every)
+    session.progress.begin(str(cell), schedule.steps)
+    pipe, folder, identity = base.load(), models / cell.place, _identity(source, base, plan, cell)
+    encoder = Encoder(pipe, plan.side)
+    key = [source.digest, base.digest, plan.side]
+    pairs = Encoded(
+        models.parent / ENCODED, key, cell.training, source.read, lambda pair: encode_pair(encoder, pair)
     )
-    observer.begin(cell, schedule.steps)
-    learner = learner_for(base, plan)
-    pairs = learner.encode(source, cell.training, cache)
-    before = learner.fixed_loss(pairs)
-    work = folder.with_name(folder.name + ".training")
-    trained = learner.fine_tune(
+    if plan.gradient_checkpointing:
+        pipe.unet.enable_gradient_checkpointing()
+    trained = fine_tune(
+        pipe,
         pairs,
         schedule,
-        work,
-        identity(source, base, plan, cell),
-        on_step=lambda step, noted: observer.step(cell, step, noted["loss"]),
-        stop=stop,
+        session,
+        base=identity,
+        lora_rank=plan.lora_rank,
+        dropout=plan.dropout,
+        bf16=plan.bf16,
     )
     if trained.stopped:
         return False
-    after = learner.fixed_loss(pairs)
-    _keep(learner, source, base, plan, cell, folder, pairs, (before, after), trained.log)
-    observer.finished(cell, before, after)
-    _remove(work)
-    return True
-
-
-def _keep(
-    learner: Learner,
-    source: PairSource,
-    base: TrainingBase,
-    plan: StudyPlan,
-    cell: StudyCell,
-    folder: Path,
-    pairs: Encoded,
-    losses: tuple[float, float],
-    log: Sequence[dict[str, float]],
-) -> None:
-    way = "the whole UNet" if plan.lora_rank is None else f"LoRA adapters of rank {plan.lora_rank}"
-    text = (
-        f"Fine-tuned on {counted(cell.size, 'sample')} of the task “{cell.task}” of `{source.name}` "
-        f"({source.digest[:12]}…), "
-        f"{counted(len(log), 'step')} of {plan.batch}, {way}, learning rate {plan.rate:g}, seed "
-        f"{plan.seed}/{cell.seed}, "
-        f"images at {plan.side} pixels, no augmentation"
-        + (", computed in bfloat16" if plan.bf16 else "")
-        + (
-            f", learning rate {plan.rates} after {counted(plan.warmup, 'step')} of warm-up"
-            if plan.rates != "constant"
-            else ""
-        )
-        + (f", averaged weights (EMA {plan.ema:g})" if plan.ema else "")
-        + "."
-    )
-    title = f"{base.name}, {cell.task}, n = {cell.size}"
-    learner.save(folder, Card(title, base.name, base.licence, text, plan.side))
+    card = Card(f"{base.name}, {cell}", base.name, base.licence, _card(source, plan, cell), plan.side)
+    save_editor(pipe, base.folder, folder, card, lora=plan.lora_rank is not None)
     record = {
-        "identity": identity(source, base, plan, cell),
+        "identity": identity,
         "task": cell.task,
         "size": cell.size,
         "seed": cell.seed,
         "trained_on": list(pairs.ids),
         "source": {"name": source.name, "digest": source.digest},
         "base": {"name": base.name, "digest": base.digest, "licence": base.licence},
-        "plan": {**asdict(plan), "learning_rate": plan.rate},
-        "fixed_loss": {"before": losses[0], "after": losses[1]},
-        "log": [entry["loss"] for entry in log],
+        "plan": plan.model_dump(mode="json") | {"learning_rate": plan.rate},
+        "log": list(trained.log),
     }
     write_json(folder / DONE, record)
+    shutil.rmtree(session.folder, ignore_errors=True)
+    return True
 
 
-def _remove(work: Path) -> None:
-    """The checkpoint of a finished training."""
-
-    shutil.rmtree(work, ignore_errors=True)
+def _card(source: PairSource, plan: FinetunePlan, cell: StudyCell) -> str:
+    weights = "the whole UNet" if plan.lora_rank is None else f"LoRA adapters of rank {plan.lora_rank}"
+    return (
+        f"Fine-tuned on {counted(cell.size, 'sample')} of the task “{cell.task}” of `{source.name}` "
+        f"({source.digest[:12]}…): {weights}, {counted(cell.steps(plan), 'step')} of {plan.batch}, learning rate "
+        f"{plan.rate:g}, seed {plan.seed}/{cell.seed}, images at {plan.side} pixels, no augmentation"
+        f"{', computed in bfloat16' if plan.bf16 else ''}."
+    )

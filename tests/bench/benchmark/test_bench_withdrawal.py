@@ -132,19 +132,6 @@ def assert_gone_but_page(root: Path, gone: set[str]) -> None:
     assert not any(name in page for name in gone)
 
 
-def test_a_judge_that_learned_from_the_run_is_named(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`train judge` takes verdicts from a run itself, not from a release of it: its tasks by id."""
-    with JournalReader.open(case / "run") as reader:
-        tasks = [(row.id, reader.image(row.task.image_id).group) for row in reader.tasks()]
-    for name, group in (("theirs", GONE), ("others", STAYS)):
-        ids = [task for task, of in tasks if of == group]
-        record = {"identity": name, "trained_on": ids, "source": {"name": "run"}}
-        write_json(case / "judges" / name / DONE, record)
-    assert main([*asked(case), str(case / "judges"), "--dry-run", "--json"]) == 0
-    told = {Path(one["folder"]).name: one for one in json.loads(capsys.readouterr().out)["folders"]}
-    assert told["judges"]["models"] == [str(case / "judges" / "theirs")]
-
-
 @pytest.mark.parametrize("after", ["bench-run", "pictures", "benchmark"])
 def test_killed_anywhere_the_same_command_finishes(after: str, case: Path) -> None:
     gone, stay = theirs(case)

@@ -250,7 +250,7 @@ def test_another_kind_of_run_is_not_written_to(tmp_path: Path) -> None:
         made(benchmark, tmp_path / "run", seed=5)
     (tmp_path / "file").mkdir()
     (tmp_path / "file" / "mine.txt").write_text("x")
-    with pytest.raises(InputError, match="holds other files"):
+    with pytest.raises(InputError, match="contains other files"):
         made(benchmark, tmp_path / "file")
 
 

@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("diffusers")
 
 from bench.small_bench import HEIGHT, WIDTH, small_bench
+from fakes.tiny.saving import save_tiny
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
-from plantain.models.diffusers.tiny.saving import save_tiny
 from plantain.pixels.decode import decode
 
 WORKER = Path(__file__).parents[2] / "fakes" / "process_worker.py"

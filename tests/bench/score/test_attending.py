@@ -57,7 +57,7 @@ class Planted:
 
     asked: list[str] = field(default_factory=list)
 
-    tells_sides = False
+    names_sides = False
 
     async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
@@ -217,7 +217,7 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     """The watched edit is the stored one, to one grey level."""
     pytest.importorskip("torch", reason="needs the torch extra")
     pytest.importorskip("diffusers", reason="needs the torch extra")
-    from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
+    from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 
     plain = small_bench(tmp_path / "plain", 2, size=(96, 80))
     with BenchmarkWriter(tmp_path / "bench", "Discs") as writer:

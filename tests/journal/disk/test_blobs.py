@@ -1,17 +1,19 @@
-"""Blobs are whole, durable before they are referred to, and written once."""
+"""Blobs are whole, durable before they are referred to, and written once; where they are is settled at the start."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import os
-import subprocess
-import sys
+import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from plantain.journal import BadBlob, BlobStore
+from plantain.journal import BadBlob, BlobStore, Journal, RunHeader
+from plantain.journal.disk.blobs import keep_blobs_in
+from plantain.records import InputError
 
 
 def test_put_then_read(tmp_path: Path) -> None:
@@ -23,11 +25,6 @@ def test_put_then_read(tmp_path: Path) -> None:
     assert store.path(reference.sha256) == tmp_path / "blobs" / reference.sha256[:2] / reference.sha256
     assert store.read(reference.sha256) == b"pixels"
     assert store.put(b"pixels", "image/png") == (reference, False)
-
-
-def test_put_of_nothing(tmp_path: Path) -> None:
-    reference, _ = BlobStore(tmp_path).put(b"", "image/png")
-    assert BlobStore(tmp_path).read(reference.sha256) == b""
 
 
 @pytest.mark.parametrize("damage", [b"pixelS", b"pix", b"", b"pixels and more"])
@@ -67,61 +64,43 @@ def test_sweep_removes_only_temporary_files(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir()] == [reference.sha256]
 
 
-def test_order_of_write_sync_rename_sync(tmp_path: Path) -> None:
-    """The calls that reach the operating system, seen through Python's audit hook and patched syncs."""
-    program = """
-import os, sys
-from pathlib import Path
-from plantain.journal import BlobStore
-store = BlobStore(Path(sys.argv[1]))
-seen = []
-real = os.fsync
-def fsync(descriptor):
-    name = os.readlink(f"/proc/self/fd/{descriptor}")
-    seen.append("sync folder" if os.path.isdir(name) else "sync file")
-    real(descriptor)
-os.fsync = fsync
-def hook(event, arguments):
-    if event == "os.rename":
-        seen.append("rename")
-    if event == "open" and str(arguments[0]).endswith(".tmp"):
-        seen.append("write")
-    if event == "os.mkdir":
-        seen.append("make")
-sys.addaudithook(hook)
-store.put(b"pixels", "image/png")
-print(", ".join(seen))
-seen.clear()
-store.put(b"pixels", "image/png")
-print(", ".join(seen))
-"""
-    if not Path("/proc/self/fd").is_dir():
-        pytest.skip("needs /proc to name an open file")
-    (tmp_path / "blobs").mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "blobs")], capture_output=True, text=True, check=True
-    )
-    first, second = done.stdout.splitlines()
-    # ab/ is made and its name synced in blobs/; then file, rename, and the name synced in ab/.
-    assert first == "make, sync folder, write, sync file, rename, sync folder"
-    assert second == "sync folder"
+HEADER = RunHeader("r", "run", 1, {}, "0")
 
 
-def test_failed_write_leaves_nothing(tmp_path: Path) -> None:
-    """A limit on file size stands in for any refusal of the disk."""
-    program = """
-import resource, signal, sys
-from pathlib import Path
-from plantain.journal import BlobStore
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-try:
-    BlobStore(Path(sys.argv[1])).put(bytes(5000), "image/png")
-except OSError as error:
-    print(error.strerror)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    assert "too large" in done.stdout
-    assert not [name for _, _, names in os.walk(tmp_path) for name in names]
+def test_a_run_finds_its_blobs_again_and_no_others(tmp_path: Path) -> None:
+    run, storage = tmp_path / "run", tmp_path / "storage"
+    storage.mkdir()
+    keep_blobs_in(run, storage)
+    journal = Journal.create(run, HEADER)
+    blob = journal.put_blob(b"a picture", "image/png")
+    asyncio.run(journal.close())
+    assert [path.read_bytes() for path in storage.glob(f"run-*/blobs/*/{blob.sha256}")] == [b"a picture"]
+
+    keep_blobs_in(run, storage)  # the same command goes on
+    keep_blobs_in(tmp_path / "other", storage)
+    assert len(list(storage.iterdir())) == 2
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(InputError, match="fixed when a run starts"):
+        keep_blobs_in(run, tmp_path / "elsewhere")
+
+    shutil.move(storage, tmp_path / "unmounted")
+    with pytest.raises(InputError, match=f"images are in {re.escape(str(storage))}.*mount it first"):
+        Journal.open(run)
+
+
+def test_a_run_that_has_its_own_keeps_them(tmp_path: Path) -> None:
+    asyncio.run(Journal.create(tmp_path / "run", HEADER).close())
+    with pytest.raises(InputError, match="fixed when a run starts"):
+        keep_blobs_in(tmp_path / "run", tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        keep_blobs_in(tmp_path / "new", tmp_path / "nowhere")
+
+
+def test_a_link_that_a_stranger_put_there_is_refused(tmp_path: Path) -> None:
+    run, home = tmp_path / "run", tmp_path / "home"
+    asyncio.run(Journal.create(run, HEADER).close())
+    (run / "blobs").rmdir()
+    home.mkdir()
+    (run / "blobs").symlink_to(home)
+    with pytest.raises(InputError, match="a link that leads out"):
+        Journal.open(run)

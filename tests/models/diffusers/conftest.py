@@ -24,7 +24,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
     """The folder of a tiny pipeline that the named method runs."""
     import torch
 
-    from plantain.models.diffusers.tiny.saving import save_tiny
+    from fakes.tiny.saving import save_tiny
 
     torch.set_num_threads(1)  # before the first test: see tests/conftest.py
     root = tmp_path_factory.mktemp("tiny")

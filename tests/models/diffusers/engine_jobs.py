@@ -1,18 +1,23 @@
-"""Jobs for an engine, and a device with little room."""
+"""Edits for an engine from file to file, and a device with little memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from plantain.models.diffusers.engine import Engine
-from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Steering
+from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.pipelines.runner import Drawn, Runner
+from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
+from plantain.models.diffusers.remote import job_of
+from plantain.models.framed import FramedRequest
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import declared_size
 from plantain.pixels.encode import encode_mask, encode_png
+from plantain.records import OK, Outcome
 
 SEED = 20261122
 REGION = np.zeros((101, 65), bool)
@@ -24,23 +29,61 @@ STEERING = {
 }
 
 
+@dataclass(frozen=True)
+class Wish:
+    """An edit before the method, and so its canvas, is known."""
+
+    picture: bytes
+    instruction: str = "Remove the dark mole on the cheek"
+    seed: int = 0
+    concept: str = ""
+    removes: bool | None = None
+    side: int | None = 64
+    region: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What became of it: a PNG of the original's size, or why there is none."""
+
+    picture: bytes | None
+    outcome: Outcome
+    record: dict[str, object]
+
+
 def picture(height: int = 101, width: int = 65, seed: int = SEED) -> bytes:
     pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     return encode_png(pixels)
 
 
-def job(number: int = 0, **changes: object) -> Job:
-    usual = Job(
-        picture(seed=number), "Remove the dark mole on the cheek", number, side=64, region=encode_mask(REGION)
-    )
+def job(number: int = 0, **changes: object) -> Wish:
+    usual = Wish(picture(seed=number), seed=number, region=encode_mask(REGION))
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
-def run(engine: Engine, loading: Loading, jobs: Sequence[Job]) -> list[Done]:
-    steering = STEERING.get(loading.method, Steering(steps=2, guidance=4.0))
+def framed(wish: Wish, method: str) -> FramedRequest:
+    size = declared_size(wish.picture)
+    frame = METHODS[method].frame.frame(size[0], size[1], wish.side)
+    return FramedRequest(
+        wish.picture, frame, wish.instruction, wish.seed, wish.region, wish.concept, wish.removes, wish.side
+    )
+
+
+def run(
+    engine: Engine, loading: Loading, wishes: Sequence[Wish], steering: Steering | None = None
+) -> list[Edit]:
+    """Edit pictures of one canvas together."""
+    steering = steering or STEERING.get(loading.method, Steering(steps=2, guidance=4.0))
     if "image_guidance" in METHODS[loading.method].takes:
         steering = replace(steering, image_guidance=1.6)
-    return engine.run(Batch(loading, steering, tuple(jobs)))
+    requests = [framed(wish, loading.method) for wish in wishes]
+    done = engine.run(Batch(loading, steering, tuple(map(job_of, requests))))
+    edits = []
+    for request, one in zip(requests, done, strict=True):
+        left = one.outcome if one.pixels is None else request.leave(one.pixels)
+        failed = isinstance(left, Outcome)
+        edits.append(Edit(None if failed else left, left if failed else OK, one.record))
+    return edits
 
 
 class Cramped(Runner):
@@ -52,17 +95,11 @@ class Cramped(Runner):
         self.room = room
         self.sizes: list[int] = []
 
-    def edit(
-        self,
-        canvases: Sequence[np.ndarray],
-        jobs: Sequence[Job],
-        steering: Steering,
-        regions: Sequence[np.ndarray] = (),
-    ) -> list[Drawn]:
+    def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
         self.sizes.append(len(jobs))
         if len(jobs) > self.room:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return [Drawn(canvas) for canvas in canvases]
+        return [job.canvas for job in jobs]
 
-    def draw(self, *args: object) -> tuple[np.ndarray, Sequence[bool]]:
+    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
         raise NotImplementedError

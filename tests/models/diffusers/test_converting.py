@@ -13,11 +13,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
+from models.diffusers.engine_jobs import Wish, run
 from plantain.cli import main
 from plantain.models.diffusers.engine import Engine
-from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
+from plantain.models.diffusers.jobs import Loading, Steering
 from plantain.models.diffusers.quiet import quiet_libraries
-from plantain.models.diffusers.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.pixels.encode import encode_png
 from plantain.sources.samples import fundus_file
 
@@ -112,8 +113,8 @@ def published(folder: Path) -> dict[str, Tensor]:
 
 def drawn(folder: Path) -> bytes:
     loading = Loading(folder, "instruct-diffusion", safety_checker=False)
-    job = Job(fundus_file().read_bytes(), "Remove the optic disc", 1, side=64)
-    (done,) = Engine("cpu").run(Batch(loading, Steering(steps=2), (job,)))
+    wish = Wish(fundus_file().read_bytes(), "Remove the optic disc", 1)
+    (done,) = run(Engine("cpu"), loading, [wish], Steering(steps=2))
     assert done.picture is not None, done.outcome
     return done.picture
 

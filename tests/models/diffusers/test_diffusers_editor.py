@@ -82,6 +82,7 @@ def test_waiting_requests_are_gathered_shared_among_devices_and_survive_a_killed
     def counted(queue: Devices, order: Order) -> Future[Done]:
         answer = submit(queue, order)
         waiting.append(order)
+        (notes / f"queued {order.job.seed}").touch()
         if len(waiting) == len(sizes) + 1:
             (notes / "go").touch()
         return answer
@@ -112,14 +113,14 @@ def test_waiting_requests_are_gathered_shared_among_devices_and_survive_a_killed
         for seed in (21, 22):
             await asyncio.to_thread(wait_for, notes / f"drawn {seed}")
         behind = asyncio.create_task(editor.edit(request(30)))
-        await asyncio.to_thread(wait_for, notes / "read 30")
+        await asyncio.to_thread(wait_for, notes / "queued 30")
         for process in processes():
             os.kill(process.pid, signal.SIGKILL)
         for reply in await asyncio.gather(*lost):
             assert reply.outcome.kind is OutcomeKind.TRANSPORT
             assert not reply.outcome.fatal
             assert "was killed by signal 9" in reply.outcome.reason
-        assert (await behind).outcome.ok  # it was not drawn when its process died, so another one draws it
+        assert (await behind).outcome.ok  # drawn by a new process
         await editor.aclose()
         await editor.aclose()
 
@@ -161,6 +162,9 @@ def test_what_it_cannot_use_is_said_before_anything_is_loaded(tiny_folder: Calla
         assert shown.outcome.kind is OutcomeKind.NOT_APPLICABLE
         broken = await editor.edit(EditRequest(IMAGE, EncodedImage(b"nothing", "image/png"), "Remove it", 0))
         assert broken.outcome.kind is OutcomeKind.MALFORMED
+        cut = EncodedImage(picture.data[:200], "image/png")  # its header can be read
+        unreadable = await editor.edit(EditRequest(IMAGE, cut, "Remove it", 0))
+        assert unreadable.outcome.kind is OutcomeKind.MALFORMED
         with pytest.raises(InputError, match=r"no parameter alpha; it takes guidance, image_guidance, steps"):
             await editor.edit(request(0, parameters={"alpha": 1.0}))
         await editor.aclose()

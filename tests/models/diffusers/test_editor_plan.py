@@ -17,7 +17,7 @@ import pytest
 
 from fakes.hub import Hub
 from plantain.findings import shown_sides
-from plantain.models.diffusers.download import fetch_lora, fetch_pipeline
+from plantain.models.diffusers.download import fetch_files, fetch_pipeline
 from plantain.models.diffusers.editor import DiffusersEditor
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
@@ -27,7 +27,6 @@ from plantain.pixels.encode import encode_png
 from plantain.records import Geometry, InputError, Licence, SourceImage
 from plantain.roles import EditRequest, EncodedImage
 from plantain.roles.options import ProviderOptions
-from plantain.runs.opening import edition_begun
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FLUX = "flux-1-dev-non-commercial-license"
@@ -145,7 +144,7 @@ def test_incomplete_and_strange_folders_are_refused(
     assert missing_part(found) == "tokenizer/tokenizer.json"
     (folder / "model_index.json").write_text('{"_class_name": "StableAudioPipeline"}')
     with pytest.raises(
-        InputError, match=r"StableAudioPipeline, which we cannot run; we run Flux2KleinPipeline"
+        InputError, match=r"StableAudioPipeline, which is not supported; these are: Flux2KleinPipeline"
     ):
         plan(folder)
     for text in ("[]", "{", "{}"):
@@ -231,7 +230,7 @@ def test_lora_is_found_gated_and_part_of_the_fingerprint(
     lora = tmp_path / "lora.safetensors"
     lora.write_bytes(b"weights")
     chosen = plan(f"medebench-icedit@{folder}", accept_licence=(FLUX,), lora=str(lora))
-    assert chosen.loading.lora == lora.resolve()
+    assert chosen.loading.loras == ((lora.resolve(), 1.0),)
     assert folder_digest(lora) in chosen.fingerprint
 
 
@@ -264,7 +263,7 @@ def test_download_is_asked_for_only_when_allowed_and_after_the_licence(
         cached(tmp_path, name, tiny_folder("flux2-klein" if "klein" in name else "icedit"))
 
     monkeypatch.setattr("plantain.models.diffusers.download.fetch_pipeline", fetch)
-    monkeypatch.setattr("plantain.models.diffusers.download.fetch_card", lambda *place: None)
+    monkeypatch.setattr("plantain.models.diffusers.download.fetch_files", lambda *place: None)
     with pytest.raises(InputError, match="not on this machine"):
         plan("flux2-klein-4b", cache_dir=tmp_path)
     with pytest.raises(InputError, match=FLUX):
@@ -350,9 +349,12 @@ def test_a_known_models_id_takes_its_makers_settings(
 def test_fault_of_the_hub_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hub's own client, told that it is offline: it opens no connection and raises what it raises without one."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    for fetch in (fetch_pipeline, fetch_lora):
+    for fetch in (
+        lambda: fetch_pipeline("some/model", "", tmp_path),
+        lambda: fetch_files("some/model", "", tmp_path, ["README.md"]),
+    ):
         with pytest.raises(InputError, match="some/model: could not be fetched from the hub") as caught:
-            fetch("some/model", "", tmp_path)
+            fetch()
         assert "\n" not in str(caught.value)
 
 
@@ -362,8 +364,10 @@ def test_missing_extra_is_one_line_that_says_what_to_install(monkeypatch: pytest
         resolve_editor("diffusers/flux2-klein-4b")
 
 
-def test_an_open_editor_is_told_where_the_patients_sides_lie(tiny_folder: Callable[[str], Path]) -> None:
-    """The job that goes to the device says so; a run that began without goes on without."""
+def test_an_open_editor_is_told_where_left_and_right_are_unless_it_has_a_lora(
+    tiny_folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """LoRA weights were trained on instructions without that."""
 
     class Device:
         def __init__(self) -> None:
@@ -378,19 +382,17 @@ def test_an_open_editor_is_told_where_the_patients_sides_lie(tiny_folder: Callab
     chest = SourceImage(
         "x", "d", "chest_xray", (), Licence.OPEN, "", "", Geometry(8, 8, "pad", 0, 0, 8, 8), view="frontal"
     )
+    (tmp_path / "lora.safetensors").write_bytes(b"x")
 
-    def told(edition: int) -> tuple[str, str]:
-        options = ProviderOptions(device="cpu", edition=edition)
-        editor = DiffusersEditor(plan_editor(f"diffusers/{tiny_folder('instruct-pix2pix')}", options))
+    def given(**settings: object) -> str:
+        editor = DiffusersEditor(plan(tiny_folder("instruct-pix2pix"), device="cpu", **settings))
         device = Device()
         editor._devices = device  # type: ignore[assignment]
         picture = EncodedImage(encode_png(np.zeros((8, 8, 3), np.uint8)), "image/png")
         with pytest.raises(InterruptedError):
             asyncio.run(editor.edit(EditRequest(chest, picture, "Add air on the left.", 1)))
-        return device.orders[0].job.instruction, editor.fingerprint
+        instruction: str = device.orders[0].job.instruction
+        return instruction
 
-    (today, latest), (before, first) = told(0), told(1)
-    assert before == "Add air on the left."
-    assert today == f"{before} {shown_sides(chest)}"
-    assert latest == f"{first} sides=told"
-    assert [edition_begun(f"diffusers/x: {known}", None) for known in (first, latest)] == [1, 0]
+    assert given() == f"Add air on the left. {shown_sides(chest)}"
+    assert given(lora=str(tmp_path / "lora.safetensors")) == "Add air on the left."

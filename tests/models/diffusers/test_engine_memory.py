@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from models.diffusers.engine_jobs import Cramped, job, run
 from plantain.models.diffusers.engine import Engine, is_out_of_memory
 from plantain.models.diffusers.jobs import Job, Loading, Steering
-from plantain.models.diffusers.pipelines.runner import Drawn
-from plantain.records import OutcomeKind
+from plantain.models.diffusers.pipelines import stable_diffusion
+from plantain.pixels.arrays import Pixels
+from plantain.records import Outcome, OutcomeKind
 
 
 def test_too_little_memory_halves_the_batch_and_says_so() -> None:
@@ -31,18 +31,12 @@ def test_too_little_memory_halves_the_batch_and_says_so() -> None:
 class Picky(Cramped):
     """Cannot draw what another's seed says; loses its device at the next."""
 
-    def edit(
-        self,
-        canvases: Sequence[np.ndarray],
-        jobs: Sequence[Job],
-        steering: Steering,
-        regions: Sequence[np.ndarray] = (),
-    ) -> list[Drawn]:
+    def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
         if any(job.seed == 1 for job in jobs):
             raise ValueError("prompt is too long")
         if any(job.seed == 2 for job in jobs):
             raise RuntimeError("CUDA error: device-side assert triggered")
-        return super().edit(canvases, jobs, steering)
+        return super().edit(jobs, steering)
 
 
 def test_edit_that_cannot_be_drawn_spoils_no_other_and_a_lost_device_ends_the_process() -> None:
@@ -75,7 +69,7 @@ def test_pipelines_make_room_for_one_that_does_not_fit_beside_them(monkeypatch: 
         def close(self) -> None:
             closed.append(self)
 
-    monkeypatch.setattr("plantain.models.diffusers.pipelines.instruct_pix2pix.InstructPix2PixRunner", Large)
+    monkeypatch.setitem(stable_diffusion.RUNNERS, "instruct-pix2pix", Large)
     for name in ("a", "b"):
         (done,) = run(engine, Loading(Path(name), "instruct-pix2pix"), [job()])
         assert done.outcome.ok

@@ -23,9 +23,9 @@ def canvas(seed: int) -> np.ndarray:
 
 
 def edit(runner: imagic.ImagicRunner, seed: int, steering: Steering = STEERING) -> np.ndarray:
-    (drawn,) = runner.edit([canvas(seed)], [Job(b"", "Remove the mole", seed)], steering)
-    assert drawn.pixels is not None
-    return drawn.pixels
+    (drawn,) = runner.edit([Job(canvas(seed), "Remove the mole", seed)], steering)
+    assert isinstance(drawn, np.ndarray)
+    return drawn
 
 
 def weights(runner: imagic.ImagicRunner) -> dict[str, torch.Tensor]:
@@ -71,7 +71,7 @@ def test_both_stages_learn_the_image(runner: imagic.ImagicRunner) -> None:
     start = loss(wanted)
     own = runner._learn_embedding(wanted, latents, long, torch.Generator().manual_seed(0))
     assert not torch.equal(own, wanted.float())
-    with runner._weights_put_back():
+    with runner._weights_restored():
         runner._learn_image(own, latents, long, torch.Generator().manual_seed(1))
         assert loss(own) < start
     assert loss(wanted) == start

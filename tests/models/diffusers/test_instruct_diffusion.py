@@ -6,21 +6,16 @@ from collections.abc import Callable
 import torch
 
 from plantain.models.diffusers.jobs import Loading, Steering
-from plantain.models.diffusers.pipelines.instruct_diffusion import (
-    InstructDiffusionPipeline,
-    InstructDiffusionRunner,
-    identity,
-)
-from plantain.models.diffusers.pipelines.runner import load_pipeline
+from plantain.models.diffusers.pipelines.stable_diffusion import InstructDiffusionRunner, identity
 
 
 def test_published_guidances_in_the_other_loop() -> None:
     assert identity(5.0, 1.25) == (6.25, 1.75)
 
 
-def test_runner_says_them_where_nobody_else_does(tiny_loading: Callable[[str], Loading]) -> None:
+def test_runner_uses_them_by_default(tiny_loading: Callable[[str], Loading]) -> None:
     runner = InstructDiffusionRunner(tiny_loading("instruct-diffusion"), "cpu")
-    assert runner.guidance(Steering(steps=4)) == {
+    assert runner.arguments(Steering(steps=4)) == {
         "num_inference_steps": 4,
         "guidance_scale": 6.25,
         "image_guidance_scale": 1.75,
@@ -30,8 +25,7 @@ def test_runner_says_them_where_nobody_else_does(tiny_loading: Callable[[str], L
 @torch.inference_mode()
 def test_agrees_with_an_explicit_loop_of_its_own_rule(tiny_loading: Callable[[str], Loading]) -> None:
     """InstructDiffusion's update written out: three predictions, (text, image), (none, image), (text, none)."""
-    pipe = load_pipeline(InstructDiffusionPipeline, tiny_loading("instruct-diffusion"), torch.float32, "cpu")
-    pipe.set_progress_bar_config(disable=True)
+    pipe = InstructDiffusionRunner(tiny_loading("instruct-diffusion"), "cpu").pipe
     text, image = 5.0, 1.25
     pixels = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(1))
     guidance, image_guidance = identity(text, image)

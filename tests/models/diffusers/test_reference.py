@@ -153,9 +153,9 @@ def test_pipelines_encode_a_reference_of_the_canvas_size(
 
     monkeypatch.setattr(runner.pipe, "_encode_vae_image", encode)
     picture = np.zeros((canvas[1], canvas[0], 3), np.uint8)
-    job = Job(picture=b"", instruction="brighter", seed=1, side=side)
+    job = Job(picture, instruction="brighter", seed=1, side=side, region=picture[..., 0] == 0)
     with pytest.raises(Seen) as seen:
-        runner.edit([picture], [job], Steering.of({"steps": 1}), [picture[..., 0] == 0])
+        runner.edit([job], Steering.of({"steps": 1}))
     assert seen.value.args[0] == canvas
 
 

@@ -11,25 +11,24 @@ import numpy as np
 import pytest
 import torch
 
+from models.diffusers.engine_jobs import Edit, job, picture, run
 from plantain.models.diffusers.engine import Engine
-from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Running, Steering
+from plantain.models.diffusers.jobs import Loading, Running, Steering
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.pipelines.running import denoiser_name, quantization
 from plantain.models.diffusers.plan import RUNNING, EditorPlan, plan_editor
-from plantain.pixels.encode import encode_mask, encode_png
+from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
 from plantain.roles.options import LoraChoice, ProviderOptions
 from plantain.runs.settings.providers import SAMPLING, ProviderSection
 
 REGION = encode_mask(np.eye(64, dtype=bool))
-PICTURE = encode_png(np.random.default_rng(3).integers(0, 256, (64, 64, 3), dtype=np.uint8))
 
 
-def edit(loading: Loading, engine: Engine | None = None, steps: int = 4) -> Done:
-    job = Job(PICTURE, "Remove the dark mole", 1, side=64, region=REGION)
-    (done,) = (engine or Engine("cpu")).run(
-        Batch(loading, Steering(steps=steps, guidance=2.0, strength=1.0), (job,))
-    )
+def edit(loading: Loading, engine: Engine | None = None, steps: int = 4) -> Edit:
+    wish = job(1, picture=picture(64, 64), region=REGION)
+    steering = Steering(steps=steps, guidance=2.0, strength=1.0)
+    (done,) = run(engine or Engine("cpu"), loading, [wish], steering)
     return done
 
 
@@ -68,7 +67,7 @@ def test_what_learns_each_image_is_refused_fewer_bits(tiny_folder: Callable[[str
     layer(torch.ones(1, 32)).sum().backward()
     assert layer[0].weight.grad is None
     assert layer[0].bias.grad is not None
-    with pytest.raises(InputError, match="bits: imagic learns each image"):
+    with pytest.raises(InputError, match="bits: imagic trains the denoiser"):
         plan_editor(f"diffusers/medebench-imagic@{tiny_folder('imagic')}", ProviderOptions(bits=8))
 
 
@@ -168,18 +167,16 @@ def test_several_loras_add_up_by_their_weights(
         drawn(replace(one, file="../one.safetensors"))
     with pytest.raises(InputError, match="name it among loras"):
         drawn(one, lora=str(tmp_path / "one.safetensors"))
-    with pytest.raises(
-        InputError, match=r"several files; say which with file = one of one.safetensors, other"
-    ):
+    with pytest.raises(InputError, match=r"several files; add file = one of one.safetensors, other"):
         drawn(lora=str(tmp_path))
     (tmp_path / "other.safetensors").unlink()
     assert drawn(lora=str(tmp_path))[0] == whole
     for method, said in (  # diffusers warns and edits with what fits, or as if there were none
         ("flux2-klein", "2 of its 4 layers have no place in this Flux2KleinPipeline"),
         ("instruct-pix2pix", "4 of its 4 layers have no place"),
-        ("longcat-image-edit", "no loader of LoRA weights for LongCatImageEditPipeline"),
+        ("longcat-image-edit", "cannot load LoRA weights into LongCatImageEditPipeline"),
     ):
-        done = edit(replace(tiny_loading(method), lora=tmp_path / "one.safetensors"))
+        done = edit(replace(tiny_loading(method), loras=((tmp_path / "one.safetensors", 1.0),)))
         assert done.outcome.fatal
         assert said in done.outcome.reason
 

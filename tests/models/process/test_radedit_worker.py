@@ -53,8 +53,8 @@ def parts(folder: Path) -> dict[str, str | int | float | bool]:
     """Settings that name tiny parts in place of RadEdit's UNet, SDXL's VAE and BioViL-T, a BERT."""
     from transformers import BertConfig, BertModel, BertTokenizer
 
-    from plantain.models.diffusers.tiny.parts import WIDTH, tiny_vae
-    from plantain.models.diffusers.tiny.stable_diffusion import tiny_unet
+    from fakes.tiny.parts import WIDTH, tiny_vae
+    from fakes.tiny.stable_diffusion import tiny_unet
 
     tiny_unet(4).save_pretrained(folder / "radedit" / "unet")
     (folder / "radedit" / "pipeline.py").write_text(PIPELINE, encoding="utf-8")

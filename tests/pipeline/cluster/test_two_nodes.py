@@ -24,7 +24,7 @@ from fakes.remote_models import HERE, RemoteEditor
 from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
 from plantain.cli.runs.consent import consent
 from plantain.journal import JournalReader
-from plantain.journal.disk.elsewhere import keep_blobs_in
+from plantain.journal.disk.blobs import keep_blobs_in
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import Step, TaskState
@@ -195,28 +195,6 @@ def _words(process: psutil.Process) -> str:
 def answered_in(run: Path) -> int:
     with JournalReader.open(run) as reader:
         return sum(row.final for task in reader.tasks() for row in reader.calls(task.task.id))
-
-
-def test_a_build_goes_on_until_the_cluster_is_gone_and_then_here(cluster: Any, tmp_path: Path) -> None:
-    quick_catalogue(tmp_path / "catalogue", 2)
-    run = tmp_path / "run"
-    build = start(cluster, tmp_path)
-    wait_for(partial(enough_edits, tmp_path, 4))
-    recorded = answered_in(run)
-    assert recorded
-    cluster.head_node.all_processes["gcs_server"][0].process.kill()
-    said, _ = build.communicate(timeout=300)
-    assert build.returncode == 1, said
-    assert "is gone: its head has not answered" in said and "the same command goes on" in said
-    assert answered_in(run) >= recorded, "a kill lost what was recorded"
-
-    built(quick_recipe(tmp_path / "catalogue"), run, tmp_path / "log")
-    built(quick_recipe(tmp_path / "catalogue"), tmp_path / "here", tmp_path / "log of one")
-    with JournalReader.open(run) as reader, JournalReader.open(tmp_path / "here") as alone:
-        assert reader.counts() == alone.counts()
-        assert [a.edited for a in reader.all_attempts()] == [a.edited for a in alone.all_attempts()]
-        rows = [row for task in reader.tasks() for row in reader.calls(task.task.id)]
-    assert len(edits(tmp_path)) <= sum(row.key.step is Step.EDIT for row in rows)
 
 
 def test_killed_heads_lose_nothing_leave_no_worker_and_take_no_late_picture(

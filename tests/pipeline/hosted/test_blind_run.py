@@ -2,54 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fakes.batch_jobs import FakeJobs
 from fakes.faults import status
-from fakes.gemini_format import gemini_route, step_of
-from fakes.openai_format import openai_route
-from fakes.server import KEY, Answer, FakeProvider, Request
+from fakes.gemini_format import step_of
+from fakes.server import Answer, FakeProvider, Request
 from pipeline.batched import check_whole, recipe, rows, run
 from pipeline.quick import quick_catalogue
 from pipeline.wrecks import derived
-from plantain.catalogue.store import Catalogue
 from plantain.cli import main
-from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
-from plantain.pipeline.forecast import make_plan
 from plantain.pipeline.recipe import Recipe
-from plantain.records import InputError, Step, TaskState
+from plantain.records import TaskState
 
 SEED = 8
 """With which the edit is shown first in some calls and last in others."""
 
 
-@pytest.fixture(autouse=True)
-def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-
-
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return quick_catalogue(tmp_path_factory.mktemp("blind") / "catalogue", images=1)
-
-
-@pytest.fixture
-def jobs() -> FakeJobs:
-    return FakeJobs(lambda request: gemini_route(request) or openai_route(request))
-
-
-@pytest.fixture
-def server(jobs: FakeJobs) -> Iterator[FakeProvider]:
-    with FakeProvider([jobs, gemini_route, openai_route]) as provider:
-        yield provider
 
 
 def blind(made: Recipe, judges: int = 1, findings: int = 1, **limits: object) -> Recipe:
@@ -126,32 +103,3 @@ def test_a_look_that_failed_is_tried_again_alone(
     assert run(made, tmp_path / "run").stopped is None
     again = Counter(step_of(call) for call in server.calls if call.method == "POST") - before
     assert again == {"look": 1, "judge": 1}
-
-
-def test_plan_prices_both_turns(catalogue: Path) -> None:
-    made = blind(recipe(catalogue, "http://127.0.0.1:1", "gemini", "online", rounds=1))
-    with Catalogue.open(catalogue) as pictures:
-        plan = make_plan(made, pictures, load_taxonomy())
-        at_once = made.model_dump(mode="json")
-        at_once["settings"] = {}
-        plain = make_plan(Recipe.model_validate(at_once), pictures, load_taxonomy())
-    look, judge = (plan.calls_by[(step, "gemini/j")] for step in (Step.LOOK, Step.JUDGE))
-    assert look == judge and look.expected == 1  # one task, one round
-    read, written = plan.tokens_by[(Step.LOOK, "gemini/j")]
-    assert plan.cost_usd is not None and plain.cost_usd is not None
-    # At $1 and $4 a million tokens.
-    assert plan.cost_usd.expected - plain.cost_usd.expected == pytest.approx((read + 4 * written) / 1e6)
-
-
-def test_the_form_is_frozen(catalogue: Path, server: FakeProvider, tmp_path: Path) -> None:
-    made = recipe(catalogue, server.url, "gemini", "online", rounds=1, limits={"max_calls": 1})
-    run(made, tmp_path / "run")
-    with pytest.raises(InputError, match="form"):
-        asyncio.run(_again(blind(made), tmp_path / "run"))
-
-
-async def _again(made: Recipe, folder: Path) -> None:
-    from pipeline.quick import NoText
-    from plantain.pipeline.run import run_build
-
-    await run_build(made, folder, text_reader=NoText())

@@ -6,7 +6,6 @@ The clouds are on loopback; clients, credentials and their renewal are the SDKs'
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 from datetime import date
 from pathlib import Path
@@ -14,12 +13,10 @@ from typing import Any
 
 import orjson
 import pytest
-from openai.types import batch_create_params
 
 from fakes import gemini_format, openai_format
 from fakes.away import look_hosted
-from fakes.clouds.google_and_azure import LOCATION, PROJECT, Bucket, Tokens, cloud, sign_in
-from fakes.requests import write_request
+from fakes.clouds.google_and_azure import LOCATION, PROJECT, Tokens, cloud, sign_in
 from fakes.server import KEY, Answer, FakeProvider
 from pipeline.quick import NoText, quick_catalogue
 from pipeline.test_consent import licensed_catalogue
@@ -27,18 +24,15 @@ from plantain.cli import main
 from plantain.files.secrets import MissingKey
 from plantain.journal import JournalReader
 from plantain.models.hosted.azure.entra import EntraTokens
-from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.known import endings, price_of
 from plantain.models.hosted.vertex.credentials import default_credentials
-from plantain.models.registry import close_models
-from plantain.models.resolver import resolve_editor, resolve_writer
+from plantain.models.resolver import resolve_writer
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.method import check_known, method_of
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
-from plantain.roles import Reply
 from plantain.roles.options import ProviderOptions
 from plantain.runs.consent import family
 from plantain.runs.money.pricing import check_prices, price_under
@@ -206,19 +200,6 @@ def test_doors_that_cannot_be_opened_are_named(
     assert "\n" not in str(caught.value)
 
 
-def test_azure_is_sent_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its documentation names no image model for jobs; OpenAI's own batch takes `images/edits`, by the SDK's text."""
-    monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
-    source = inspect.getsource(batch_create_params)
-    assert '"/v1/images/edits"' in source and "azure" not in source.lower()
-    options = ProviderOptions(base_url="https://x.openai.azure.com", jobs=BatchClient())
-    with pytest.raises(
-        InputError, match=r"providers.azure.transport: plantain sends no batch jobs"
-    ) as caught:
-        resolve_editor("azure/gpt-image-2", options)
-    assert "\n" not in str(caught.value)
-
-
 def test_missing_credentials_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "gone.json"))
     with pytest.raises(MissingKey, match="gcloud auth application-default login"):
@@ -252,54 +233,6 @@ def test_agreement_holds_for_the_tenant_that_it_names(
         assert orjson.loads(reader.meta("consent") or "{}")["tenant"] == PROJECT
 
 
-def test_vertex_jobs_go_through_the_projects_bucket(
-    catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same run as online at half the price; answers in any order; one request fails and is asked again."""
-    tokens = Tokens(lasts=8)  # enough for what one job asks at once
-    bucket = Bucket(tokens, fails=2)
-    with cloud(tokens, bucket=bucket) as server:
-        sign_in(monkeypatch, tmp_path, server.url)
-        text = GEMINI.replace("gemini/", "vertex/").replace("[providers.gemini]", "[providers.vertex]")
-        text = (
-            text.format(catalogue=catalogue, url=server.url)
-            + f'project = "{PROJECT}"\nlocation = "{LOCATION}"\n'
-        )
-        online = built(text, tmp_path / "online")
-        jobs = f'transport = "batch"\nbucket = "gs://{Bucket.NAME}/plantain"\nstorage_url = "{server.url}"\n'
-        jobs += "[providers.vertex.batch]\nquiet_s = 0.5\npoll_s = 0.02\n"
-        in_jobs = built(text + jobs, tmp_path / "jobs")
-    assert in_jobs["tasks"] == online["tasks"]
-    assert in_jobs["spent"] == pytest.approx(online["spent"] / 2)
-    assert bucket.lines > len(bucket.jobs) > 0 and tokens.refused > 0
-    assert bucket.objects == {}  # requests and answers are deleted where they hold pictures
-    assert {job["displayName"] for job in bucket.jobs.values()} == {
-        name.split("/")[1] for name in bucket.deleted
-    }
-
-
-def test_bedrock_answers_in_openais_format(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the SDK's own client: its bearer token, and nothing of OpenAI's account."""
-    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", KEY)
-    with FakeProvider([openai_format.openai_route]) as server:
-        here = ProviderOptions(base_url=f"{server.url}/openai/v1", location="eu-central-1")
-
-        async def write() -> Reply[str]:
-            writer = resolve_writer("bedrock/openai.gpt-oss-120b", here)
-            try:
-                return await writer.write(write_request())
-            finally:
-                await close_models(writer)
-
-        assert asyncio.run(write()).outcome.ok
-        assert server.calls[0].path == "/openai/v1/responses"
-        assert not server.calls[0].headers & {"openai-organization", "openai-project"}
-    with pytest.raises(InputError, match="can be a writer or a judge"):
-        resolve_editor("bedrock/m", here)
-    with pytest.raises(InputError, match=r"providers.bedrock.location: ''; name the AWS region"):
-        resolve_writer("bedrock/m", ProviderOptions())
-
-
 @pytest.mark.parametrize("file", sorted(RECIPES.glob("*.toml")), ids=lambda file: file.stem)
 def test_example_recipes_make_their_models(file: Path) -> None:
     recipe = load_recipe(file)
@@ -307,12 +240,6 @@ def test_example_recipes_make_their_models(file: Path) -> None:
     check_prices(recipe.terms)
     missing: list[str] = []
     assert method_of(recipe, missing=missing).editor.name == recipe.models.editor
-
-
-def test_jobs_need_a_bucket() -> None:
-    options = ProviderOptions(project="p", key_later=True, jobs=BatchClient(), bucket="gs://no bucket")
-    with pytest.raises(InputError, match=r"providers.vertex.bucket: batch jobs go through a bucket"):
-        resolve_writer("vertex/gemini-3.8-flash", options)
 
 
 @pytest.mark.parametrize("entra", [True, False])

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fakes.faults import status
-from fakes.gemini_format import gemini_route
-from fakes.server import KEY, Answer, FakeProvider, Request
+from fakes.server import Answer, FakeProvider, Request
 from pipeline.quick import NoText, quick_catalogue
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
@@ -31,14 +27,6 @@ PRICES = {
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return quick_catalogue(tmp_path_factory.mktemp("outage") / "catalogue", images=6)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
-    monkeypatch.setenv("GEMINI_API_KEY", KEY)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
-    with FakeProvider([gemini_route]) as provider:
-        yield provider
 
 
 def recipe_of(catalogue: Path, server: FakeProvider, **limits: object) -> Recipe:
@@ -91,22 +79,3 @@ def test_outage_costs_nothing_and_the_run_goes_on_when_it_ends(
         assert reader.spent_usd() < 5.0
     # everything that was in flight, three tries of those that had not heard of it yet, and four probes at most
     assert len(refused) <= 18 + 2 * 5 + 4
-
-
-def test_server_that_answers_one_after_another_finishes_every_task(
-    catalogue: Path, server: FakeProvider, tmp_path: Path
-) -> None:
-    """Eighteen tasks at once wait longer in the server's queue than the first deadline says."""
-    turn = threading.Lock()
-
-    def one_by_one(request: Request, good: Answer) -> Answer:
-        with turn:
-            time.sleep(0.04)
-        return good
-
-    server.spoil = one_by_one
-    summary = run(recipe_of(catalogue, server, deadline_s=0.5), tmp_path / "run")
-    assert summary.stopped is None, summary
-    with JournalReader.open(tmp_path / "run") as reader:
-        assert reader.counts()[TaskState.STOPPED] == 0
-    assert len(server.calls) <= 18 * 3 + 4

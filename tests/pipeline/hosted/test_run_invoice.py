@@ -14,7 +14,7 @@ import pytest
 
 from fakes import gemini_format, openai_format
 from fakes.faults import FAULTS
-from fakes.server import KEY, Answer, FakeProvider, Request
+from fakes.server import Answer, FakeProvider, Request
 from pipeline.hosted.test_hosted_run import run
 from pipeline.quick import quick_catalogue
 from plantain.journal import JournalReader
@@ -91,12 +91,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["gemini", "openai"])
-def provider(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[FakeProvider, BillingProvider]]:
-    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+def provider(request: pytest.FixtureRequest) -> Iterator[tuple[FakeProvider, BillingProvider]]:
     billing = BillingProvider(request.param)
     with FakeProvider([gemini_format.gemini_route, openai_format.openai_route], spoil=billing) as server:
         yield server, billing

@@ -14,11 +14,10 @@ import pytest
 from fakes.served import Served, queue_full, still_loading
 from fakes.server import Answer
 from pipeline.quick import NoText, quick_catalogue
-from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
-from plantain.records import InputError, Step, TaskState
+from plantain.records import Step, TaskState
 from plantain.runs.summary import RunSummary
 
 RECIPE = """
@@ -163,79 +162,3 @@ def test_a_field_that_a_server_does_not_know_stops_the_run_at_once(bench: Bench,
     summary = build(bench.recipe(tmp_path), tmp_path / "run")
     assert summary.stopped is not None and "say what kind of server it is" in summary.stopped
     assert len(bench.first.forms) + len(bench.second.forms) <= 4
-
-
-@pytest.mark.parametrize(
-    ("was", "now", "said"),
-    [
-        (
-            'server = "vllm"',
-            'server = "vlm"',
-            r"providers.words.server: no server 'vlm' is known; did you mean 'vllm'",
-        ),
-        (
-            'kind = "openai-compatible"',
-            'kind = "openai-compatibel"',
-            r"providers.words.kind: input should be",
-        ),
-        (
-            "[providers.words]",
-            "[providers.gemini]",
-            r"providers.gemini.kind: gemini is a provider of its own",
-        ),
-        ("[providers.words]", "[providers.python]", r"providers.python: give the endpoint another name"),
-        ("effort =", "efort =", r"unknown key 'settings.judge.efort'; did you mean 'effort'\?"),
-        ("[settings.judge]", "[settings.jugde]", r"settings.jugde"),
-        ('effort = "low"', 'effort = "lwo"', r"settings.judge.effort: 'lwo'; did you mean 'low'\?"),
-        ("size = 512", 'size = "small"', r"settings.judge.size: 'small'; say the longer side in pixels"),
-        (
-            "[settings.judge]\n",
-            "[settings.judge]\nsteps = 3\n",
-            r"settings.judge.steps: is a setting of editors",
-        ),
-        (
-            "[settings.editor]\n",
-            '[settings.editor]\neffort = "low"\n',
-            r"settings.editor.effort: is a setting of wri",
-        ),
-        (
-            "[settings.editor]\n",
-            '[settings.editor]\nsafety = "OFF"\n',
-            r"settings.editor.safety: editors has no such setting",
-        ),
-        ('["{first}", "{second}"]', "[]", r"providers.editors.base_url"),
-    ],
-)
-def test_slips_are_named(was: str, now: str, said: str, bench: Bench, tmp_path: Path) -> None:
-    urls = dict.fromkeys(("words", "first", "second", "judge"), "http://127.0.0.1:9/v1")
-    text = RECIPE.replace(was, now, 1).format(catalogue=bench.catalogue, **urls)
-    with pytest.raises(InputError, match=said) as caught:
-        build(bench.recipe(tmp_path, text), tmp_path / "run")
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "run").exists()
-
-
-def test_probe_tells_of_each_endpoint(
-    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench.second.trouble = lambda number: still_loading()
-    text = bench.text().replace('server = "llama.cpp"\n', "")
-    text += '[providers.gone]\nkind = "openai-compatible"\nbase_url = "http://127.0.0.1:9/v1"\n'
-    bench.recipe(tmp_path, text)
-    assert main(["models", "--probe", str(tmp_path / "recipe.toml"), "--json"]) == 1
-    rows = json.loads(capsys.readouterr().out)
-    told = [(row["name"], row["endpoint"], row["there"], row["roles"]) for row in rows]
-    assert told == [
-        ("words", bench.words.url, True, ["writer", "judge"]),
-        ("editors", bench.first.url, True, ["editor"]),
-        ("editors", bench.second.url, True, []),
-        ("judge-a", bench.judge.url, True, ["writer", "judge"]),
-        ("gone", "http://127.0.0.1:9/v1", False, []),
-    ]
-    assert rows[0]["models"] == ["Qwen/Qwen3-VL-8B"] and rows[0]["server"] == "vllm 0.30.0"
-    assert "Loading model" in rows[2]["said"] and rows[4]["said"] == "could not connect"
-    assert rows[3]["server"] == 'llama.cpp b7000-abc (say server = "llama.cpp")'
-    assert len(bench.words.asked) == len(bench.first.asked) == 1  # one cheap call each
-    assert main(["models", "--probe", str(tmp_path / "recipe.toml")]) == 1
-    said = capsys.readouterr().out
-    assert f"words at {bench.words.url}: answered" in said and "  roles: writer, judge" in said

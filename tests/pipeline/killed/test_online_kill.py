@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fakes.gemini_format import gemini_route, step_of
-from fakes.server import KEY, Answer, FakeProvider, Request
+from fakes.gemini_format import gemini_route
+from fakes.server import KEY, FakeProvider
 from pipeline.quick import quick_catalogue
 from plantain.journal import JournalReader
 from plantain.records import TaskState
@@ -57,35 +57,6 @@ def test_no_durable_answer_is_asked_for_again_after_a_kill(tmp_path: Path) -> No
     assert left_open >= 1
     assert answered <= sum(asked.values()) <= answered + left_open
     assert sum(n - 1 for n in asked.values()) <= left_open
-
-
-def test_killed_between_the_turns_of_a_blind_judge_nothing_is_looked_at_again(tmp_path: Path) -> None:
-    """Killed when the first second turn arrives: its look is durable, so only that turn is asked again."""
-    quick_catalogue(tmp_path / "catalogue", images=1)
-    doomed: list[subprocess.Popen[bytes]] = []
-
-    def deadly(request: Request) -> Answer | None:
-        if len(doomed) == 1 and request.method == "POST" and step_of(request) == "judge":
-            doomed[0].kill()
-        return gemini_route(request)
-
-    with FakeProvider([deadly]) as provider:
-        doomed.append(start(tmp_path, provider.url, "blind"))
-        assert doomed[0].wait() == -9, (tmp_path / "out").read_text()
-        with JournalReader.open(tmp_path / "run") as reader:
-            turns = "SELECT step, state FROM call WHERE step IN ('look', 'judge') ORDER BY id"
-            looked = [state for step, state in reader.connection.execute(turns) if step == "look"]
-        assert "settled" in looked
-        doomed.append(start(tmp_path, provider.url, "blind"))
-        assert doomed[1].wait() == 0, (tmp_path / "out").read_text()
-        posted = [call for call in provider.calls if call.method == "POST"]
-    asked = {
-        step: Counter(call.body for call in posted if step_of(call) == step) for step in ("look", "judge")
-    }
-    # Three tasks are under way at once: a look that was in flight at the kill may be asked again, a durable one not.
-    again = sum(times - 1 for times in asked["look"].values())
-    assert again <= looked.count("started")
-    assert asked["look"].total() - again == len(asked["judge"]) and max(asked["judge"].values()) == 2
 
 
 def start(folder: Path, url: str, *form: str) -> subprocess.Popen[bytes]:

@@ -15,12 +15,15 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.metrics.statistics.clusters import clustered_rate
-from plantain.pipeline.estimate import CallEstimate
-from plantain.pipeline.forecast import make_plan
-from plantain.pipeline.piloting.decision import PilotNumbers, decide_pilot, pilot_numbers
-from plantain.pipeline.piloting.draw import drawn_pending, drawn_tasks, shared_out
+from plantain.pipeline.forecast import CallEstimate, make_plan, read_pilot
+from plantain.pipeline.piloting.decision import (
+    PilotNumbers,
+    decide_pilot,
+    drawn_pending,
+    drawn_tasks,
+    pilot_numbers,
+)
 from plantain.pipeline.piloting.page import pilot_document, write_pilot
-from plantain.pipeline.piloting.rates import read_pilot
 from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 
@@ -42,11 +45,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[PilotNumbers, Path, 
         numbers = pilot_numbers(reader, drawn_tasks(reader, 7), forecast, free=10**12)
         assert reader.counts()[TaskState.PENDING] == 5
     return numbers, run, log.path or folder
-
-
-def test_places_are_shared_out_until_tasks_run_out() -> None:
-    assert shared_out({"a": 9, "b": 1, "c": 9}, 8) == {"a": 4, "b": 1, "c": 3}
-    assert shared_out({"a": 2}, 50) == {"a": 2}
 
 
 def test_every_finding_is_tried_and_counted(done: tuple[PilotNumbers, Path, Path]) -> None:
@@ -95,7 +93,7 @@ def rated(yes: int, n: int) -> object:
     ("changed", "why"),
     [
         ({}, ""),
-        ({"qualified": rated(2, 50)}, "all of the interval lies below 25%"),
+        ({"qualified": rated(2, 50)}, "all of the interval is below 25%"),
         ({"stopped": rated(12, 50)}, "of the tasks stopped"),
         ({"not_applicable": rated(30, 50)}, "cannot be shown"),
         ({"accepted": rated(3, 30)}, "people accept 3 of 30"),

@@ -102,7 +102,7 @@ def test_datasheet_prints_tables_1_and_2_of_the_run(release: Path, reader: Journ
     text = (release / "DATASHEET.md").read_text(encoding="utf-8")
     numbers = table1(reader)
     for row in numbers.rows:
-        counts = f"| {row.success} | {row.failed} | {row.not_applicable} | {row.stopped} |"
+        counts = f"| {row.success} | {row.failed} | {row.undecided} | {row.not_applicable} | {row.stopped} |"
         assert f"| {cell(row.modality)} | {row.direction} |" in text and counts in text
     judged = table2(reader, {c.name: c.weight for c in MED_BANANA.criteria})
     for criterion in judged.criteria:

@@ -88,7 +88,7 @@ class PromptComparison:
 
     def qualified(self) -> PassCounts:
         """Whether the run's policy lets an attempt through."""
-        return self._counts(lambda verdict: verdict.qualified)
+        return self._counts(lambda verdict: bool(verdict.qualified))
 
     def criteria(self) -> dict[str, PassCounts]:
         """Each criterion of the rubric; one that is unscored has not passed."""

@@ -68,7 +68,7 @@ class Watched(Protocol):
     """An editor whose attention is recorded; see `plantain.runs.watched.WatchedEditor`."""
 
     @property
-    def tells_sides(self) -> bool: ...
+    def names_sides(self) -> bool: ...
 
     async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
@@ -201,7 +201,7 @@ class _Repeating:
             none = unscored_all("the sample has no region")
             return _stored(output, none, _asked(sample, self.measuring))
         words = self.arm.instruction(sample)
-        sides = sides_to_name(words, sample.image) if self.watched.tells_sides else ""
+        sides = sides_to_name(words, sample.image) if self.watched.names_sides else ""
         point = self.arm.grid[output.k]
         seen = await self.watched.look(
             await asyncio.to_thread(self.benchmark.previous, sample),

@@ -16,7 +16,7 @@ import orjson
 
 from plantain.bench.generate.runfile import Output
 from plantain.journal import CallRow, Journal, JsonValue, StoredScore
-from plantain.journal.payload import observations_of
+from plantain.journal.payload import from_json
 from plantain.records import (
     CriterionResult,
     InputError,
@@ -267,14 +267,5 @@ def failed_report(reason: str, rubric: Rubric) -> Observations:
 
 
 def report_from_json(text: str) -> Observations:
-    """The report that the memo keeps, also as the first edition wrote it, with the scores under their own names."""
-    report = orjson.loads(text)
-    if "criteria" in report:
-        return observations_of(report)
-    criteria = {
-        c.name: {"passed": None, "value": report[c.name]["value"], "evidence": report[c.name]["reason"]}
-        for c in MEDEBENCH.criteria
-    }
-    return observations_of(
-        {"criteria": criteria, "reason": report["reason"], "differences": report["differences"]}
-    )
+    """Return the report that the memo keeps."""
+    return from_json(Observations, text)

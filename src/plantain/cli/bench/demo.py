@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import sys
 import time
 from pathlib import Path
@@ -20,7 +21,7 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
-from plantain.pipeline.run import peak_rss_mb, peak_worker_rss_mb
+from plantain.pipeline.demo import peak_rss_mb
 
 app = application()
 
@@ -75,5 +76,5 @@ def _as_dict(made: Demo, seconds: float) -> dict[str, object]:
         "stopped": made.stopped,
         "seconds": round(seconds, 3),
         "peak_rss_mb": round(peak_rss_mb(), 1),
-        "peak_rss_mb_worker": round(peak_worker_rss_mb(), 1),
+        "peak_rss_mb_worker": round(peak_rss_mb(resource.RUSAGE_CHILDREN), 1),
     }

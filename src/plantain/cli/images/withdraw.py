@@ -176,9 +176,6 @@ def _learned(
 ) -> list[Path]:
     """Models that learned from what goes; where a training tells no examples, from a release that holds some of it."""
     sources = {Path(path).name for run in runs.values() if run is not None for path in run.releases}
-    sources |= {
-        folder.resolve().name for folder, run in runs.items() if run is not None
-    }  # judges learn from runs
     gone = {*tasks, *(sample for ids in samples.values() for sample in ids)}
     return [
         learned.folder

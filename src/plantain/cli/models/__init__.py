@@ -1,15 +1,13 @@
-"""`plantain models`: what models there are; and weights on this machine: tried, made up tiny, converted."""
+"""`plantain models`: the known models; weights on this machine are tried and converted."""
 
 from __future__ import annotations
 
 from plantain.cli.models.convert import convert_weights
 from plantain.cli.models.listing import models
-from plantain.cli.models.tiny import make_tiny_pipeline
 from plantain.cli.models.trying import try_model
 from plantain.cli.terminal.application import CommandWithOthers, application
 
 app = application()
 app.callback(cls=CommandWithOthers, invoke_without_command=True)(models)
 app.command("try", short_help="one edit with weights as they are on disk, timed")(try_model)
-app.command("make-tiny", short_help="tiny random weights in a preset's classes")(make_tiny_pipeline)
 app.command("convert", short_help="InstructDiffusion's checkpoint, for its preset")(convert_weights)

@@ -9,6 +9,7 @@ from typing import Annotated
 import orjson
 import typer
 
+from plantain.records import Outcome
 from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.trial import Tried, try_editor
@@ -35,24 +36,23 @@ def try_model(
     Example: plantain models try flux2-klein-4b --steps 2
     """
     options = load_terms(settings, ()).provider("diffusers/").options()
-    options = replace(options, edition=0, device=device or options.device)
+    options = replace(options, device=device or options.device)
     tried = try_editor(name, options, steps)
     document = _as_dict(tried)
-    picture = tried.trial.done.picture if tried.trial else None
-    if out is not None and picture is not None:
-        out.write_bytes(picture)
+    result = tried.trial.edited.result if tried.trial else None
+    if out is not None and isinstance(result, bytes):
+        out.write_bytes(result)
     if as_json:
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     else:
         _print(tried, document)
-    return 0 if picture is not None else 1
+    return 0 if isinstance(result, bytes) else 1
 
 
 def _as_dict(tried: Tried) -> dict[str, object]:
     document: dict[str, object] = {
         "name": tried.name,
         "weights": list(tried.weights),
-        "noise": tried.noise,
         "licence": tried.licence,
         "disk_gb": tried.disk_gb,
         "needs": tried.needs,
@@ -60,20 +60,18 @@ def _as_dict(tried: Tried) -> dict[str, object]:
     }
     if tried.trial is None or tried.plan is None:
         return {**document, "ok": False, "reason": tried.missing}
-    trial, record = tried.trial, tried.trial.done.record
-    geometry = record.get("geometry")
-    canvas = [geometry["canvas_width"], geometry["canvas_height"]] if isinstance(geometry, dict) else None
+    trial, record, result = tried.trial, tried.trial.edited.record, tried.trial.edited.result
     return {
         **document,
-        "ok": trial.done.picture is not None,
-        "reason": trial.done.outcome.reason,
+        "ok": isinstance(result, bytes),
+        "reason": result.reason if isinstance(result, Outcome) else "",
         "folder": str(tried.plan.weights.folder),
         "digest": tried.plan.weights.digest,
         "method": tried.plan.method.name,
         "settings": dict(tried.plan.steering.settings),
         "device": tried.device,
         "precision": record.get("precision", ""),
-        "canvas": canvas,
+        "canvas": list(tried.canvas),
         "load_s": round(trial.load_s, 3),
         "edit_s": round(trial.edit_s, 3),
         "steps": trial.steps,
@@ -87,17 +85,14 @@ def _as_dict(tried: Tried) -> dict[str, object]:
 
 
 def _print(tried: Tried, document: dict[str, object]) -> None:
-    noise = "; random weights: what they draw is noise" if tried.noise else ""
     rows = [
-        ("weights", f"{' + '.join(tried.weights) or 'in no hub'}, {tried.disk_gb:g} GB{noise}"),
+        ("weights", f"{' + '.join(tried.weights) or 'in no hub'}, {tried.disk_gb:g} GB"),
         ("licence", tried.licence),
         ("needs", tried.needs),
         ("missing", tried.missing),
     ]
     trial = tried.trial
-    if trial is not None and trial.done.picture is not None:
-        canvas = document["canvas"]
-        assert isinstance(canvas, list)
+    if trial is not None and document["ok"]:
         step = "" if trial.step_s is None else f"; {trial.step_s:.3g} s a step"
         usual = (
             ""
@@ -105,13 +100,16 @@ def _print(tried: Tried, document: dict[str, object]) -> None:
             else f"; about {tried.usual_s:.3g} s at {counted(tried.usual_steps, 'step')}"
         )
         rows += [
-            ("device", f"{tried.device}, {document['precision']}, canvas {canvas[0]} x {canvas[1]}"),
+            (
+                "device",
+                f"{tried.device}, {document['precision']}, canvas {tried.canvas[0]} x {tried.canvas[1]}",
+            ),
             ("loading", f"{trial.load_s:.3g} s"),
             ("one edit", f"{trial.edit_s:.3g} s with {trial.steps} steps{step}{usual}"),
             ("memory", f"{trial.memory_gb:.3g} GB at most, of {trial.memory_of}"),
         ]
     elif trial is not None:
-        rows.append(("no edit", trial.done.outcome.reason))
+        rows.append(("no edit", str(document["reason"])))
     print(tried.name)
     for label, value in rows:
         if value:

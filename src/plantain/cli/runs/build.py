@@ -16,7 +16,7 @@ from plantain.cli.runs.status import NAMED, print_unsuccessful, reasons, tasks_l
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.journal import JournalReader
-from plantain.journal.disk.elsewhere import keep_blobs_in
+from plantain.journal.disk.blobs import keep_blobs_in
 from plantain.journal.questions.telemetry import status_summary
 from plantain.offline.workers import close_workers
 from plantain.pipeline.consent import warnings

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -18,8 +16,6 @@ from plantain.release.register import copy_register
 
 app = application()
 
-_SAY_EVERY_S = 2.0
-
 
 @app.command(name="merge", epilog="Example: plantain merge runs/part-* --run runs/all")
 def merge_runs(
@@ -32,8 +28,8 @@ def merge_runs(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print what was made as JSON")] = False,
 ) -> None:
-    """Joins the runs of `plantain build --shard` into one, and proves that it is whole. The shards stay as they are."""
-    merged = merge(runs, run, accept_model_change=accept_model_change, watch=_Told())
+    """Join the runs of `plantain build --shard` into one and verify it. The shards are not changed."""
+    merged = merge(runs, run, accept_model_change=accept_model_change)
     for part in runs:
         copy_register(part, run)
     if as_json:
@@ -46,20 +42,8 @@ def _in_words(run: Path, merged: Merged) -> str:
     states = ", ".join(f"{n:,} {state}" for state, n in merged.tasks.items() if n)
     line = (
         f"{run}: {counted(sum(merged.tasks.values()), 'task')} of {counted(merged.shards, 'shard')} ({states}); "
-        f"{counted(merged.blobs, 'picture')} "
+        f"{counted(merged.blobs, 'image')} "
         f"({merged.linked:,} linked, not copied), all of them verified; ${merged.spent_usd:,.2f} spent"
     )
     pending = merged.tasks.get("pending", 0)
-    return line + (f"\nwhat is pending goes on by: plantain build RECIPE --run {run}" if pending else "")
-
-
-class _Told:
-    """Says on stderr how far it is, now and then."""
-
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        if time.monotonic() - self._last >= _SAY_EVERY_S:
-            self._last = time.monotonic()
-            print(f"plantain: {what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+    return line + (f"\ncontinue the pending tasks with: plantain build RECIPE --run {run}" if pending else "")

@@ -18,8 +18,14 @@ from plantain.cli.terminal.progress import BuildProgress
 from plantain.journal import JournalReader
 from plantain.offline.workers import close_workers
 from plantain.pipeline.consent import warnings
-from plantain.pipeline.piloting.decision import PilotDecision, PilotNumbers, decide_pilot, pilot_numbers
-from plantain.pipeline.piloting.draw import drawn_pending, drawn_tasks
+from plantain.pipeline.piloting.decision import (
+    PilotDecision,
+    PilotNumbers,
+    decide_pilot,
+    drawn_pending,
+    drawn_tasks,
+    pilot_numbers,
+)
 from plantain.pipeline.piloting.page import NAME, interval, pilot_document, write_pilot
 from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe

@@ -15,8 +15,7 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import duration
 from plantain.cli.terminal.tables import print_table
 from plantain.pipeline.consent import warnings
-from plantain.pipeline.estimate import CallEstimate
-from plantain.pipeline.forecast import BuildPlan
+from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step

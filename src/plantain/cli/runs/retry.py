@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +20,7 @@ from plantain.journal import Journal, JournalReader
 from plantain.pipeline.retry import ENDINGS, RetryChoice, ended_tasks
 from plantain.records import InputError, Step
 from plantain.records.counts import counted
+from plantain.runs.money.spending import costs_of
 
 app = application()
 
@@ -27,7 +30,7 @@ def retry(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
     outcome: Annotated[
         str, typer.Option("--outcome", help=f"how the tasks ended, separated by commas: {', '.join(ENDINGS)}")
-    ],
+    ] = "",
     step: Annotated[str, typer.Option("--step", help="of which call: write, edit, judge; default all")] = "",
     finding: Annotated[
         list[str] | None, typer.Option("--finding", help="only this finding; may be repeated")
@@ -36,6 +39,15 @@ def retry(
         str,
         typer.Option("--from", help="of stopped tasks: make their last round again from here: edit or write"),
     ] = "",
+    settle_held: Annotated[
+        float | None,
+        typer.Option(
+            "--settle-held",
+            metavar="USD",
+            min=0.0,
+            help="Record what the calls whose answer is unknown cost together, by the provider's bill; 0 for nothing",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say which")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
 ) -> None:
@@ -45,8 +57,14 @@ def retry(
     answered is asked for or paid for twice. A task that was closed (no round qualified, not applicable) opens a new
     generation; what it gave stays, marked superseded.
 
+    --settle-held releases the money that is held for calls without an answer: it is spent as stated, evenly among them.
+
     Example: plantain retry runs/cxr-pilot --outcome refused,malformed --step edit --finding Pneumothorax
     """
+    if settle_held is not None:
+        _settle_held(run, settle_held, only_say=dry_run)
+        if not outcome:
+            return
     if start not in ("", Step.EDIT, Step.WRITE):
         raise InputError(
             f"--from {start!r}: choose edit or write; without it the call that failed is made again"
@@ -94,6 +112,29 @@ def retry(
             f"{continued} go on where they stopped, {reopened} begin anew; `plantain build` with the run's recipe "
             "goes on with them."
         )
+
+
+def _settle_held(run: Path, usd: float, *, only_say: bool) -> None:
+    if not math.isfinite(usd):
+        raise InputError(f"--settle-held {usd}: not an amount of dollars")
+    with JournalReader.open(run) as reader:
+        costs = costs_of(reader).values()
+    held, lost = sum(cost.held_usd for cost in costs), sum(cost.lost for cost in costs)
+    if lost and not only_say:
+        asyncio.run(_settle(run, usd))
+    if not lost:
+        print("no money is held", file=sys.stderr)
+        return
+    verb = "would be" if only_say else "are"
+    print(
+        f"${held:.4f} held for {counted(lost, 'call')} {verb} released; ${usd:.4f} {verb} recorded as spent",
+        file=sys.stderr,
+    )
+
+
+async def _settle(run: Path, usd: float) -> None:
+    async with Journal.open(run) as journal:
+        await journal.settle_lost(usd)
 
 
 async def _retry(run: Path, ids: list[str], start: str) -> tuple[int, int]:

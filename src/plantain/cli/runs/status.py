@@ -26,7 +26,6 @@ from plantain.records.counts import counted
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.money.spending import costs_of
-from plantain.runs.settings.terms import Limits
 
 app = application()
 
@@ -52,7 +51,7 @@ def status(
         name = reader.header.name
         causes = reasons(reader)
         ended = unsuccessful(reader, NAMED)
-        held = list(costs_of(Limits(), reader).values())
+        held = list(costs_of(reader).values())
         share = share_of(reader)
         engine = stored_state(reader)
     document |= {
@@ -82,6 +81,8 @@ def status(
         table.add_row("success in" if section == "rounds" else section, ", ".join(parts) or "none")
         if section == "tasks" and causes:
             table.add_row("", "\n".join(cause.strip() for cause in causes))
+    if document["not_closed"]:
+        table.add_row("journal", str(document["not_closed"]))
     again = (
         f", {document['came_back_unchanged']} came back unchanged" if document["came_back_unchanged"] else ""
     )
@@ -91,7 +92,7 @@ def status(
     if document["calls_held"]:
         table.add_row(
             "held",
-            f"${document['held_usd']:.4f} for {counted(document['calls_held'], 'call')} of unknown cost",
+            f"${document['held_usd']:.4f} for {counted(document['calls_held'], 'call')} sent whose answer is unknown",
         )
     for job in jobs:
         trouble = f" ({job['trouble']})" if job["trouble"] else ""
@@ -100,6 +101,10 @@ def status(
             f"{job['id'] or job['key']}: {job['state']}, {counted(job['requests'], 'request')}{trouble}",
         )
     print_table(table)
+    if document["calls_held"]:
+        print(
+            f"Record what the bill shows for held calls: plantain retry {shlex.quote(str(run))} --settle-held USD"
+        )
     print_unsuccessful(ended, run)
 
 

@@ -39,7 +39,7 @@ def verdict(
     wish = Correction(task, set_word(set_to), by, why, round)
     done = asyncio.run(correct_verdict(run, wish))
     judged = done.judged
-    word = {True: "qualified", False: "not qualified"}
+    word = {True: "qualified", False: "not qualified", None: "undecided"}
     if as_json:
         document = {
             "task": done.row.id,

@@ -192,7 +192,7 @@ class BuildProgress(ProgressObserver):
             f"{self._counts.get(TaskState.SUCCESS, 0)} {self._success}",
             f"{self._counts.get(TaskState.FAILED, 0)} {self._failed}",
         ]
-        for state in (TaskState.NOT_APPLICABLE, TaskState.STOPPED):
+        for state in (TaskState.UNDECIDED, TaskState.NOT_APPLICABLE, TaskState.STOPPED):
             if self._counts.get(state):
                 parts.append(f"{self._counts[state]} {state.value.replace('_', ' ')}")
         if self._closed_here:

@@ -1,21 +1,21 @@
-"""The line that shows how far a training has come."""
+"""Progress of a training on stderr: a bar with the loss on a terminal, now and then a line elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plantain.records.counts import counted
+from plantain.train.plans import TrainingProgress
 
 PLAIN_EVERY_S = 10.0
 
 
-class TrainingBar:
-    """Steps of the training at hand, with its loss; plain lines where there is no terminal.
+class TrainingBar(TrainingProgress):
+    """Steps of the current training with its loss.
 
     Args:
         quiet: show nothing.
@@ -41,29 +41,24 @@ class TrainingBar:
         self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self._bar.stop()
 
     def begin(self, what: str, steps: int) -> None:
-        """Another training begins, or with 0 steps something of which nobody knows how long it takes."""
         self._what, self._steps = what, steps
         self._bar.reset(self._task, total=steps or None, description=what, tally="")
         if steps:
-            self.say(f"{what}: {counted(steps, 'step')}")
+            self.note(f"{what}: {counted(steps, 'step')}")
 
     def step(self, step: int, loss: float | None = None) -> None:
-        """A step is done, one of a training with its loss."""
         tally = "" if loss is None else f"loss {loss:.4f}"
         self._bar.update(self._task, completed=step, tally=tally)
         now = time.monotonic()
         if self._plain and now - self._last >= PLAIN_EVERY_S:
             self._last = now
-            self.say(f"{self._what}: step {step} of {self._steps}" + (f", {tally}" if tally else ""))
+            self.note(f"{self._what}: step {step} of {self._steps}" + (f", {tally}" if tally else ""))
 
-    def say(self, line: str) -> None:
-        """A line of its own, above the bar or in a log."""
+    def note(self, line: str) -> None:
         if self._plain:
             print(line, file=sys.stderr, flush=True)
         elif not self._bar.disable:

@@ -1,10 +1,10 @@
-"""Measuring what a study trained: generate, score and tabulate on the held-out samples, through the benchmark."""
+"""Measuring trained editors: generate, score and tabulate the held-out samples, as for any benchmark."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -20,45 +20,47 @@ from plantain.roles import Editor
 from plantain.runs.door import Door
 from plantain.runs.settings.terms import Terms
 
-NONE = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredModel:
-    """What is to be measured.
-
-    Attributes:
-        held_out: samples that no model learned from.
-        seeds: trainings per task and size.
-        sizes: samples learned from; 0 is the base.
-        folders: of each trained editor, by (task, size, seed).
-        base: folder of the base.
-    """
-
-    held_out: Benchmark
-    seeds: int
-    sizes: tuple[int, ...]
-    folders: Mapping[tuple[str, int, int], Path]
-    base: Path
+NO_JUDGE = "none"
 
 
 async def measure_trained(
-    trained: MeasuredModel, run: Path, title: str, terms: Terms, judge: str, *, quiet: bool
+    held_out: Benchmark,
+    folders: Mapping[tuple[int, int], Mapping[str, Path]],
+    run: Path,
+    title: str,
+    terms: Terms,
+    judge: str,
+    *,
+    quiet: bool,
 ) -> tuple[int, Path | None]:
-    """Generates and scores what is missing; returns the exit code, and the page of Table 7 (a) when all is there."""
-    own = _editors(trained, terms)
+    """Generate and score what is missing; return the exit code, and the page of Table 7 (a) when complete.
+
+    Args:
+        held_out: samples that no model was trained on.
+        folders: for each (size, seed), the folder of each task's model; size 0 is the base.
+        run: folder of the benchmark run.
+        title: of the page.
+        terms: of the editors.
+        judge: "provider/model", or `NO_JUDGE` for metrics only.
+        quiet: show no progress.
+    """
+    door = Door(terms)
+    task_of = {sample.id: sample.task for sample in held_out.samples}
+    editors: dict[str, Editor] = {}
+    for (size, seed), by_task in sorted(folders.items()):
+        label = trained_label(size, seed)
+        models = {task: door.editor(f"diffusers/{folder}") for task, folder in sorted(by_task.items())}
+        editors[label] = TrainedEditor(f"diffusers/{label}", models, task_of)
     with generate_progress(quiet=quiet) as progress:
-        made = await generate(trained.held_out, run, ArmRequest(own=own), terms, observer=progress)
+        made = await generate(held_out, run, ArmRequest(own=editors), terms, observer=progress)
     if made.stopped is not None:
         return _stopped(made.stopped, failed=made.failed), None
-    described = any(sample.detailed for sample in trained.held_out.samples)
-    judges = () if judge == NONE else (JudgeName(judge, "D" if described else "P", True, None),)
+    described = any(sample.detailed for sample in held_out.samples)
+    judges = () if judge == NO_JUDGE else (JudgeName(judge, "D" if described else "P", True, None),)
     asked = replace(terms, models=tuple(name.model for name in judges))
     try:
-        with StageProgress(quiet=quiet) as progress:
-            scored = await score_run(
-                run, trained.held_out, ScoreRequest(judges=judges), terms=asked, observer=progress
-            )
+        with StageProgress(quiet=quiet) as stages:
+            scored = await score_run(run, held_out, ScoreRequest(judges=judges), terms=asked, observer=stages)
     finally:
         close_workers()
     if scored.stopped is not None:
@@ -66,22 +68,6 @@ async def measure_trained(
     return 0, write_learning(run, run.parent, title)
 
 
-def _editors(trained: MeasuredModel, terms: Terms) -> dict[str, Editor]:
-    """The base, and for each size and seed the models of all tasks as one editor."""
-    door = Door(terms)
-    task_of = {sample.id: sample.task for sample in trained.held_out.samples}
-    editors: dict[str, Editor] = {}
-    for size in trained.sizes:
-        for seed in range(trained.seeds if size else 1):
-            by_task = {
-                task: door.editor(f"diffusers/{trained.folders[task, size, seed] if size else trained.base}")
-                for task in sorted(set(task_of.values()))
-            }
-            label = trained_label(size, seed)
-            editors[label] = TrainedEditor(f"diffusers/{label}", by_task, task_of)
-    return editors
-
-
 def _stopped(why: str, *, failed: bool) -> int:
-    print(f"plantain: stopped ({why}); type the same command to go on", file=sys.stderr)
+    print(f"plantain: stopped ({why}); run the same command to resume", file=sys.stderr)
     return 1 if failed else 3

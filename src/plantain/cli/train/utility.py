@@ -1,4 +1,4 @@
-"""`plantain train utility`: whether training with edits helps on real held-out pictures."""
+"""`plantain train utility`: does training with edits help on real held-out images?"""
 
 from __future__ import annotations
 
@@ -13,80 +13,63 @@ from rich.table import Table
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.tables import print_table
 from plantain.cli.train.bar import TrainingBar
-from plantain.cli.train.probe import interval, named
+from plantain.metrics.statistics.areas import PairedArea
 from plantain.models.extras import require_extra
-from plantain.records.counts import counted
-from plantain.train.probe.edits import MOST, made_edits
-from plantain.train.probe.page import write_utility_page
-from plantain.train.probe.pictures import labelled_frames
+from plantain.train.utility.images import read_sets
 
 app = application()
 
 
 @app.command()
 def utility(
-    folder: Annotated[
-        Path, typer.Argument(metavar="RUN|RELEASE", help="whose successful edits are learned from")
+    folder: Annotated[Path, typer.Argument(metavar="RUN|RELEASE", help="Source of the successful edits.")],
+    real: Annotated[Path, typer.Option("--real", metavar="CATALOGUE", help="Real labelled images.")],
+    findings: Annotated[
+        str, typer.Option("--findings", metavar="NAMES", help="Findings, separated by commas.")
     ],
-    real: Annotated[Path, typer.Option("--real", metavar="CATALOGUE", help="real labelled pictures")],
-    findings: Annotated[str, typer.Option("--findings", metavar="NAMES", help="separated by commas")],
-    n: Annotated[int, typer.Option("--n", min=8, help="real pictures that each arm learns from")] = 200,
-    seeds: Annotated[int, typer.Option(min=2, help="trainings of each arm")] = 5,
-    epochs: Annotated[int, typer.Option(min=1, help="times that the real pictures are shown")] = 30,
-    width: Annotated[int, typer.Option(min=16, max=512, help="channels of the network's widest layer")] = 48,
+    n: Annotated[int, typer.Option("--n", min=8, help="Real images in each training set.")] = 200,
+    seeds: Annotated[int, typer.Option(min=2, help="Trainings per training set.")] = 5,
     originals: Annotated[
-        Path | None,
-        typer.Option(help="run or catalogue with a release's originals; default: those that it carries"),
+        Path | None, typer.Option(help="Run or catalogue with a release's originals [default: the release].")
     ] = None,
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FOLDER", help="for utility.html and .json")
-    ] = None,
-    most: Annotated[
-        int, typer.Option(min=1, help="edits that are learned from, drawn by hash above it")
-    ] = MOST,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print machine-readable results.")] = False,
 ) -> int:
-    """Trains the same small network on n real pictures, with edits added, and with standard augmentation.
+    """Train one small classifier on real images, on real images and edits, and on augmented real images.
 
-    All make the same number of steps and are measured by the same real pictures of other groups; no edit of a held-out
-    picture is learned from. What is said is the difference of AUC to real pictures alone, paired by picture and seed.
+    All make the same number of steps and are measured on the same real images of other patients; edits of held-out
+    patients are not used. The result is the difference in AUC to real images alone, paired by image and seed.
 
-    Example: plantain train utility runs/pilot --real catalogue --findings glioma,meningioma --n 200 --to figures
+    Example: plantain train utility runs/pilot --real catalogue --findings glioma,meningioma --n 200
     """
-    require_extra("plantain train utility", "torch", "torch", "safetensors")
-    from plantain.train.probe.learning import ProbeSchedule
-    from plantain.train.probe.utility import edited_frames
-    from plantain.train.probe.utility import utility as measured
+    require_extra("plantain train utility", "torch", "torch")
+    from plantain.train.utility.compare import compare_arms
 
+    names = tuple(name.strip() for name in findings.split(",") if name.strip())
     with TrainingBar(quiet=as_json) as bar:
-        bar.begin("reading pictures", 0)
-        pictures = labelled_frames(real, named(findings), least=10)
-        edits = edited_frames(made_edits(folder, originals, most), pictures)
-        schedule = ProbeSchedule(epochs=epochs, batch=32, width=width)
+        bar.begin("reading images", 0)
+        images, edits = read_sets(real, folder, originals, names)
 
-        def advanced(done: int, of: int) -> None:
+        def progress(done: int, total: int) -> None:
             if done == 0:
-                bar.begin("trainings", of)
+                bar.begin("trainings", total)
             bar.step(done)
 
-        found = measured(pictures, edits, n, seeds, schedule, advanced)
-    page = write_utility_page(found, folder.name, to) if to is not None else None
+        found = compare_arms(images, edits, n, seeds, progress=progress)
     if as_json:
         print(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
         return 0
-    table = Table(
-        title=(
-            f"AUC on {counted(found.held_out, 'real held-out picture')}, {counted(found.seeds, 'seed')}, n = "
-            f"{found.n}"
-        )
-    )
-    for heading in ("learned from", *pictures.findings):
-        table.add_column(heading, justify="left" if heading == "learned from" else "right")
+    table = Table(title=f"AUC on {found.held_out} real held-out images, {found.seeds} seeds, n = {found.n}")
+    table.add_column("training set")
+    for name in names:
+        table.add_column(name, justify="right")
     for arm, areas in found.areas.items():
         table.add_row(arm, *(f"{area:.3f}" for area in areas.values()))
     for arm, rows in found.differences.items():
-        table.add_row(f"{arm}, difference", *(interval(d.difference, d.low, d.high) for d in rows.values()))
+        table.add_row(f"{arm}, difference", *map(_interval, rows.values()))
     print_table(table)
-    if page is not None:
-        print(f"page: {page}")
     return 0
+
+
+def _interval(area: PairedArea) -> str:
+    bounds = "" if area.low is None else f" ({area.low:+.3f} to {area.high:+.3f})"
+    return f"{area.difference:+.3f}{bounds}"

@@ -1,26 +1,36 @@
-"""The blob store: bytes under their SHA-256, durable before anything refers to them."""
+"""The blob store: bytes under their SHA-256, durable before anything refers to them.
+
+The folder `blobs` of a run may be a link to storage that other machines share (`build --blobs DIR`); workers leave
+their files beside it in `arriving`, where they are moved from, not written again.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
+import shutil
 import threading
 from pathlib import Path
 
 from plantain.files.opening import open_plain
 from plantain.journal.errors import BadBlob
 from plantain.journal.rows import BlobRef
+from plantain.records import InputError
 
-_SUFFIX = ".tmp"
+BLOBS, ARRIVING = "blobs", "arriving"
+MARK = "blobs-of-a-plantain-run"
+"""A file beside blobs on shared storage. A link that a stranger put into a run cannot lead anywhere else."""
 THUMBNAILS = "thumbnails"
 """Folder of a run, beside its blobs; it can be deleted at any time."""
 
+_SUFFIX = ".tmp"
 _serial = itertools.count()
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable; without it a renamed file can vanish with the power."""
+    """Make the names in a folder durable; without it a renamed file can vanish with the power."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -32,8 +42,8 @@ class BlobStore:
     """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process.
 
     Attributes:
-        arriving: a folder on the same file system in which workers of this process leave files, durable and under their
-            SHA-256: such a file is moved, not written again.
+        arriving: folder on the same file system in which workers of this process leave files, durable and under their
+            SHA-256.
     """
 
     def __init__(self, root: Path) -> None:
@@ -43,52 +53,33 @@ class BlobStore:
         self._making = threading.Lock()
 
     def path(self, sha256: str) -> Path:
-        """Where the blob lies or would lie. Raises BadBlob for what is not a SHA-256."""
+        """Return the path of a blob, whether or not it exists. Raises BadBlob if `sha256` is no SHA-256."""
         if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
             raise BadBlob(f"{sha256[:80]!r} is not a SHA-256 in lower-case hex")
         return self.root / sha256[:2] / sha256
 
     def thumbnail(self, sha256: str) -> Path:
-        """Where a small copy of a picture lies once somebody looked at it; it goes when its blob is withdrawn."""
+        """Return the path of a blob's thumbnail, which is deleted when the blob is withdrawn."""
         return self.root.parent / THUMBNAILS / self.path(sha256).relative_to(self.root).with_suffix(".jpg")
 
     def put(self, data: bytes, media_type: str) -> tuple[BlobRef, bool]:
-        """Stores `data`; when this returns, the blob survives a power cut.
+        """Store `data`; on return the blob survives a power cut. Raises OSError if the disk refuses.
 
-        Returns:
-            The reference, and whether the file had to be written.
-
-        Raises:
-            OSError: the disk refused; nothing but perhaps a temporary file was left behind.
+        Returns the reference, and whether the file had to be written.
         """
         sha256 = hashlib.sha256(data).hexdigest()
         reference = BlobRef(sha256, len(data), media_type)
         path = self.path(sha256)
-        folder = path.parent
-        self._make(folder)
-        if self._holds(path, data):
-            # A process killed between rename and folder sync left a name that only memory knows.
-            sync_folder(folder)
-            return reference, False
-        if self._take(path, data):
-            sync_folder(folder)
-            return reference, True
-        temporary = folder / f".{sha256}.{os.getpid()}.{next(_serial)}{_SUFFIX}"
-        try:
-            with temporary.open("xb", buffering=0) as file:
-                written = 0
-                while written < len(data):
-                    written += file.write(data[written:] if written else data)
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
-        sync_folder(folder)
-        return reference, True
+        self._make(path.parent)
+        known = self._holds(path, data)
+        if not known and not self._take(path, data):
+            self._write(path, data)
+        # Also when it was there: a process killed between rename and sync left a name that only memory has.
+        sync_folder(path.parent)
+        return reference, not known
 
     def read(self, sha256: str) -> bytes:
-        """The blob's bytes, checked against their name. Raises BadBlob when missing or changed."""
+        """Return a blob's bytes, checked against the hash. Raises BadBlob when missing or changed."""
         path = self.path(sha256)
         try:
             with open_plain(path) as file:
@@ -96,20 +87,20 @@ class BlobStore:
         except FileNotFoundError as error:
             raise BadBlob(f"{path} is missing") from error
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise BadBlob(f"{path} does not hold the bytes that were stored under this name")
+            raise BadBlob(f"{path} does not contain the bytes that were stored under this name")
         return data
 
+    def names(self) -> set[str]:
+        """Return the names of all files of the store."""
+        folders = [folder for folder in self.root.iterdir() if folder.is_dir()] if self.root.is_dir() else []
+        return {name for folder in folders for name in os.listdir(folder)}  # noqa: PTH208  (a million names)
+
     def sweep(self) -> int:
-        """Removes temporary files that a killed process left; only for the holder of the run's lock."""
-        removed = 0
-        for folder in self.root.iterdir() if self.root.is_dir() else ():
-            if not folder.is_dir():
-                continue
-            for name in os.listdir(folder):  # noqa: PTH208  (iterdir builds a Path for each of a million names)
-                if name.startswith(".") and name.endswith(_SUFFIX):
-                    (folder / name).unlink(missing_ok=True)
-                    removed += 1
-        return removed
+        """Remove temporary files that a killed process left; only for the holder of the run's lock."""
+        left = [name for name in self.names() if name.startswith(".") and name.endswith(_SUFFIX)]
+        for name in left:
+            (self.root / name[1:3] / name).unlink(missing_ok=True)
+        return len(left)
 
     def _make(self, folder: Path) -> None:
         if folder.name in self._ready:
@@ -120,8 +111,21 @@ class BlobStore:
             sync_folder(self.root)
             self._ready.add(folder.name)
 
+    def _write(self, path: Path, data: bytes) -> None:
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{next(_serial)}{_SUFFIX}")
+        try:
+            with temporary.open("xb", buffering=0) as file:
+                written = 0
+                while written < len(data):
+                    written += file.write(data[written:] if written else data)
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
     def _take(self, path: Path, data: bytes) -> bool:
-        """Moves the file that a worker left to where it belongs; False where there is none."""
+        """Move the file that a worker left to its place; return False if there is none."""
         left = None if self.arriving is None else self.arriving / path.name
         if left is None or not self._holds(left, data):
             return False
@@ -134,3 +138,64 @@ class BlobStore:
             return path.lstat().st_size == len(data) and not path.is_symlink() and path.read_bytes() == data
         except FileNotFoundError:
             return False
+
+
+def keep_blobs_in(run: Path, folder: Path) -> None:
+    """Make a new run keep its blobs in a folder of its own under `folder`; do nothing if it does already.
+
+    Raises InputError if the run keeps them elsewhere, or `folder` does not exist.
+    """
+    link = run / BLOBS
+    if link.is_symlink() and link.readlink().parent.parent == folder.absolute():
+        return
+    if link.is_symlink() or link.exists():
+        raise InputError(
+            f"--blobs {folder}: {run} keeps its images in {link.readlink() if link.is_symlink() else link}; "
+            "their place is fixed when a run starts"
+        )
+    if not folder.is_dir():
+        raise InputError(f"--blobs {folder}: no such folder")
+    own = folder.absolute() / f"{run.absolute().name}-{os.urandom(6).hex()}"
+    (own / BLOBS).mkdir(parents=True)
+    (own / MARK).touch()
+    sync_folder(own)
+    sync_folder(folder)
+    run.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(own / BLOBS)
+    sync_folder(run)
+
+
+def own_links(run: Path) -> tuple[Path, ...]:
+    """Return the run's link to blobs that we placed elsewhere. Raises InputError if they are not there."""
+    link = run / BLOBS
+    if not link.is_symlink():
+        return ()
+    if not link.is_dir():
+        raise InputError(f"{run}: its images are in {link.readlink()}, which does not exist; mount it first")
+    return (link,) if (link.resolve().parent / MARK).is_file() else ()
+
+
+def shared_blobs(run: Path) -> Path | None:
+    """Return the folder of a run's blobs on shared storage; None if they are in its own folder."""
+    link = run / BLOBS
+    return link.readlink() if link.is_symlink() else None
+
+
+def open_arrivals(blobs: Path) -> Path:
+    """Make a new folder for files of this head's workers, and remove those of earlier heads; under the run's lock."""
+    arriving = blobs.parent / ARRIVING
+    for earlier in arriving.iterdir() if arriving.is_dir() else ():
+        close_arrivals(earlier)
+    own = arriving / os.urandom(6).hex()
+    own.mkdir(parents=True)
+    sync_folder(arriving)
+    return own
+
+
+def close_arrivals(folder: Path) -> None:
+    """Remove a folder of arrivals. Its name goes first: a worker that still writes there fails and leaves nothing."""
+    gone = folder if folder.name.startswith(".") else folder.with_name(f".{folder.name}.gone")
+    if gone != folder:
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)

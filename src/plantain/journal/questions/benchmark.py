@@ -37,7 +37,7 @@ class OutputScore:
 
 
 def arm_tasks(reader: JournalReader, arm: str) -> list[ArmTask]:
-    """The tasks of an arm, by id."""
+    """Return the tasks of an arm, by id."""
     rows = reader.connection.execute(
         "SELECT id, image_id, generation, state, round FROM task WHERE kind = 'bench' AND finding = ? ORDER BY id",
         (arm,),
@@ -48,7 +48,7 @@ def arm_tasks(reader: JournalReader, arm: str) -> list[ArmTask]:
 
 
 def arm_states(reader: JournalReader) -> Iterator[tuple[str, TaskState, int]]:
-    """(arm, state, tasks) over all arms."""
+    """Return (arm, state, tasks) over all arms."""
     rows = reader.connection.execute(
         "SELECT finding, state, count(*) FROM task WHERE kind = 'bench' GROUP BY finding, state"
     )
@@ -56,7 +56,7 @@ def arm_states(reader: JournalReader) -> Iterator[tuple[str, TaskState, int]]:
 
 
 def outputs_made(reader: JournalReader) -> Iterator[tuple[str, str, int]]:
-    """(arm, sample, output) of every output of a current generation, with or without an image."""
+    """Return (arm, sample, output) of every output of a current generation, with or without an image."""
     rows = reader.connection.execute(
         f"SELECT t.finding, t.image_id, a.round FROM attempt a {_CURRENT.format('a')}"
     )
@@ -64,7 +64,7 @@ def outputs_made(reader: JournalReader) -> Iterator[tuple[str, str, int]]:
 
 
 def edit_records(reader: JournalReader) -> Iterator[tuple[str, str]]:
-    """(arm, what its editor recorded) of every call of a current generation that made an output, streamed."""
+    """Return (arm, what its editor recorded) of every call of a current generation that made an output, streamed."""
     rows = reader.connection.execute(
         f"SELECT t.finding, c.raw FROM call c {_CURRENT.format('c')} "
         "AND c.step = 'edit' AND c.final = 1 AND c.outcome = 'ok' AND c.raw != ''"
@@ -73,7 +73,7 @@ def edit_records(reader: JournalReader) -> Iterator[tuple[str, str]]:
 
 
 def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
-    """Every score of every output of a current generation, streamed."""
+    """Return every score of every output of a current generation, streamed."""
     rows = reader.connection.execute(
         "SELECT t.finding, t.image_id, s.round - 1, s.metric, s.value, s.reason "
         f"FROM score s {_CURRENT.format('s')}"
@@ -82,7 +82,7 @@ def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
 
 
 def draw_scores(reader: JournalReader) -> Iterator[tuple[str, str, int, str, list[float]]]:
-    """(arm, sample, output, metric, the judge's scores) of outputs that a judge scored more than once, streamed.
+    """Return (arm, sample, output, metric, the judge's scores) of outputs that were judged more than once, streamed.
 
     The scores are shares of their scale, which is MedEBench's 0 to 10 where none is recorded.
     """
@@ -98,7 +98,7 @@ def draw_scores(reader: JournalReader) -> Iterator[tuple[str, str, int, str, lis
 
 
 def score_reasons(reader: JournalReader) -> list[tuple[str, bool, str, int]]:
-    """(metric, has no value, reason, scores), by metric, the commonest reasons first."""
+    """Return (metric, has no value, reason, scores), by metric, the commonest reasons first."""
     rows = reader.connection.execute(
         "SELECT s.metric, s.value IS NULL, s.reason, count(*) FROM score s "
         f"{_CURRENT.format('s')} GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 3"
@@ -109,7 +109,7 @@ def score_reasons(reader: JournalReader) -> list[tuple[str, bool, str, int]]:
 def output_edit(
     reader: JournalReader, arm: str, sample: str, output: int
 ) -> tuple[str | None, str, str] | None:
-    """(hash of the picture, outcome, reason) of one output; None where it was not made."""
+    """Return (hash of the image, outcome, reason) of one output; None if it was not made."""
     row = reader.connection.execute(
         "SELECT a.edited, a.edit_outcome, a.edit_reason FROM task t JOIN attempt a ON a.task = t.id"
         " AND a.generation = t.generation AND a.round = ? WHERE t.kind = 'bench' AND t.finding = ? AND t.image_id = ?",

@@ -1,4 +1,4 @@
-"""A run's tasks by pages: filtered, searched, in either direction, at a cost that hangs on the page, not on the run."""
+"""A run's tasks by pages: filtered, searched, in either direction, at a cost that depends on the page alone."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from plantain.journal.reader import JournalReader
 from plantain.records import InputError, TaskState
 
 ANY_JUDGE_DIFFERS = "any"
-"""Of `TaskQuery.differ`: tasks on whose attempts any two judges, or a judge and a person, do not agree."""
+"""Of `TaskQuery.differ`: tasks on whose attempts any two judges, or a judge and a person, disagree."""
 
 _STATES = tuple(state.value for state in TaskState)
+Values = list[str | int]
 
 
 class TaskOrder(StrEnum):
-    """By id, which stays; or by the last call, newest first, which is how a build is followed: only what was begun."""
+    """By id; or by the last call, newest first, which is how a build is followed: only tasks with calls."""
 
     ID = "id"
     RECENT = "recent"
@@ -24,16 +25,13 @@ class TaskOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """Which tasks are shown; an empty field lets all pass.
+    """Which tasks are shown; an empty field sets no condition. The finding of a benchmark's task is its arm.
 
     Attributes:
-        state, modality, finding, direction, kind: of the task; the finding of a benchmark's task is its arm.
-        round: in which it succeeded, or the last one made; 0: any.
-        judge: only tasks on which this judge gave a verdict; the next three then speak of its verdicts only.
+        judge: only tasks on which this judge gave a verdict; the next three then apply to its verdicts only.
         verdict: "qualified" or "not": some attempt was judged so.
-        criterion: some attempt failed this one.
-        code: some attempt failed for this reason.
-        differ: "any", or two judges by "A|B": judges differ on some attempt.
+        criterion, code: some attempt failed this one, or for this reason.
+        differ: "any", or two judges by "A|B": judges disagree on some attempt.
         text: words of an instruction or a reason, the id of an image, or the first digits of a task's id.
     """
 
@@ -64,16 +62,16 @@ class TaskQuery:
 
 @dataclass(frozen=True, slots=True)
 class JudgeMark:
-    """What one judge made of an attempt; `decisive`: it closed the task."""
+    """One judge's decision on an attempt, None if undecided; `decisive`: it closed the task."""
 
     judge: str
-    qualified: bool
+    qualified: bool | None
     decisive: bool
 
 
 @dataclass(frozen=True, slots=True)
 class BrowsedTask:
-    """One task as a line: `original` and `edited` are hashes of blobs, of its last attempt with a picture."""
+    """One task as a line: `original` and `edited` are hashes of blobs, of its last attempt with an image."""
 
     id: str
     image: str
@@ -103,7 +101,7 @@ class BrowsedPage:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What there is to filter by, each list sorted."""
+    """The values to filter by, each list sorted."""
 
     modalities: tuple[str, ...]
     findings: tuple[str, ...]
@@ -115,7 +113,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class JudgePair:
-    """Two judges over the attempts that both judged: how many, and on how many they differ."""
+    """Two judges over the attempts that both decided: how many, and on how many they differ."""
 
     one: str
     other: str
@@ -127,12 +125,18 @@ class JudgePair:
 
 _LAST = "SELECT {} FROM attempt a WHERE a.task = t.id AND a.generation = t.generation {} ORDER BY a.round DESC LIMIT 1"
 _COLUMNS = (
-    "t.id, t.image_id, t.modality, t.finding, t.direction, t.kind, t.state, t.round, t.reason, t.generation, "
-    f"({_LAST.format('a.instruction', '')}), (SELECT prepared FROM image i WHERE i.id = t.image_id), "
-    f"({_LAST.format('a.edited', 'AND a.edited IS NOT NULL')}), (SELECT sum(cost_usd) FROM call c WHERE c.task = t.id)"
+    "t.id, t.image_id, t.modality, t.finding, t.direction, t.kind, t.state, t.round, t.reason, "
+    f"coalesce(({_LAST.format('a.instruction', '')}), ''), "
+    "coalesce((SELECT prepared FROM image i WHERE i.id = t.image_id), ''), "
+    f"coalesce(({_LAST.format('a.edited', 'AND a.edited IS NOT NULL')}), ''), "
+    "(SELECT sum(cost_usd) FROM call c WHERE c.task = t.id)"
 )
 _OF_TASK = "v.task = t.id AND v.generation = t.generation"
 _NEWEST = "c.id = (SELECT max(d.id) FROM call d WHERE d.task = c.task)"
+_MARKS = (
+    "SELECT judge, qualified, decisive FROM verdict WHERE (task, generation, round) = (SELECT v.task, v.generation, "
+    f"max(v.round) FROM verdict v JOIN task t ON {_OF_TASK} WHERE t.id = ?) ORDER BY decisive DESC, judge, draw"
+)
 
 
 def page_of(
@@ -144,22 +148,16 @@ def page_of(
     before: str = "",
     order: TaskOrder = TaskOrder.ID,
 ) -> BrowsedPage:
-    """One page of the tasks that pass.
+    """Return one page of at most `size` tasks that pass.
 
-    Args:
-        size: tasks on it, at most.
-        after, before: `place` of a task: the page begins behind it, or ends before it; at most one of them.
-        order: tasks without calls are not in the recent ones.
-
-    Raises:
-        InputError: a place that is none.
+    `after` and `before` are the `place` of a task: the page starts behind it, or ends before it. Raises InputError for
+    an unknown place.
     """
-    where, values = _where(query)
+    where, bound = _where(query)
     recent = order is TaskOrder.RECENT
     table = f"call c CROSS JOIN task t ON t.id = c.task AND {_NEWEST}" if recent else "task t"
     key = "c.id" if recent else "t.id"
     mark = after or before
-    bound: list[str | int] = list(values)
     backwards = bool(before) and not after
     falls = recent != backwards  # whether the key falls along the reading
     if mark:
@@ -175,38 +173,36 @@ def page_of(
 
 
 def count_of(reader: JournalReader, query: TaskQuery, order: TaskOrder = TaskOrder.ID) -> int:
-    """How many tasks a list has; by id and without a filter, or with a state only, from the journal's counters."""
-    begun = order is TaskOrder.RECENT
-    if not begun and set(query.given) <= {"state"}:
-        counts = reader.counts()
-        return counts[TaskState(query.state)] if query.state else sum(counts.values())
+    """Return the number of tasks of a list."""
     where, values = _where(query)
-    where += " AND EXISTS (SELECT 1 FROM call c WHERE c.task = t.id)" if begun else ""
+    if order is TaskOrder.RECENT:
+        where += " AND EXISTS (SELECT 1 FROM call c WHERE c.task = t.id)"
     return int(reader.connection.execute(f"SELECT count(*) FROM task t WHERE {where}", values).fetchone()[0])
 
 
 def offered(reader: JournalReader) -> Offered:
-    """What the run's tasks and verdicts can be filtered by; reads every task, so it is for being kept a while."""
+    """Return the values of the run's tasks and verdicts to filter by; reads every task, so keep the result a while."""
 
     def distinct(column: str, table: str, where: str = "TRUE") -> tuple[str, ...]:
-        rows = reader.connection.execute(f"SELECT DISTINCT {column} FROM {table} WHERE {where}").fetchall()
+        rows = reader.connection.execute(f"SELECT DISTINCT {column} FROM {table} WHERE {where}")
         return tuple(sorted(value for (value,) in rows if value))
 
-    rows = reader.connection.execute(
-        "SELECT DISTINCT modality, finding, direction, kind FROM task"
-    ).fetchall()
-    columns = (tuple(sorted({row[n] for row in rows if row[n]})) for n in range(4))
-    modalities, findings, directions, kinds = columns
-    judges = distinct("judge", "verdict")
-    criteria = distinct("name", "criterion", "kind = 'criterion'")
-    return Offered(modalities, findings, directions, kinds, judges, criteria)
+    return Offered(
+        distinct("modality", "task"),
+        distinct("finding", "task"),
+        distinct("direction", "task"),
+        distinct("kind", "task"),
+        distinct("judge", "verdict"),
+        distinct("name", "criterion", "kind = 'criterion'"),
+    )
 
 
 def judge_pairs(reader: JournalReader) -> list[JudgePair]:
-    """Every two judges that judged the same attempts of current generations; of several draws the last one counts."""
+    """Return every two judges that decided the same attempts of current generations; of several draws the last."""
     last = (
         "SELECT v.task, v.generation, v.round, v.judge, v.qualified, max(v.draw) FROM verdict v"
-        " JOIN attempt a USING (task, generation, round) WHERE a.superseded = 0 GROUP BY 1, 2, 3, 4"
+        " JOIN attempt a USING (task, generation, round) WHERE a.superseded = 0 AND v.qualified IS NOT NULL"
+        " GROUP BY 1, 2, 3, 4"
     )
     rows = reader.connection.execute(
         f"WITH last AS MATERIALIZED ({last}) SELECT one.judge, other.judge, count(*),"
@@ -218,37 +214,32 @@ def judge_pairs(reader: JournalReader) -> list[JudgePair]:
 
 
 def newest_call(reader: JournalReader) -> int:
-    """Number of the last call that was started: it grows while a run is being built."""
+    """Return the number of the last call that was started: it grows while a run is being built."""
     return int(reader.connection.execute("SELECT coalesce(max(id), 0) FROM call").fetchone()[0])
 
 
-def _where(query: TaskQuery) -> tuple[str, list[str | int]]:
-    parts, values = ["TRUE"], list[str | int]()
+def _where(query: TaskQuery) -> tuple[str, Values]:
+    parts, values = ["TRUE"], Values()
     for name in ("state", "modality", "finding", "direction", "kind", "round"):
         if value := getattr(query, name):
             parts.append(f"t.{name} = ?")
             values.append(value)
-    mine = ""
-    if query.judge:
-        mine = " AND v.judge = ?"
-        if not (query.verdict or query.criterion or query.code):
-            parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK}{mine})")
-            values.append(query.judge)
-    judge = [query.judge] if query.judge else []
+
+    def some(table: str, condition: str, *bound: str) -> None:
+        """Some row on the task's current attempts meets a condition, the wanted judge's where one is wanted."""
+        mine = " AND v.judge = ?" if query.judge else ""
+        parts.append(f"EXISTS (SELECT 1 FROM {table} v WHERE {_OF_TASK} AND {condition}{mine})")
+        values.extend((*bound, *([query.judge] if query.judge else [])))
+
+    if query.judge and not (query.verdict or query.criterion or query.code):
+        some("verdict", "TRUE")
     if query.verdict:
-        wanted = int(query.verdict == "qualified")
-        parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK} AND v.qualified = {wanted}{mine})")
-        values += judge
+        some("verdict", f"v.qualified = {int(query.verdict == 'qualified')}")
     if query.criterion:
-        failed = f"{_OF_TASK} AND v.name = ? AND v.passed = 0"
-        parts.append(f"EXISTS (SELECT 1 FROM criterion v WHERE {failed}{mine})")
-        values += [query.criterion, *judge]
+        some("criterion", "v.name = ? AND v.passed = 0", query.criterion)
     if query.code:
-        coded = (
-            f"{_OF_TASK} AND v.passed = 0 AND EXISTS (SELECT 1 FROM json_each(v.codes) e WHERE e.value = ?)"
-        )
-        parts.append(f"EXISTS (SELECT 1 FROM criterion v WHERE {coded}{mine})")
-        values += [query.code, *judge]
+        coded = "EXISTS (SELECT 1 FROM json_each(v.codes) e WHERE e.value = ?)"
+        some("criterion", f"v.passed = 0 AND {coded}", query.code)
     if query.differ:
         pair = query.differ.split("|") if query.differ != ANY_JUDGE_DIFFERS else []
         two = f" AND v.judge IN ({', '.join('?' * len(pair))})" if pair else ""
@@ -265,31 +256,13 @@ def _where(query: TaskQuery) -> tuple[str, list[str | int]]:
     return " AND ".join(parts), values
 
 
-def _browsed(connection: sqlite3.Connection, row: tuple[str | int | float | None, ...]) -> BrowsedTask:
-    task, image, modality, finding, direction, kind, state, round_, reason, generation, *rest = row
-    instruction, original, edited, cost, place = rest
-    marks = connection.execute(
-        "SELECT judge, qualified, decisive FROM verdict WHERE task = ? AND generation = ? AND round = (SELECT"
-        " max(round) FROM verdict WHERE task = ? AND generation = ?) ORDER BY decisive DESC, judge, draw",
-        (task, generation, task, generation),
-    ).fetchall()
-    return BrowsedTask(
-        id=str(task),
-        image=str(image),
-        modality=str(modality),
-        finding=str(finding),
-        direction=str(direction),
-        kind=str(kind),
-        state=str(state),
-        round=int(round_ or 0),
-        reason=str(reason),
-        instruction=str(instruction or ""),
-        original=str(original or ""),
-        edited=str(edited or ""),
-        cost_usd=None if cost is None else float(cost),
-        marks=tuple(JudgeMark(judge, bool(good), bool(last)) for judge, good, last in marks),
-        place=str(place),
+def _browsed(connection: sqlite3.Connection, row: sqlite3.Row) -> BrowsedTask:
+    *columns, place = row
+    marks = tuple(
+        JudgeMark(judge, None if good is None else bool(good), bool(last))
+        for judge, good, last in connection.execute(_MARKS, (columns[0],))
     )
+    return BrowsedTask(*(*columns, marks, str(place)))
 
 
 def _call_id(place: str) -> int:

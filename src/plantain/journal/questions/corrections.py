@@ -1,4 +1,4 @@
-"""Which attempts people corrected by hand, and what the journal's own verdict on them is."""
+"""Attempts that people corrected by hand, beside the journal's own verdict on them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SET = {True: "qualified", False: "failed"}
 
 @dataclass(frozen=True, slots=True)
 class CorrectedEdit:
-    """The latest that one person said of one attempt, beside what was decided.
+    """The latest correction of one attempt by one person, beside what was decided.
 
     Attributes:
         by: the person's code.
         qualified: what the person set.
-        decided: what the decisive verdict says; where there is none, whether the task succeeded in this round.
+        decided: the decisive verdict, None if undecided; without one, whether the task succeeded in this round.
         why: the person's reason.
     """
 
@@ -32,7 +32,7 @@ class CorrectedEdit:
     round: int
     by: str
     qualified: bool
-    decided: bool
+    decided: bool | None
     why: str
 
     @property
@@ -41,8 +41,8 @@ class CorrectedEdit:
 
 
 def corrected_edits(reader: JournalReader) -> tuple[CorrectedEdit, ...]:
-    """Every correction that counts, by task, attempt and person."""
-    # Joined, since a release looks at closed tasks only.
+    """Return every correction that counts, by task, attempt and person."""
+    # Joined, since a release hides open tasks.
     query = f"SELECT DISTINCT t.id FROM verdict v JOIN task t ON t.id = v.task WHERE judge LIKE '{PERSON}%' ORDER BY 1"
     found = []
     for (task_id,) in reader.connection.execute(query).fetchall():
@@ -55,22 +55,26 @@ def corrected_edits(reader: JournalReader) -> tuple[CorrectedEdit, ...]:
             about = (task_id, task.modality, task.finding, task.direction.value, *key, by)
             verdict = one.verdict
             found.append(
-                CorrectedEdit(*about, verdict.qualified, decided.get(key, ended), verdict.observations.reason)
+                CorrectedEdit(
+                    *about, bool(verdict.qualified), decided.get(key, ended), verdict.observations.reason
+                )
             )
     return tuple(sorted(found, key=lambda one: (one.task, one.generation, one.round, one.by)))
 
 
 def corrections_line(edits: Sequence[CorrectedEdit]) -> str:
-    """All corrections in one sentence; "" where there are none."""
+    """Return all corrections in one sentence; "" if there are none."""
     if not edits:
         return ""
     people = len({one.by for one in edits})
-    down = sum(one.decided and not one.qualified for one in edits)
-    up = sum(one.qualified and not one.decided for one in edits)
+    down = sum(one.decided is True and not one.qualified for one in edits)
+    up = sum(one.decided is False and one.qualified for one in edits)
+    settled = sum(one.decided is None for one in edits)
     who = "one person" if people == 1 else f"{people} people"
     parts = [f"{down:,} accepted called failed", f"{up:,} rejected called qualified"]
-    agreed = len(edits) - down - up
+    parts += [f"{settled:,} undecided settled"] if settled else []
+    agreed = len(edits) - down - up - settled
     return (
         f"corrected by hand by {who}: {', '.join(parts)}{f', {agreed:,} confirmed' if agreed else ''}; "
-        "the judge's verdicts stand beside them and decide"
+        "the judge's verdicts are kept and decide"
     )

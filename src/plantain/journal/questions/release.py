@@ -1,4 +1,4 @@
-"""Questions that a release asks: which tasks are closed, their pictures, and who answered."""
+"""Questions that a release asks: which tasks are closed, their images, and which models answered."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _SOURCES = (
 
 
 def closed_count(reader: JournalReader) -> int:
-    """How many edit tasks and controls are closed."""
+    """Return the number of closed edit tasks and controls."""
     return int(reader.connection.execute(f"SELECT count(*) FROM task WHERE {CLOSED_EDITS}").fetchone()[0])
 
 
 def closed_images(reader: JournalReader) -> list[str]:
-    """Ids of the images of closed tasks, sorted: those that a release of the run's state holds."""
+    """Return ids of the images of closed tasks, sorted: those that a release of the run's state contains."""
     query = f"SELECT DISTINCT image_id FROM task WHERE {CLOSED_EDITS} ORDER BY image_id"
     return [str(name) for (name,) in reader.connection.execute(query)]
 
 
 def closed_digest(reader: JournalReader) -> list[tuple[str, str, int, int, int]]:
-    """(kind, state, tasks, sum of generations, sum of rounds) of what is closed: equal again after an import."""
+    """Return (kind, state, tasks, sum of generations, sum of rounds) of closed tasks: equal again after an import."""
     return reader.connection.execute(
         "SELECT kind, state, COUNT(*), SUM(generation), SUM(round) FROM task WHERE state <> 'pending' "
         "GROUP BY kind, state ORDER BY kind, state"
@@ -36,7 +36,7 @@ def closed_digest(reader: JournalReader) -> list[tuple[str, str, int, int, int]]
 
 
 def raw_answers(reader: JournalReader) -> Iterator[tuple[str, int, int, str]]:
-    """(task, generation, round, hash) of every picture of a closed task as its provider sent it."""
+    """Return (task, generation, round, hash) of every image of a closed task as its provider sent it."""
     query = (
         "SELECT a.task, a.generation, a.round, a.raw FROM attempt a JOIN task t ON t.id = a.task "
         "WHERE a.raw IS NOT NULL AND t.state <> 'pending' AND t.kind <> 'bench' ORDER BY 1, 2, 3"
@@ -45,7 +45,7 @@ def raw_answers(reader: JournalReader) -> Iterator[tuple[str, int, int, str]]:
 
 
 def models_that_answered(reader: JournalReader) -> list[tuple[str, str, str]]:
-    """Every (step, model asked, model that said it answered)."""
+    """Return every (step, model requested, model that answered)."""
     query = "SELECT DISTINCT step, model, served_model FROM call WHERE final = 1 AND outcome = 'ok' ORDER BY 1, 2, 3"
     return reader.connection.execute(query).fetchall()
 
@@ -53,21 +53,21 @@ def models_that_answered(reader: JournalReader) -> list[tuple[str, str, str]]:
 def stored_pictures(
     reader: JournalReader, hashes: Collection[str]
 ) -> Iterator[tuple[str, int, str, str | None]]:
-    """(hash, bytes, media type, hash of the pixels) of those of these blobs that the journal knows."""
+    """Return (hash, bytes, media type, hash of the pixels) of those of these blobs that the journal knows."""
     marks = ", ".join("?" * len(hashes))
     query = f"SELECT sha256, bytes, media_type, pixel_sha256 FROM blob WHERE sha256 IN ({marks})"
     return iter(reader.connection.execute(query, sorted(hashes)))
 
 
 def sources_to_mention(reader: JournalReader) -> tuple[int, int]:
-    """How many images that tasks use are rendered, and in how many nobody looked for burned-in text."""
+    """Return how many images that tasks use are rendered, and how many were not checked for burned-in text."""
     synthetic, unchecked = reader.connection.execute(_SOURCES).fetchone()
     return int(synthetic), int(unchecked)
 
 
 @contextmanager
 def closed_only(reader: JournalReader) -> Iterator[None]:
-    """Hides pending tasks and their attempts from every table: an import would not know of them either."""
+    """Hide pending tasks and their attempts from every table: an import would not know of them either."""
     connection = reader.connection
     with temporary_changes(connection):
         forget_units(connection)

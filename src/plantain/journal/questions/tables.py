@@ -1,7 +1,7 @@
 """The tables of a run, computed by SQL from its journal: what was built, how it was judged, what it took.
 
 Every table is a pure function of a reader. Each says whether it counts tasks or attempts; attempts of superseded
-generations are never counted; what was not scored is not scored, and the coverage is part of the table.
+generations are never counted; unscored values stay unscored, and the coverage is part of the table.
 """
 
 from __future__ import annotations
@@ -10,17 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plantain.journal.questions.telemetry import came_back, costs, put_back, status_summary
-from plantain.journal.questions.units import NOTHING, decision_rates, rates, snapshot, units
+from plantain.journal.questions.telemetry import BY_STEP, came_back, put_back
+from plantain.journal.questions.units import NOTHING, rates, units
 from plantain.journal.reader import JournalReader
 from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.clusters import Rate
 from plantain.records import TaskState
-
-__all__ = [
-    "Composition", "CompositionRow", "CriterionRow", "FindingRow", "Judged", "OutcomeRow", "RoundRow",
-    "by_finding", "call_outcomes", "costs", "rounds_to_success", "snapshot", "status_summary", "table1", "table2",
-]  # fmt: skip
 
 CLOSED = "state IN ('success', 'failed')"
 
@@ -31,7 +26,15 @@ _FINAL_CALLS_OF_OTHERS = (
     f" CROSS JOIN call c ON c.task = t.id WHERE {_COUNTED} AND (t.kind <> 'edit' OR c.generation <> t.generation)"
     " GROUP BY 1, 2"
 )
-"""To be taken off: those of controls and earlier generations. Most runs have few, so few calls are looked up."""
+"""To be subtracted: those of controls and earlier generations. Most runs have few, so few calls are looked up."""
+
+_DECISIONS = ("qualified", "qualified_all_pass", "qualified_weighted", "opinion", "opinion = qualified")
+"""What a verdict decides, as SQL over `judged`."""
+_CRITERIA = "judged CROSS JOIN criterion c USING (task, generation, round, judge, draw)"
+_CODES = (
+    f"SELECT c.name, e.value, count(*) FROM {_CRITERIA}, json_each(c.codes) e"
+    " WHERE c.kind = 'criterion' AND c.passed = 0 GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,17 @@ class CompositionRow:
     findings: int
     success: int
     failed: int
+    undecided: int
     not_applicable: int
     stopped: int
     pending: int
     rate: Rate
     mean_rounds: float | None
+
+    @property
+    def tasks(self) -> int:
+        """All tasks, whatever their state."""
+        return self.success + self.failed + self.undecided + self.not_applicable + self.stopped + self.pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +65,8 @@ class Composition:
 
     Attributes:
         total: over all rows; `total.findings` counts distinct (modality, finding), its `mean_rounds` is weighted.
-        mean_rounds_weighted: mean over all successful tasks.
-        mean_rounds_unweighted: mean of the rows' means, which is what the paper prints as its total.
-        controls: tasks of another kind than an edit, left out of every table.
-        superseded_attempts: attempts of earlier generations, left out of every table.
+        mean_rounds_weighted: over all successful tasks; the unweighted mean of the rows is the paper's total.
+        controls, superseded_attempts: left out of every table.
     """
 
     rows: tuple[CompositionRow, ...]
@@ -87,15 +94,11 @@ class Judged:
 
     Attributes:
         criteria: one row each, by weight.
-        qualified: what the run's own policy let through.
-        all_pass, weighted: what each policy would let through.
-        opinion: the judge's own overall yes, over the verdicts in which it gave one.
-        opinion_agrees: how often that opinion equals the run's policy.
-        attempts: all attempts of current generations; `judged` of them have a verdict.
-        unjudged: why the others have none, with counts.
-        came_back: how many brought a picture, byte for byte, that an earlier round of their task had brought.
-        put_back: edits that were restored, the mean share of their pixels, and answers that stayed as they came.
-        code_totals: failed criterion and code, with counts, for the heat map.
+        qualified: by the run's own policy; `all_pass` and `weighted` by each policy.
+        opinion: the judge's own overall yes, where it gave one; `opinion_agrees` how often it equals the run's policy.
+        attempts: of current generations; `judged` of them have a verdict, `unjudged` says why the others have none.
+        came_back, put_back: as of `telemetry`.
+        code_totals: failed criterion and code, with counts.
     """
 
     criteria: tuple[CriterionRow, ...]
@@ -116,11 +119,8 @@ class Judged:
 class RoundRow:
     """One round; counts closed tasks.
 
-    Attributes:
-        at_risk: tasks that came to a decision in this round.
-        success: of these, how many succeeded in it; `hazard` is their share.
-        share, cumulative: of all successes.
-        cumulative_tasks: successes up to here over tasks that succeeded or failed.
+    `at_risk` tasks came to a decision in this round, `success` of them succeeded (`hazard`: their share). `share` and
+    `cumulative` are of all successes, `cumulative_tasks` of the tasks that succeeded or failed.
     """
 
     round: int
@@ -159,61 +159,46 @@ class OutcomeRow:
 
 
 def table1(reader: JournalReader) -> Composition:
-    """Table 1, in tasks."""
-    connection = reader.connection
+    """Return Table 1, in tasks."""
+    run = reader.connection.execute
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     rounds: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for modality, direction, state, n, total_rounds, known in connection.execute(
+    for modality, direction, state, n, total_rounds, known in run(
         "SELECT modality, direction, state, count(*), sum(round), sum(round > 0) FROM task WHERE kind = 'edit'"
         " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
     ):
         counts[modality, direction][state] += n
         if state == TaskState.SUCCESS:
             rounds[modality, direction] = [total_rounds, known]  # 0 where an imported release does not tell
-    findings = {
-        (modality, direction): n
-        for modality, direction, n in connection.execute(
-            "SELECT modality, direction, count(DISTINCT finding) FROM task WHERE kind = 'edit' GROUP BY 1, 2"
-        )
-    }
-    shares = rates(
-        reader,
-        f"SELECT modality, direction, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED}"
-        " GROUP BY modality, direction, cluster",
-    )
-    whole = rates(
-        reader, f"SELECT sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY cluster"
-    )
+    distinct = "SELECT DISTINCT modality, finding{} FROM task WHERE kind = 'edit'"
+    findings = Counter((modality, way) for modality, _, way in run(distinct.format(", direction")))
+    with units(reader):
+        counted = f"sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY"
+        shares = rates(reader, f"SELECT modality, direction, {counted} modality, direction, cluster")
+        whole = rates(reader, f"SELECT {counted} cluster").get((), NOTHING)
     rows = tuple(
-        _composition_row(key, findings[key], counts[key], shares, _mean(*rounds[key]))
+        _composition_row(key, findings[key], counts[key], shares.get(key, NOTHING), _mean(*rounds[key]))
         for key in sorted(counts)
     )
-    all_findings = connection.execute(
-        "SELECT count(*) FROM (SELECT DISTINCT modality, finding FROM task WHERE kind = 'edit')"
-    ).fetchone()[0]
     weighted = _mean(sum(r[0] for r in rounds.values()), sum(r[1] for r in rounds.values()))
     means = [row.mean_rounds for row in rows if row.mean_rounds is not None]
-    everything = sum(counts.values(), Counter[str]())
+    total = sum(counts.values(), Counter[str]())
+    names = len(run(distinct.format("")).fetchall())
     return Composition(
         rows=rows,
-        total=_composition_row(
-            ("all", "both"), all_findings, everything, {("all", "both"): whole.get((), NOTHING)}, weighted
-        ),
+        total=_composition_row(("all", "both"), names, total, whole, weighted),
         mean_rounds_weighted=weighted,
         mean_rounds_unweighted=_mean(sum(means), len(means)),
-        controls=connection.execute("SELECT count(*) FROM task WHERE kind <> 'edit'").fetchone()[0],
-        superseded_attempts=connection.execute(
-            "SELECT count(*) FROM attempt WHERE superseded = 1"
-        ).fetchone()[0],
+        controls=run("SELECT count(*) FROM task WHERE kind <> 'edit'").fetchone()[0],
+        superseded_attempts=reader.attempt_count(superseded=True),
     )
 
 
 def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
-    """Table 2, in attempts. `weights` are the rubric's, by criterion."""
-    first, overall, failed = decision_rates(reader)
-    codes = tuple(
-        (*of, n) for of, n in sorted(failed.items(), key=lambda row: (row[0][0], -row[1], row[0][1]))
-    )
+    """Return Table 2, in attempts. `weights` are the rubric's, by criterion."""
+    with units(reader):
+        first, overall = (_pass_rates(reader, where) for where in ("round = 1", "true"))
+        codes = tuple(reader.connection.execute(_CODES).fetchall())
     why = {name: tuple((code, n) for criterion, code, n in codes if criterion == name) for name in weights}
     attempts, judged, unjudged = _coverage(reader)
     return Judged(
@@ -238,108 +223,93 @@ def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
 
 
 def rounds_to_success(reader: JournalReader) -> tuple[RoundRow, ...]:
-    """Rounds that successful tasks took, with the share still succeeding among those who got that far.
+    """Return the rounds that successful tasks took, with the share that succeeds among those that reached each.
 
-    Counts tasks. A task that succeeded or failed in round R was decided in rounds 1 to R; a stopped one in rounds 1 to
-    R - 1 (its last round came to no decision). Pending and not applicable tasks are left out.
+    Counts tasks. A task that succeeded or failed in round R was decided in rounds 1 to R; a stopped or undecided one in
+    rounds 1 to R - 1 (its last round came to no decision). Pending and not applicable tasks are left out.
     """
     decided: Counter[int] = Counter()
     success: Counter[int] = Counter()
     closed = 0
     for state, last, n in reader.connection.execute(
-        "SELECT state, round, count(*) FROM task WHERE kind = 'edit' AND state IN ('success', 'failed', 'stopped')"
-        " GROUP BY 1, 2"
+        "SELECT state, round, count(*) FROM task WHERE kind = 'edit'"
+        " AND state IN ('success', 'failed', 'undecided', 'stopped') GROUP BY 1, 2"
     ):
-        decided[last - 1 if state == TaskState.STOPPED else last] += n
+        ruled = state in (TaskState.SUCCESS, TaskState.FAILED)
+        decided[last if ruled else last - 1] += n
         if state == TaskState.SUCCESS:
             success[last] += n
-        closed += n if state != TaskState.STOPPED else 0
+        closed += n if ruled else 0
     total = success.total()
     rows = []
     for number in range(1, max([r for r in decided if decided[r]], default=0) + 1):
         at_risk = sum(n for last, n in decided.items() if last >= number)
         upto = sum(n for last, n in success.items() if last <= number)
+        shares = (_mean(success[number], at_risk), _mean(success[number], total))
         rows.append(
-            RoundRow(
-                round=number,
-                at_risk=at_risk,
-                success=success[number],
-                hazard=_mean(success[number], at_risk),
-                share=_mean(success[number], total),
-                cumulative=_mean(upto, total),
-                cumulative_tasks=_mean(upto, closed),
-            )
+            RoundRow(number, at_risk, success[number], *shares, _mean(upto, total), _mean(upto, closed))
         )
     return tuple(rows)
 
 
 def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
-    """Success per finding and direction in tasks, and what the policies let through in attempts (Figure 3)."""
+    """Return success per finding and direction in tasks, and what the policies let through in attempts (Figure 3)."""
     keys = "modality, finding, direction"
-    tasks = rates(
-        reader,
-        f"SELECT {keys}, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY {keys}, cluster",
-    )
-    policies = {
-        policy: rates(reader, f"SELECT {keys}, sum({policy}), count(*) FROM judged GROUP BY {keys}, cluster")
-        for policy in ("qualified_weighted", "qualified_all_pass")
-    }
+    run = reader.connection.execute
     with units(reader):
-        scores = {
-            tuple(row[:3]): (row[3], row[4])
-            for row in reader.connection.execute(
-                f"SELECT {keys}, count(*), avg(score) FROM judged GROUP BY {keys}"
+        tasks = rates(
+            reader,
+            f"SELECT {keys}, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY {keys}, cluster",
+        )
+        weighted, all_pass = (
+            rates(
+                reader, f"SELECT {keys}, sum({policy}), count({policy}) FROM judged GROUP BY {keys}, cluster"
             )
-        }
+            for policy in ("qualified_weighted", "qualified_all_pass")
+        )
+        query = f"SELECT {keys}, count(*), avg(score) FROM judged GROUP BY {keys}"
+        scores = {tuple(row[:3]): (row[3], row[4]) for row in run(query)}
     rows = []
-    for modality, finding, direction, success, failed, other in reader.connection.execute(
+    for *key, success, failed, other in run(
         f"SELECT {keys}, sum(state = 'success'), sum(state = 'failed'), sum(state NOT IN ('success', 'failed'))"
         f" FROM task WHERE kind = 'edit' GROUP BY {keys} ORDER BY {keys}"
     ):
-        key = (modality, finding, direction)
-        judged, score = scores.get(key, (0, None))
-        rows.append(
-            FindingRow(
-                modality, finding, direction, success, failed, other, tasks.get(key, NOTHING), judged,
-                policies["qualified_weighted"].get(key, NOTHING), policies["qualified_all_pass"].get(key, NOTHING),
-                score,
-            )
-        )  # fmt: skip
+        judged, score = scores.get(tuple(key), (0, None))
+        rate, heavy, strict = (found.get(tuple(key), NOTHING) for found in (tasks, weighted, all_pass))
+        rows.append(FindingRow(*(*key, success, failed, other, rate, judged, heavy, strict, score)))
     return tuple(rows)
 
 
 def call_outcomes(reader: JournalReader) -> tuple[OutcomeRow, ...]:
-    """How the calls of current generations ended, one per round, step and draw: the try whose answer counted."""
+    """Return how the calls of current generations ended, one per round, step and draw: the try whose answer counted."""
     return tuple(
         OutcomeRow(step, outcome, n)
         for step, outcome, n in reader.connection.execute(
             f"SELECT step, outcome, sum(n) FROM ({_FINAL_CALLS} UNION ALL {_FINAL_CALLS_OF_OTHERS})"
-            " GROUP BY 1, 2 HAVING sum(n) > 0"
-            " ORDER BY CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 WHEN 'look' THEN 3 ELSE 4 END, 2"
+            f" GROUP BY 1, 2 HAVING sum(n) > 0 ORDER BY {BY_STEP}, 2"
         )
     )
 
 
 def _composition_row(
-    key: tuple[str, str],
-    findings: int,
-    counts: Counter[str],
-    rates: Mapping[tuple[str, ...], Rate],
-    mean_rounds: float | None,
+    key: tuple[str, str], findings: int, counts: Counter[str], rate: Rate, mean_rounds: float | None
 ) -> CompositionRow:
-    rate = rates.get(key, NOTHING)
-    return CompositionRow(
-        modality=key[0],
-        direction=key[1],
-        findings=findings,
-        success=counts["success"],
-        failed=counts["failed"],
-        not_applicable=counts["not_applicable"],
-        stopped=counts["stopped"],
-        pending=counts["pending"],
-        rate=rate,
-        mean_rounds=mean_rounds,
+    states = {state.value: counts[state.value] for state in TaskState}
+    modality, direction = key
+    return CompositionRow(modality, direction, findings, rate=rate, mean_rounds=mean_rounds, **states)
+
+
+def _pass_rates(reader: JournalReader, where: str) -> defaultdict[str, Rate]:
+    """How often each decision and criterion was yes; undecided and unscored ones are not in its n."""
+    found: defaultdict[str, Rate] = defaultdict(lambda: NOTHING)
+    for decision in _DECISIONS:
+        sql = f"SELECT sum({decision}), count({decision}) FROM judged WHERE {where} GROUP BY cluster"
+        found[decision] = rates(reader, sql).get((), NOTHING)
+    criteria = (
+        f"SELECT c.name, sum(c.passed), count(*) FROM {_CRITERIA} WHERE c.kind = 'criterion'"
+        f" AND c.passed IS NOT NULL AND {where} GROUP BY c.name, cluster"
     )
+    return found | {name: rate for (name,), rate in rates(reader, criteria).items()}
 
 
 def _coverage(reader: JournalReader) -> tuple[int, int, tuple[tuple[str, int], ...]]:

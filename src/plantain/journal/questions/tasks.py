@@ -12,7 +12,7 @@ from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.records import Licence, TaskState
 
 CLOSED_EDITS = "state <> 'pending' AND kind <> 'bench'"
-"""The tasks that a release of the run's state holds."""
+"""The tasks that a release of the run's state contains."""
 
 _ENDED = (
     "SELECT t.id, t.finding, t.direction, t.state, t.reason, c.outcome, c.step FROM task t LEFT JOIN call c ON c.id = "
@@ -21,16 +21,14 @@ _ENDED = (
     "WHERE t.state IN ('failed', 'not_applicable', 'stopped') AND t.id > ? ORDER BY t.id LIMIT ?"
 )
 _PAGE = 1_000
-_BEGUN = "(state <> 'pending' OR EXISTS (SELECT 1 FROM attempt a WHERE a.task = t.id AND a.superseded = 0))"
+_STARTED = "(state <> 'pending' OR EXISTS (SELECT 1 FROM attempt a WHERE a.task = t.id AND a.superseded = 0))"
 _USED = "SELECT record FROM image WHERE id IN (SELECT image_id FROM task)"
-_KEYS = (
-    "json_extract(record, '$.dataset'), json_extract(record, '$.modality'), json_extract(record, '$.licence')"
-)
+_KEYS = ", ".join(f"json_extract(record, '$.{key}') AS {key}" for key in ("dataset", "modality", "licence"))
 
 
 @dataclass(frozen=True, slots=True)
 class EndedTask:
-    """A closed task that did not succeed; `outcome` and `step` are of the call that ended it, None where none did."""
+    """A closed task that did not succeed; `outcome` and `step` are of the call that ended it, None if none did."""
 
     id: str
     finding: str
@@ -54,7 +52,7 @@ class ImagesUsed:
 
 
 def ended_without_success(reader: JournalReader) -> Iterator[EndedTask]:
-    """Tasks that are closed and did not succeed, in the order of their ids, streamed."""
+    """Return closed tasks that can be opened again, in the order of their ids, streamed."""
     after = ""
     while rows := reader.connection.execute(_ENDED, (after, _PAGE)).fetchall():
         for row in rows:
@@ -63,19 +61,34 @@ def ended_without_success(reader: JournalReader) -> Iterator[EndedTask]:
 
 
 def anything_judged(reader: JournalReader) -> bool:
-    """Whether the run has a verdict, or an edit that waits for one: a label that somebody published is none."""
+    """Return True if the run has a verdict, or an edit that waits for one: a published label is none."""
     closed = "EXISTS (SELECT 1 FROM task WHERE kind = 'edit' AND state IN ('success', 'failed'))"
     judged = f"SELECT EXISTS (SELECT 1 FROM verdict WHERE judge NOT LIKE '{PERSON}%') OR NOT {closed}"
     return bool(reader.connection.execute(judged).fetchone()[0])
 
 
 def findings_of_tasks(reader: JournalReader) -> set[str]:
-    """Every finding that a task names."""
+    """Return every finding that a task names."""
     return {name for (name,) in reader.connection.execute("SELECT DISTINCT finding FROM task")}
 
 
+def parts_of_plan(reader: JournalReader) -> dict[tuple[str, str, str], int]:
+    """Return the number of edit tasks by modality, finding and direction, in order."""
+    query = "SELECT modality, finding, direction, count(*) FROM task WHERE kind = 'edit' GROUP BY 1, 2, 3"
+    return dict(sorted((tuple(key), n) for *key, n in reader.connection.execute(query)))
+
+
+def first_tasks(reader: JournalReader, part: tuple[str, str, str], most: int) -> list[str]:
+    """Return ids of the first edit tasks of a part, by id: ids are hashes, so this is a draw that never changes."""
+    query = (
+        "SELECT id FROM task WHERE kind = 'edit' AND modality = ? AND finding = ? AND direction = ? "
+        "ORDER BY id LIMIT ?"
+    )
+    return [task for (task,) in reader.connection.execute(query, (*part, most))]
+
+
 def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskState, int]]:
-    """(finding, direction, state, rounds) of each closed edit task."""
+    """Return (finding, direction, state, rounds) of each closed edit task."""
     rows = reader.connection.execute(
         "SELECT t.finding, t.direction, t.state, count(a.round) FROM task t LEFT JOIN attempt a ON a.task = t.id "
         "AND a.generation = t.generation WHERE t.state <> 'pending' AND t.kind = 'edit' GROUP BY t.id"
@@ -84,81 +97,71 @@ def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskStat
 
 
 def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
-    """(state, reason, tasks) of the tasks that are neither success nor failure, the commonest first."""
+    """Return (state, reason, tasks) of the tasks that are neither success nor failure, the commonest first."""
     rows = reader.connection.execute(
-        "SELECT state, reason, count(*) FROM task WHERE state IN ('not_applicable', 'stopped') AND reason <> ''"
-        " GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+        "SELECT state, reason, count(*) FROM task WHERE state IN ('undecided', 'not_applicable', 'stopped')"
+        " AND reason <> '' GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
     )
     return [(TaskState(state), reason, n) for state, reason, n in rows]
 
 
-def begun_by_state(reader: JournalReader) -> dict[str, int]:
-    """Edit tasks and controls by state; those that nothing has happened to yet are left out."""
-    query = f"SELECT state, count(*) FROM task t WHERE kind <> 'bench' AND {_BEGUN} GROUP BY 1"
+def started_by_state(reader: JournalReader) -> dict[str, int]:
+    """Return edit tasks and controls by state, without those that nothing has happened to yet."""
+    query = f"SELECT state, count(*) FROM task t WHERE kind <> 'bench' AND {_STARTED} GROUP BY 1"
     return dict(reader.connection.execute(query))
 
 
-def begun_in_state(reader: JournalReader, state: str) -> Iterator[str]:
-    """Ids of the tasks that `begun_by_state` counts under one state, sorted, streamed."""
-    query = f"SELECT id FROM task t WHERE kind <> 'bench' AND state = ? AND {_BEGUN} ORDER BY id"
+def started_in_state(reader: JournalReader, state: str) -> Iterator[str]:
+    """Return ids of the tasks that `started_by_state` counts under one state, sorted, streamed."""
+    query = f"SELECT id FROM task t WHERE kind <> 'bench' AND state = ? AND {_STARTED} ORDER BY id"
     return (task_id for (task_id,) in reader.connection.execute(query, (state,)))
 
 
 def pending_images(reader: JournalReader, *, but: Collection[str], unrecorded: bool) -> list[str]:
-    """Ids of the images of tasks that are still to be done.
+    """Return ids of the images of pending tasks.
 
     Args:
-        but: licences of which the run's own record is enough: such images are left out.
-        unrecorded: give those, too, that the run has no record of yet.
+        but: licences for which the run's own record is enough: such images are left out.
+        unrecorded: also return those that the run has no record of yet.
     """
-    listed = "json_extract(record, '$.licence')"
-    held = reader.connection.execute(
-        f"SELECT id FROM image WHERE {listed} NOT IN (SELECT value FROM json_each(?))",
-        (orjson.dumps(sorted(but)).decode(),),
+    run = reader.connection.execute
+    listed = orjson.dumps(sorted(but)).decode()
+    held = (
+        "SELECT id FROM image WHERE json_extract(record, '$.licence') NOT IN (SELECT value FROM json_each(?))"
     )
-    wanted = {name for (name,) in held}
+    wanted = {name for (name,) in run(held, (listed,))}
     if not wanted and not unrecorded:
         return []
-    recorded = (
-        {name for (name,) in reader.connection.execute("SELECT id FROM image")} if unrecorded else set()
-    )
-    pending = reader.connection.execute("SELECT DISTINCT image_id FROM task WHERE state = 'pending'")
+    recorded = {name for (name,) in run("SELECT id FROM image")} if unrecorded else set()
+    pending = run("SELECT DISTINCT image_id FROM task WHERE state = 'pending'")
     return [name for (name,) in pending if name in wanted or (unrecorded and name not in recorded)]
 
 
 def tasks_of_image(reader: JournalReader, image_id: str) -> list[str]:
-    """Ids of the tasks that edit an image."""
-    return [
-        task for (task,) in reader.connection.execute("SELECT id FROM task WHERE image_id = ?", (image_id,))
-    ]
+    """Return ids of the tasks that edit an image."""
+    rows = reader.connection.execute("SELECT id FROM task WHERE image_id = ?", (image_id,))
+    return [task for (task,) in rows]
 
 
 def images_used(reader: JournalReader) -> list[ImagesUsed]:
-    """The images that tasks use, by dataset, modality and licence."""
+    """Return the images that tasks use, by dataset, modality and licence."""
     rows = reader.connection.execute(
         f"SELECT {_KEYS}, count(*), sum(json_extract(record, '$.synthetic')) FROM ({_USED}) GROUP BY 1, 2, 3"
         " ORDER BY 1, 2, 3"
     ).fetchall()
-    return [
-        ImagesUsed(
-            dataset, modality, licence, images, synthetic or 0, _notes(reader, dataset, modality, licence)
-        )
-        for dataset, modality, licence, images, synthetic in rows
-    ]
-
-
-def _notes(reader: JournalReader, dataset: str, modality: str, licence: str) -> tuple[str, ...]:
-    rows = reader.connection.execute(
-        f"SELECT DISTINCT json_extract(record, '$.note') AS note FROM ({_USED}) WHERE"
-        " json_extract(record, '$.dataset') = ? AND json_extract(record, '$.modality') = ?"
-        " AND json_extract(record, '$.licence') = ? AND note <> '' ORDER BY 1 LIMIT 4",
-        (dataset, modality, licence),
+    notes = (
+        f"SELECT DISTINCT {_KEYS}, json_extract(record, '$.note') AS note FROM ({_USED}) WHERE note <> '' AND"
+        " dataset = ? AND modality = ? AND licence = ? ORDER BY note LIMIT 4"
     )
-    return tuple(note for (note,) in rows)
+    found = []
+    for dataset, modality, licence, images, synthetic in rows:
+        said = tuple(row[3] for row in reader.connection.execute(notes, (dataset, modality, licence)))
+        found.append(ImagesUsed(dataset, modality, licence, images, synthetic or 0, said))
+    return found
 
 
 def licences_of_closed(reader: JournalReader) -> Iterator[tuple[str, Licence]]:
-    """Every (dataset, licence) among the images of closed edit tasks."""
+    """Return every (dataset, licence) among the images of closed edit tasks."""
     rows = reader.connection.execute(
         "SELECT DISTINCT json_extract(record, '$.dataset'), json_extract(record, '$.licence') FROM image "
         f"WHERE id IN (SELECT image_id FROM task WHERE {CLOSED_EDITS})"

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+import orjson
+
+from plantain.journal.payload import clean_text
 from plantain.journal.reader import JournalReader
+from plantain.journal.verify import not_closed
 from plantain.records import TaskState
+
+BY_STEP = "CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 WHEN 'look' THEN 3 ELSE 4 END"
+"""SQL that orders rows as a round orders its steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """One step with one model; counts tries.
+    """One step with one model: settled tries, of which `final` gave the answer that the loop saw.
 
-    Attributes:
-        tries: settled; `final` of them gave the answer that the loop saw.
-        cost_usd: sum over the tries whose cost is known (`priced` of them); None when none is.
-        mean_latency_s: over the tries that were timed; None when none was.
+    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` over those that were timed.
     """
 
     step: str
@@ -29,19 +34,56 @@ class StepCost:
 
 
 def costs(reader: JournalReader) -> tuple[StepCost, ...]:
-    """Tries, cost and latency per step and model, over all generations: what was spent was spent."""
+    """Return tries, cost and latency per step and model, over all generations."""
     return tuple(
         StepCost(step, model, tuple(sorted(filter(None, (served or "").split(",")))), *rest)
         for step, model, served, *rest in reader.connection.execute(
             "SELECT step, model, group_concat(DISTINCT nullif(served_model, '')), count(*), sum(final = 1),"
             " sum(cost_usd), count(cost_usd), avg(latency_s) FROM call WHERE state = 'settled' GROUP BY 1, 2"
-            " ORDER BY CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 WHEN 'look' THEN 3 ELSE 4 END, 2"
+            f" ORDER BY {BY_STEP}, 2"
         )
     )
 
 
+def spent_on(reader: JournalReader, tasks: Collection[str]) -> tuple[float | None, int]:
+    """Return the cost of the calls of these tasks, None if none is known, and the number of unknown costs."""
+    known, total, unknown = reader.connection.execute(
+        "SELECT count(cost_usd), total(cost_usd), count(*) - count(cost_usd) FROM call "
+        "WHERE task IN (SELECT value FROM json_each(?))",
+        (orjson.dumps(sorted(tasks)).decode(),),
+    ).fetchone()
+    return (total if known else None), unknown
+
+
+def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | None, float | None]:
+    """Return the cost of the answers of these models, and the mean seconds of one; None if not all are known."""
+    cost, priced, settled, seconds = reader.connection.execute(
+        "SELECT sum(cost_usd), count(cost_usd), count(*), avg(latency_s) FROM call "
+        f"WHERE state = 'settled' AND model IN ({', '.join('?' * len(models))})",
+        sorted(models),
+    ).fetchone()
+    known = settled > 0 and priced == settled
+    return (round(cost, 6) if known else None), (None if seconds is None else round(seconds, 3))
+
+
+def answered_by(reader: JournalReader, models: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Return (task, model that answered, day) of each answer of these models."""
+    return iter(
+        reader.connection.execute(
+            "SELECT task, served_model, substr(started_at, 1, 10) FROM call WHERE final = 1 AND outcome = 'ok' "
+            f"AND model IN ({', '.join('?' * len(models))}) ORDER BY id",
+            sorted(models),
+        ).fetchall()
+    )
+
+
+def worked_s(reader: JournalReader) -> float:
+    """Return the seconds that processes have worked on the run so far."""
+    return float(reader.connection.execute("SELECT total(seconds) FROM session").fetchone()[0])
+
+
 def came_back(reader: JournalReader) -> int:
-    """Attempts of current generations whose picture, byte for byte, an earlier round of the task had brought."""
+    """Return the attempts of current generations whose image equals, byte for byte, one of an earlier round."""
     return int(
         reader.connection.execute(
             "SELECT count(*) FROM attempt a JOIN task t ON t.id = a.task AND t.kind = 'edit' WHERE a.superseded = 0"
@@ -52,7 +94,7 @@ def came_back(reader: JournalReader) -> int:
 
 
 def put_back(reader: JournalReader) -> tuple[int, float, int]:
-    """Edits of current generations that were restored, the mean share put back, and answers left as they came."""
+    """Return restored edits of current generations, the mean share put back, and edits that were not restored."""
     row = reader.connection.execute(
         "SELECT count(s.value), coalesce(avg(s.value), 0.0), count(*) - count(s.value) FROM score s"
         " JOIN attempt a USING (task, generation, round) WHERE s.metric = 'restored' AND a.superseded = 0"
@@ -61,28 +103,24 @@ def put_back(reader: JournalReader) -> tuple[int, float, int]:
 
 
 def status_summary(reader: JournalReader) -> dict[str, object]:
-    """Where a run stands, in the shape that scripts rely on (design, section 4).
+    """Return the state of a run, in the shape that scripts rely on (design, section 4).
 
     `tasks` and `rounds` count tasks of every kind (`rounds`: successes by the round that succeeded); `attempts` those
-    of current generations, `came_back_unchanged` those of them whose picture an earlier round had brought; `calls.made`
-    and `outcomes` every settled try of every generation; `calls.replayed` the answers that sessions took from the
-    journal; `cost_usd` sums what is known. `report` is the path of the HTML report, or None while there is none.
+    of current generations; `calls.made` and `outcomes` every settled try of every generation; `calls.replayed` the
+    answers that sessions took from the journal; `cost_usd` sums what is known.
     """
     connection = reader.connection
-    states = dict.fromkeys((state.value for state in TaskState), 0)
-    states |= {state.value: n for state, n in reader.counts().items()}
-    outcomes = {outcome.value: n for outcome, n in sorted(reader.outcomes().items())}
-    attempts, superseded = reader.attempt_count(), reader.attempt_count(superseded=True)
-    unpriced = connection.execute(
-        "SELECT count(*) FROM call WHERE state = 'settled' AND cost_usd IS NULL"
-    ).fetchone()[0]
+    counts = reader.counts()
+    outcomes = {outcome.value: n for outcome, n in reader.outcomes().items()}
+    unpriced = "SELECT count(*) FROM call WHERE outcome IS NOT NULL AND cost_usd IS NULL"
+    won = "SELECT round, count(*) FROM task WHERE state = 'success' GROUP BY round ORDER BY round"
     replayed, peak = connection.execute("SELECT sum(replayed), max(peak_rss_mb) FROM session").fetchone()
     report = reader.run / "report.html"
     return {
-        "tasks": {"total": sum(states.values()), **states},
-        "rounds": {str(number): n for number, n in reader.success_rounds().items()},
-        "attempts": attempts,
-        "attempts_superseded": superseded,
+        "tasks": {"total": sum(counts.values()), **{state.value: counts[state] for state in TaskState}},
+        "rounds": {str(number): n for number, n in connection.execute(won)},
+        "attempts": reader.attempt_count(),
+        "attempts_superseded": reader.attempt_count(superseded=True),
         "came_back_unchanged": came_back(reader),
         "calls": {
             "made": sum(outcomes.values()),
@@ -91,8 +129,9 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
         },
         "outcomes": outcomes,
         "cost_usd": round(reader.spent_usd(), 6),
-        "calls_of_unknown_cost": unpriced,
+        "calls_of_unknown_cost": connection.execute(unpriced).fetchone()[0],
         "peak_rss_mb": peak,
         "modalities": [m for (m,) in connection.execute("SELECT DISTINCT modality FROM task ORDER BY 1")],
-        "report": str(report) if report.exists() else None,
+        "report": clean_text(str(report)) if report.exists() else None,
+        "not_closed": not_closed(reader),
     }

@@ -27,27 +27,22 @@ _ENDS = frozenset((
 
 
 class NoConcept(ValueError):
-    """No concept in the words: there is nothing to steer by."""
+    """There is no concept in the words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """What an edit is about.
-
-    Attributes:
-        words: e.g. "pleural effusion".
-        removes: it is to go.
-    """
+    """What an edit is about: e.g. "pleural effusion", and whether it is to be removed."""
 
     words: str
     removes: bool
 
 
 def concept_of(job: Job) -> Concept:
-    """The finding's name where the job brings it, else the noun phrase after the instruction's first verb.
+    """Return the concept that the job names, else the noun phrase after the instruction's first verb.
 
     Raises:
-        NoConcept: no verb of ours in the instruction, or nothing after it.
+        NoConcept: the instruction has no verb of `REMOVING` or `ADDING`, or nothing after it.
     """
     words = re.findall(r"[\w'-]+|[.,;:]", job.instruction.casefold())
     verb = next((place for place, word in enumerate(words) if word in REMOVING | ADDING), None)

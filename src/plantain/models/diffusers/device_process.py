@@ -1,8 +1,7 @@
-"""The process of one device, as seen from the run: started, handed batches, buried when it has died."""
+"""The process of one device, as seen from the run: started, given batches, restarted when it has died."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import subprocess
@@ -18,7 +17,7 @@ from plantain.records import Outcome, OutcomeKind
 
 
 class DeviceProcess:
-    """The process of one device, started when it is first needed, and again when it has died.
+    """The process of one device, started when it is first needed.
 
     Attributes:
         module: what is run as it: python -m MODULE FD DEVICE.
@@ -32,27 +31,20 @@ class DeviceProcess:
         self._connection: Connection | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
 
-    def send(self, batch: Batch) -> None:
-        """Hands it a batch; when it is gone, the next `receive` says so."""
-        with contextlib.suppress(OSError):
+    def run(self, batch: Batch) -> list[Done]:
+        """Return a batch's results; transport failures if the process died."""
+        try:
             if self._connection is None:
-                self._start()
-            assert self._connection is not None
+                self._connection = self._start()
             self._connection.send(batch)
-
-    def receive(self) -> list[Done] | None:
-        """What it sends next: a batch's results; None when another batch has left the device.
-
-        Raises:
-            EOFError, OSError: it is gone.
-        """
-        if self._connection is None:
-            raise EOFError
-        message: list[Done] | str = self._connection.recv()
-        return None if isinstance(message, str) else message
+            done: list[Done] = self._connection.recv()
+        except (EOFError, OSError):
+            outcome = self._bury()
+            return [Done(None, outcome, {"device": self.device}) for _ in batch.jobs]
+        return done
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._hang_up()
         if self._process is not None:
             try:
@@ -62,28 +54,21 @@ class DeviceProcess:
                 self._process.wait()
             self._process = None
 
-    def _start(self) -> None:
+    def _start(self) -> Connection:
         ours, theirs = socket.socketpair()
-        command = [
-            sys.executable,
-            "-m",
-            self.module,
-            str(theirs.fileno()),
-            self.device,
-        ]
         with theirs:
             self._process = subprocess.Popen(
-                command,
+                [sys.executable, "-m", self.module, str(theirs.fileno()), self.device],
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,
                 env={**os.environ, **OFFLINE},
                 pass_fds=(theirs.fileno(),),
             )
-        self._connection = Connection(ours.detach())
+        return Connection(ours.detach())
 
-    def bury(self) -> Outcome:
-        """After it has gone: how it ended. The next `send` starts another."""
+    def _bury(self) -> Outcome:
+        """After it has died: how it ended."""
         self._hang_up()
         if self._process is None:
             return Outcome(OutcomeKind.TRANSPORT, f"the process of {self.device} could not be started")
@@ -91,8 +76,8 @@ class DeviceProcess:
         self._process = None
         self._output.seek(0)
         lines = self._output.read().decode("utf-8", "replace").strip().splitlines()
-        self._output.truncate(0)
         self._output.seek(0)
+        self._output.truncate()
         how = f"was killed by signal {-code} (out of memory?)" if code < 0 else f"ended with status {code}"
         last = f": {one_line(lines[-1])}" if lines else ""
         return Outcome(OutcomeKind.TRANSPORT, f"the process of {self.device} {how}{last}")

@@ -1,4 +1,4 @@
-"""The editor of the provider `diffusers`: a request to a device's process, and its result as a reply."""
+"""The editor of the provider `diffusers`: an edit request becomes a job for a device, and its result a reply."""
 
 from __future__ import annotations
 
@@ -7,84 +7,71 @@ import threading
 
 import orjson
 
-from plantain.engines.contract import WorkEngine, remote_engine
-from plantain.findings import sides_to_name
+from plantain.engines.contract import remote_engine
 from plantain.models.diffusers.devices import Devices, Order, device_names, release, share
-from plantain.models.diffusers.jobs import Done, Job, Steering
+from plantain.models.diffusers.jobs import Steering
 from plantain.models.diffusers.plan import EditorPlan
-from plantain.models.diffusers.remote import edit_here
+from plantain.models.diffusers.remote import Edited, edit_here, job_of
+from plantain.models.framed import FramedRequest, framed_request
 from plantain.models.remote import on_worker, wants_normal_form
-from plantain.pixels.decode import declared_size
-from plantain.records import Direction, InputError, Outcome, OutcomeKind, Usage
-from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
-from plantain.roles.exchange import NO_REGION
-
-VERSION = "1"
-"""Of this adapter; raised when the same weights and request could be run otherwise."""
-
-NO_EXAMPLES = Outcome(OutcomeKind.NOT_APPLICABLE, "open editors look at no demonstrations")
+from plantain.pixels.decode import BadImage
+from plantain.records import InputError, Outcome, OutcomeKind, Usage
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 
 
 class DiffusersEditor:
-    """Open weights as an editor; loads them with the first edit, gives their memory back when it is closed."""
+    """Open weights as an editor; loads them with the first edit, and frees their memory when closed."""
 
     def __init__(self, plan: EditorPlan) -> None:
         self.plan = plan
         self.name = plan.name
-        self.fingerprint = fingerprint_of(plan)
+        self.fingerprint = plan.fingerprint
         self.adjustable = plan.method.takes
         self.takes_region = plan.method.region
         self._devices: Devices | None = None
         self._opening = threading.Lock()
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """The edited picture at the original's own size, or why there is none.
+        """Return the edited image at the original's own size, or why there is none.
 
         Raises:
             InputError: a parameter that this method does not take.
         """
-        if request.demonstrations:
-            return failed(NO_EXAMPLES)
-        if self.takes_region and request.region is None:
-            return failed(NO_REGION)
-        steering = self._steering(request)
-        width, height = declared_size(request.original.data)
-        if not (width and height):
-            return failed(Outcome(OutcomeKind.MALFORMED, "the original is no picture that we read"))
         plan = self.plan
-        side = plan.options.side
-        job = Job(
-            request.original.data,
-            plan.preset.words(
-                request.instruction,
-                sides_to_name(request.instruction, request.image) if plan.tells_sides else "",
-            ),
-            request.seed,
-            request.concept,
-            None if request.direction in (None, Direction.CHANGE) else request.direction is Direction.REMOVE,
-            side,
-            request.region.data if self.takes_region and request.region else None,
+        steering = self._steering(request)
+        framed = framed_request(
+            request,
+            plan.preset,
+            plan.method.frame,
+            plan.options.side,
+            names_sides=plan.names_sides,
+            takes_region=self.takes_region,
         )
-        canvas = plan.method.frame.frame(width, height, side).canvas
-        order = Order(plan.loading, steering, canvas, job, plan.options.batch_size)
+        if isinstance(framed, Outcome):
+            return failed(framed)
         engine = remote_engine()
-        if engine is not None:
-            return await self._on_worker(engine, order, normal=wants_normal_form(request))
+        if engine is None:
+            return self._reply(framed, await self._edit_locally(framed, steering))
+        arguments = plan.loading, steering, framed, plan.options.device, wants_normal_form(request)
+        edited = await on_worker(engine, "editor", edit_here, *arguments)
+        return failed(edited) if isinstance(edited, Outcome) else self._reply(framed, edited)
+
+    async def _edit_locally(self, framed: FramedRequest, steering: Steering) -> Edited:
         devices = self._devices
         if devices is None:
             devices = await asyncio.to_thread(self._open)
-        return self._reply(await asyncio.wrap_future(devices.submit(order)))
-
-    async def _on_worker(self, engine: WorkEngine, order: Order, *, normal: bool) -> Reply[EditedImage]:
-        """The edit on a worker, which loads the weights from the same folder; one edit at a time."""
-        device = self.plan.options.device
-        done = await on_worker(
-            engine, "editor", edit_here, order.loading, order.steering, order.job, device, normal
-        )
-        return failed(done) if isinstance(done, Outcome) else self._reply(*done)
+        try:
+            job = await asyncio.to_thread(job_of, framed)
+        except BadImage as error:
+            return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
+        order = Order(self.plan.loading, steering, job, self.plan.options.batch_size)
+        done = await asyncio.wrap_future(devices.submit(order))
+        if done.pixels is None:
+            return Edited(done.outcome, done.record)
+        return Edited(await asyncio.to_thread(framed.leave, done.pixels), done.record)
 
     async def aclose(self) -> None:
-        """Ends the processes of the devices when no other editor uses them; the next edit starts them again."""
+        """End the devices' processes if no other editor uses them; the next edit starts them again."""
         devices, self._devices = self._devices, None
         if devices is not None:
             await asyncio.to_thread(release, devices)
@@ -103,42 +90,21 @@ class DiffusersEditor:
             )
         return Steering.of({**self.plan.steering.settings, **request.parameters})
 
-    def _reply(self, done: Done, normal: NormalForm | None = None) -> Reply[EditedImage]:
-        plan, record = self.plan, dict(done.record)
-        record |= {
+    def _reply(self, framed: FramedRequest, edited: Edited) -> Reply[EditedImage]:
+        plan, frame = self.plan, framed.frame
+        record = {
+            **edited.record,
+            "geometry": frame.as_json(),
             "weights": f"{plan.weights.name}@{plan.weights.digest}",
             "licence": plan.terms.licence,
-            **({"lora": f"{plan.lora.name}@{plan.lora.digest}"} if plan.lora else {}),
-            **(
-                {"loras": [f"{each.name}@{each.digest} x {weight:g}" for each, weight in plan.loras]}
-                if plan.loras
-                else {}
-            ),
         }
+        if plan.loras:
+            record["loras"] = [f"{each.name}@{each.digest} x {weight:g}" for each, weight in plan.loras]
         raw = orjson.dumps(record).decode()
-        kind = str(record.get("device", "")).partition(":")[0]
-        served = " ".join(
-            filter(None, (f"{plan.name}@{plan.weights.digest}", str(record.get("precision", "")), kind))
-        )
-        if done.picture is None:
-            return failed(done.outcome, Usage(), raw)
-        usage = Usage(served_model=served, images=1)
-        return Reply(
-            EditedImage(EncodedImage(done.picture, "image/png"), note=_note(record), normal=normal),
-            usage=usage,
-            raw=raw,
-        )
-
-
-def fingerprint_of(plan: EditorPlan) -> str:
-    """All that the answers of a plan's editor depend on, beside the request."""
-    return f"diffusers@{VERSION} {plan.fingerprint}"
-
-
-def _note(record: dict[str, object]) -> str:
-    geometry = record["geometry"]
-    assert isinstance(geometry, dict)
-    return (
-        f"{record['method']} at {geometry['canvas_width']}x{geometry['canvas_height']} ({geometry['mode']}), "
-        f"{record['precision']}"
-    )
+        if isinstance(edited.result, Outcome):
+            return failed(edited.result, Usage(), raw)
+        precision, device = str(record["precision"]), str(record["device"]).partition(":")[0]
+        note = f"{record['method']} at {frame.canvas_width}x{frame.canvas_height} ({frame.mode}), {precision}"
+        image = EditedImage(EncodedImage(edited.result, "image/png"), note=note, normal=edited.normal)
+        served = f"{plan.name}@{plan.weights.digest} {precision} {device}"
+        return Reply(image, usage=Usage(served_model=served, images=1), raw=raw)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import traceback
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from plantain.models.diffusers.devices import device_names
-from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Steering
+from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
+from plantain.models.framed import FramedRequest
 from plantain.models.remote import normal_form
 from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import BadImage
+from plantain.records import Outcome, OutcomeKind
 from plantain.roles import NormalForm
 
 if TYPE_CHECKING:
@@ -20,22 +24,56 @@ if TYPE_CHECKING:
     from plantain.models.diffusers.plan import EditorPlan
 
 
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """An edit at the original's size: PNG bytes or why there are none, its record, and its normal form if asked for."""
+
+    result: bytes | Outcome
+    record: dict[str, object]
+    normal: NormalForm | None = None
+
+
+def job_of(framed: FramedRequest) -> Job:
+    """Return the job of a request. Raise BadImage if its original cannot be decoded."""
+    return Job(
+        framed.canvas(),
+        framed.instruction,
+        framed.seed,
+        framed.concept,
+        framed.removes,
+        framed.side,
+        framed.canvas_region(),
+    )
+
+
+def edit_with(engine: Engine, loading: Loading, steering: Steering, framed: FramedRequest) -> Edited:
+    """Make one edit from file to file in this process."""
+    try:
+        job = job_of(framed)
+    except BadImage as error:
+        return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
+    (done,) = engine.run(Batch(loading, steering, (job,)))
+    return Edited(done.outcome if done.pixels is None else framed.leave(done.pixels), done.record)
+
+
 def edit_here(
-    loading: Loading, steering: Steering, job: Job, device: str, normal: bool
-) -> tuple[Done, NormalForm | None]:
-    """Edits one picture with the weights that this process keeps. Ends the process when its device is lost.
+    loading: Loading, steering: Steering, framed: FramedRequest, device: str, normal: bool
+) -> Edited:
+    """Make one edit with the weights that this process keeps. End the process when its device is lost.
 
     Args:
-        loading, steering, job: the edit; one alone, so that its bytes hang on nothing else that waits.
-        device: as `providers.diffusers.device` says it; of several GPUs, those that the worker was given.
-        normal: bring what comes out into normal form too.
+        loading, steering, framed: the edit; one alone, so that its bytes depend on nothing else that waits.
+        device: as `providers.diffusers.device`; of several GPUs, those that the worker was given.
+        normal: return the normal form, too.
     """
     try:
-        (done,) = _engine(device_here(device)).run(Batch(loading, steering, (job,)))
+        edited = edit_with(_engine(device_here(device)), loading, steering, framed)
     except RuntimeError:  # as in a device's own process: nothing can be trusted there any more
         traceback.print_exc()
         os._exit(1)
-    return done, normal_form(done.picture) if normal and done.picture is not None else None
+    if normal and isinstance(edited.result, bytes):
+        return Edited(edited.result, edited.record, normal_form(edited.result))
+    return edited
 
 
 def look_here(
@@ -47,7 +85,7 @@ def look_here(
     concept: str,
     parameters: dict[str, float],
 ) -> AttentionLook:
-    """Watches one edit; see `Attender.look`. Ends the process when its device is lost."""
+    """Record the attention of one edit; see `Attender.look`. End the process when its device is lost."""
     try:
         return _attender(plan, watching).look(pixels, instruction, seed, concept, parameters)
     except RuntimeError:
@@ -56,13 +94,13 @@ def look_here(
 
 
 def device_here(named: str) -> str:
-    """The device of this worker: its first GPU, or what was named."""
+    """Return the device of this worker: its first GPU, or what was named."""
     first = device_names(named)[0]
     return "cuda:0" if first.startswith("cuda") else first
 
 
 _watched: list[tuple[tuple[EditorPlan, Watching], Attender]] = []
-"""The watched editor that this process has loaded, the last one asked for."""
+"""The last editor whose attention was recorded in this process."""
 
 
 def _attender(plan: EditorPlan, watching: Watching) -> Attender:

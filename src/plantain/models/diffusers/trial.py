@@ -1,4 +1,4 @@
-"""One edit by weights as they lie on disk, timed: what it took to load them, to take a step, and in memory."""
+"""One edit with weights as they are on disk, timed: loading, a step of denoising, memory."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Steering
+from plantain.models.diffusers.jobs import Loading, Steering
+from plantain.models.diffusers.remote import Edited, edit_with
+from plantain.models.framed import FramedRequest
 
 if TYPE_CHECKING:
     from diffusers import DiffusionPipeline
@@ -21,16 +23,16 @@ class EditTrial:
     """What one edit took on a device.
 
     Attributes:
-        done: the edit, or why there is none.
-        load_s: seconds from the files to a pipeline on its device; 0 when it could not be loaded.
-        edit_s: seconds of the edit, from the picture's bytes to a PNG of its size.
-        step_s: seconds of one step of denoising, the first left out, which also warms up; None with fewer than two.
-        steps: how many steps of denoising the pipeline took.
-        memory_gb: the most that was held at once, in gigabytes.
+        edited: the edit, or why there is none.
+        load_s: seconds from the files to a pipeline on its device; 0 if it could not be loaded.
+        edit_s: seconds of the edit, from the original's bytes to a PNG of its size.
+        step_s: seconds per step of denoising, without the first, which also warms up; None with fewer than two.
+        steps: of denoising.
+        memory_gb: peak, in gigabytes.
         memory_of: whose memory: "the GPU" or "the process".
     """
 
-    done: Done
+    edited: Edited
     load_s: float = 0.0
     edit_s: float = 0.0
     step_s: float | None = None
@@ -39,45 +41,32 @@ class EditTrial:
     memory_of: str = "the process"
 
 
-@dataclass(slots=True)
-class _Clock:
-    """When each step of denoising ended."""
-
-    ends: list[float] = field(default_factory=list)
-
-    @property
-    def step_s(self) -> float | None:
-        if len(self.ends) < 2:
-            return None
-        return (self.ends[-1] - self.ends[0]) / (len(self.ends) - 1)
-
-
-def run_trial(loading: Loading, steering: Steering, job: Job, device: str) -> EditTrial:
-    """Loads weights onto a device and makes one edit with them; meant for a process of its own."""
+def run_trial(loading: Loading, steering: Steering, framed: FramedRequest, device: str) -> EditTrial:
+    """Load weights onto a device and make one edit with them; meant for a process of its own."""
     from plantain.models.diffusers.quiet import quiet_libraries
 
-    quiet_libraries()  # before the classes are imported, about which there are remarks
+    quiet_libraries()  # before the classes are imported, which prints remarks
     from plantain.models.diffusers.engine import Engine
 
     engine = Engine(device)
-    began = time.perf_counter()
+    start = time.perf_counter()
     fault = engine.load(loading)
     if fault is not None:
-        return EditTrial(Done(None, fault, {"method": loading.method, "device": device}))
+        return EditTrial(Edited(fault, {"method": loading.method, "device": device}))
     loaded = time.perf_counter()
-    with _timed_steps(engine.pipeline(loading), device) as clock:
-        (done,) = engine.run(Batch(loading, steering, (job,)))
-    ended = time.perf_counter()
-    memory_gb, whose = _most_memory(device)
-    return EditTrial(
-        done, loaded - began, ended - loaded, clock.step_s, len(clock.ends), round(memory_gb, 3), whose
-    )
+    with _timed_steps(engine.pipeline(loading), device) as ends:
+        edited = edit_with(engine, loading, steering, framed)
+    end = time.perf_counter()
+    step_s = (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else None
+    memory_gb, whose = _peak_memory(device)
+    return EditTrial(edited, loaded - start, end - loaded, step_s, len(ends), round(memory_gb, 3), whose)
 
 
 @contextmanager
-def _timed_steps(pipe: DiffusionPipeline, device: str) -> Iterator[_Clock]:
-    """Notes when the scheduler was asked for each next step; what the GPU still computes is waited for."""
-    clock, scheduler = _Clock(), pipe.scheduler
+def _timed_steps(pipe: DiffusionPipeline, device: str) -> Iterator[list[float]]:
+    """Record when each step of the scheduler ended, after the GPU has computed it."""
+    ends: list[float] = []
+    scheduler = pipe.scheduler
     step: Callable[..., Any] = scheduler.step
 
     def timed(*args: object, **more: object) -> object:
@@ -86,17 +75,17 @@ def _timed_steps(pipe: DiffusionPipeline, device: str) -> Iterator[_Clock]:
             import torch
 
             torch.cuda.synchronize(device)
-        clock.ends.append(time.perf_counter())
+        ends.append(time.perf_counter())
         return stepped
 
     scheduler.step = timed
     try:
-        yield clock
+        yield ends
     finally:
         del scheduler.step
 
 
-def _most_memory(device: str) -> tuple[float, str]:
+def _peak_memory(device: str) -> tuple[float, str]:
     if device.startswith("cuda"):
         import torch
 

@@ -1,4 +1,4 @@
-"""Where open weights lie on this machine: a folder, or the hub's cache. Looks at files, and loads nothing."""
+"""Open weights on this machine: a folder, or the hub's cache. Reads file names and small files; loads nothing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from plantain.records import InputError
 
 INDEX = "model_index.json"
 TRAINED = "plantain.json"
-"""What a training leaves beside the weights: the side of the canvas that they learned on."""
+"""Written by a training: the side of the canvas that it used."""
+
 LORA = "pytorch_lora_weights.safetensors"
-"""Adapters, under the name that diffusers gives them; a pipeline's folder that holds them is loaded with them."""
+"""diffusers' name for LoRA weights; a pipeline's folder with this file is loaded with them."""
 
 LARGE = 1 << 20
-"""Of files larger than this many bytes, the digest reads the beginning and the end."""
+"""Of files larger than this many bytes, the digest reads the first and the last megabyte."""
 
 VARIANT = "fp16"
-"""The only variant in which the weights that we run are published: half precision, in files of their own."""
+"""Variant of published files in half precision."""
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -31,12 +32,8 @@ _TOKENS = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.")
 
 
-NOISE = "plantain-random-weights"
-"""In the card of weights that `plantain models make-tiny` made up."""
-
-
 class NotReady(InputError):
-    """Weights that cannot be loaded as they are: not here, cut off, or under terms that nobody accepted."""
+    """Weights that cannot be loaded: missing, incomplete, or under a licence that was not accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,8 @@ class Weights:
 
     Attributes:
         name: the hub id, or the folder as the user wrote it.
-        folder: where they are; for LoRA weights perhaps one file.
-        digest: changes whenever the weights do: the hub's commit, or a hash over the folder's files.
+        folder: of the weights, or one file of LoRA weights.
+        digest: changes with the weights: the hub's commit, or a hash over the folder's files.
     """
 
     name: str
@@ -55,15 +52,15 @@ class Weights:
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether a name can be one of the hub's: two words with a slash, and no folder here."""
+    """Return True if a name has the form of a hub id, org/name, and is no folder here."""
     return bool(_HUB_ID.fullmatch(name)) and not name.startswith(".") and not Path(name).is_dir()
 
 
 def find_weights(name: str, revision: str, cache_dir: Path | None) -> Weights | None:
-    """Weights on disk by folder or hub id; None for a hub id that is not in the cache.
+    """Return weights by folder or hub id; None for a hub id that is not in the cache.
 
     Raises:
-        InputError: a folder that is not there.
+        InputError: no such folder.
     """
     if not is_hub_id(name):
         folder = Path(name).expanduser()
@@ -77,7 +74,7 @@ def find_weights(name: str, revision: str, cache_dir: Path | None) -> Weights | 
 
 
 def hub_cache(cache_dir: Path | None) -> Path:
-    """The hub's cache: as said, else where its own environment variables or its default point."""
+    """Return the hub's cache: the setting, its own environment variables, or its default."""
     if cache_dir is not None:
         return cache_dir
     if os.environ.get("HF_HUB_CACHE"):
@@ -88,37 +85,29 @@ def hub_cache(cache_dir: Path | None) -> Path:
 
 
 def has_index(weights: Weights) -> bool:
-    """Whether the file is there that names a pipeline's parts: a download may have ended before it."""
+    """Return True if the file that lists a pipeline's parts is there: a download may have ended before it."""
     return (weights.folder / INDEX).is_file()
 
 
 def class_of(weights: Weights) -> str:
-    """Name of the pipeline class that the folder was saved from.
-
-    Raises:
-        InputError: it is no folder of a diffusers pipeline.
-    """
+    """Return the name of a folder's pipeline class. Raise InputError if it is no folder of a diffusers pipeline."""
     return str(_index(weights)["_class_name"])
 
 
 def trained_side(folder: Path) -> int | None:
-    """The side of the canvas that weights were trained on by plantain; None for others.
-
-    Raises:
-        InputError: the file says no side.
-    """
+    """Return the side of the canvas that plantain trained weights at; None for others. Raise InputError if damaged."""
     path = folder / TRAINED
     if not path.is_file():
         return None
     try:
         side = int(json.loads(path.read_text(encoding="utf-8"))["side"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: says no side that its weights were trained at") from error
+        raise InputError(f"{path}: does not contain the side that its weights were trained at") from error
     return side
 
 
 def missing_part(weights: Weights) -> str:
-    """The first file that a pipeline names and that is not there, e.g. after a download that was cut off; "" for none.
+    """Return the first missing file of a pipeline, e.g. after an interrupted download; "" if none is missing.
 
     Raises:
         InputError: it is no folder of a diffusers pipeline.
@@ -135,7 +124,7 @@ def missing_part(weights: Weights) -> str:
 
 
 def _missing_weights(part: Path) -> str:
-    """The first file that a part's weights lack; "" where one set of them is whole, whatever others are begun."""
+    """Return the first missing file of a part's weights; "" if one set of files is complete."""
     here = _here(part, _WEIGHT_FILES)
     sets = [
         sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
@@ -150,12 +139,12 @@ def _missing_weights(part: Path) -> str:
 
 
 def _here(part: Path, kinds: Sequence[str]) -> set[str]:
-    """Names of files of some kinds; a link into the hub's cache whose file is gone is none."""
+    """Return names of files of some kinds; a broken link into the hub's cache does not count."""
     return {path.name for kind in kinds for path in part.glob(kind) if path.exists()}
 
 
 def variant_of(weights: Weights) -> str:
-    """The variant to load: half precision where some part is there in that alone, as a hub's cache may hold it."""
+    """Return the variant to load: half precision if a part has no other files, as in a hub's cache."""
     for name in _parts(weights):
         files = _here(weights.folder / name, _WEIGHT_FILES)
         if files and all(f".{VARIANT}." in file or f".{VARIANT}-" in file for file in files):
@@ -163,33 +152,25 @@ def variant_of(weights: Weights) -> str:
     return ""
 
 
-def is_noise(folder: Path) -> bool:
-    """Whether the weights are known to be random, by the card beside them."""
-    try:
-        return NOISE in (folder / "README.md").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-
-
 def size_gb(weights: Weights) -> float:
-    """Gigabytes on disk, to a tenth; small ones to a megabyte."""
+    """Return gigabytes on disk, to a tenth; below one to a megabyte."""
     files = [weights.folder] if weights.folder.is_file() else weights.folder.rglob("*")
     size = sum(path.stat().st_size for path in files if path.is_file()) / 1e9
     return round(size, 1 if size >= 1.0 else 3)
 
 
 def hub_name(folder: Path) -> str:
-    """The hub id of a folder in the hub's cache; "" for any other."""
+    """Return the hub id of a folder in the hub's cache; "" for any other."""
     if folder.parent.name != "snapshots" or not folder.parents[1].name.startswith("models--"):
         return ""
     return folder.parents[1].name.removeprefix("models--").replace("--", "/", 1)
 
 
 def folder_digest(folder: Path) -> str:
-    """12 hex digits over names, sizes and contents of a folder's files (or of one file).
+    """Return 12 hex digits over names, sizes and contents of a folder's files (or of one file).
 
-    Files of more than a megabyte enter by size, first and last megabyte: weights that differ only in between are
-    taken for the same.
+    Of files of more than a megabyte, size, first and last megabyte count: weights that differ only in between have the
+    same digest.
     """
     folder = folder.resolve()
     commit = folder.name if folder.parent.name == "snapshots" else ""
@@ -209,7 +190,7 @@ def folder_digest(folder: Path) -> str:
 
 
 def _parts(weights: Weights) -> list[str]:
-    """The folders that a pipeline consists of."""
+    """Return the folders of a pipeline's parts."""
     return [
         name
         for name, about in _index(weights).items()
@@ -223,7 +204,7 @@ def _index(weights: Weights) -> dict[str, object]:
         index = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise InputError(
-            f"{weights.folder}: has no {INDEX}, so it is no folder of a diffusers pipeline (save_pretrained makes one)"
+            f"{weights.folder}: has no {INDEX}, so it is no folder of a diffusers pipeline (save_pretrained writes one)"
         ) from None
     except ValueError as error:
         raise InputError(f"{path}: is not JSON: {error}") from error

@@ -1,69 +1,72 @@
-"""The folder through which a program is told what to edit, and in which it leaves what it made."""
+"""The folder through which a program receives edits, and in which it leaves its outputs."""
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
 
 from plantain.files.opening import read_inside
 from plantain.files.redaction import redacted
-from plantain.models.frames import Frame
-from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted, one_line
+from plantain.models.framed import FramedRequest
+from plantain.models.process.program import Program
+from plantain.pixels.decode import BadImage, decode_untrusted, one_line
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import OK, Outcome, OutcomeKind
 
 CONTRACT = 1
-"""Version of what a manifest says; a program refuses one that it does not know."""
+"""Version of the manifest; a program refuses one that it does not know."""
 
 REMARKS = {
     "refused": OutcomeKind.REFUSED,
     "not_applicable": OutcomeKind.NOT_APPLICABLE,
     "no_image": OutcomeKind.NO_IMAGE,
 }
-"""What a program may say instead of an image."""
+"""Outcomes that a program may write instead of an image."""
+
+Settings = Mapping[str, str | int | float | bool]
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRequest:
-    """One edit for a program.
+async def run_batch(
+    program: Program, settings: Settings, requests: Sequence[FramedRequest]
+) -> list[bytes | Outcome]:
+    """Return a program's output for each request, in order: PNG of the original's size, or why there is none."""
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="plantain-"))
+    try:
+        manifest, faults = await asyncio.to_thread(_write_manifest, folder, program.name, settings, requests)
+        fault = await program.run(manifest) if len(faults) < len(requests) else None
+        results = await asyncio.to_thread(
+            lambda: [
+                faults.get(number) or _read_result(folder, number, request)
+                for number, request in enumerate(requests)
+            ]
+        )
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    if fault is None:
+        return results
+    lost = (OutcomeKind.NO_IMAGE, OutcomeKind.MALFORMED)  # a program that failed may leave half an image
+    return [
+        fault if number not in faults and isinstance(result, Outcome) and result.kind in lost else result
+        for number, result in enumerate(results)
+    ]
 
-    Attributes:
-        picture: file bytes of the original.
-        frame: its way to the size that the program works at.
-        instruction, seed: as the program gets them.
-        region: PNG mask of the original's size; None for none.
-        parameters: settings for this edit only.
-    """
 
-    picture: bytes = field(repr=False)
-    frame: Frame
-    instruction: str
-    seed: int
-    region: bytes | None = field(default=None, repr=False)
-    parameters: Mapping[str, float] = field(default_factory=dict)
-
-
-def write_manifest(
-    folder: Path,
-    name: str,
-    settings: Mapping[str, str | int | float | bool],
-    wishes: Sequence[ProcessRequest],
+def _write_manifest(
+    folder: Path, name: str, settings: Settings, requests: Sequence[FramedRequest]
 ) -> tuple[Path, dict[int, Outcome]]:
-    """Lays out images, regions and the manifest.
-
-    Returns:
-        The manifest's path, and by number the wishes whose files cannot be read: they are not in it.
-    """
+    """Write images, regions and the manifest; return its path, and by number the requests that cannot be read."""
     (folder / "in").mkdir()
     (folder / "out").mkdir()
     jobs: list[dict[str, object]] = []
     faults: dict[int, Outcome] = {}
-    for number, wish in enumerate(wishes):
+    for number, request in enumerate(requests):
         try:
-            jobs.append(_job(folder, number, wish))
+            jobs.append(_job(folder, number, request))
         except BadImage as error:
             faults[number] = Outcome(OutcomeKind.MALFORMED, str(error))
     manifest = folder / "manifest.json"
@@ -78,26 +81,26 @@ def write_manifest(
     return manifest, faults
 
 
-def _job(folder: Path, number: int, wish: ProcessRequest) -> dict[str, object]:
-    image, region = folder / "in" / f"{number}.png", None
-    image.write_bytes(encode_png(wish.frame.enter(decode_untrusted(wish.picture, "original"))))
-    if wish.region is not None:
-        region = folder / "in" / f"{number}-region.png"
-        region.write_bytes(encode_mask(wish.frame.enter_region(decode_mask(wish.region))))
+def _job(folder: Path, number: int, request: FramedRequest) -> dict[str, object]:
+    image, mask = folder / "in" / f"{number}.png", folder / "in" / f"{number}-region.png"
+    image.write_bytes(encode_png(request.canvas()))
+    region = request.canvas_region()
+    if region is not None:
+        mask.write_bytes(encode_mask(region))
     return {
         "id": str(number),
         "image": str(image),
-        "region": str(region) if region else None,
-        "instruction": wish.instruction,
-        "seed": wish.seed,
-        "parameters": dict(wish.parameters),
-        "width": wish.frame.canvas_width,
-        "height": wish.frame.canvas_height,
+        "region": None if region is None else str(mask),
+        "instruction": request.instruction,
+        "seed": request.seed,
+        "parameters": dict(request.parameters),
+        "width": request.frame.canvas_width,
+        "height": request.frame.canvas_height,
     }
 
 
-def read_result(folder: Path, number: int, wish: ProcessRequest) -> bytes | Outcome:
-    """What the program left for one edit: PNG bytes of the original's size, or why there is none."""
+def _read_result(folder: Path, number: int, request: FramedRequest) -> bytes | Outcome:
+    """What the program left for one edit."""
     path = folder / "out" / f"{number}.png"
     remark = _remark(folder / "out" / f"{number}.json")
     if remark is not None:
@@ -105,14 +108,13 @@ def read_result(folder: Path, number: int, wish: ProcessRequest) -> bytes | Outc
     if not path.is_file():
         return Outcome(OutcomeKind.NO_IMAGE, f"the program wrote no {path.name}")
     try:
-        canvas = decode_untrusted(read_inside(folder, path), f"output {path.name}")
-        return encode_png(wish.frame.leave(canvas))
-    except (BadImage, ValueError) as error:
+        return request.leave(decode_untrusted(read_inside(folder, path), f"output {path.name}"))
+    except BadImage as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
 
 
 def _remark(path: Path) -> Outcome | None:
-    """What the program said instead of an image; None when it said nothing, or that all is well."""
+    """The outcome that the program wrote instead of an image; None if there is none, or it is "ok"."""
     if not path.is_file():
         return None
     try:

@@ -30,4 +30,4 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
         )
     from plantain.models.process.editor import ProcessEditor
 
-    return ProcessEditor(name, preset, command, options.side, tells_sides=options.edition != 1)
+    return ProcessEditor(name, preset, command, options.side)

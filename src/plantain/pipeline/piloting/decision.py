@@ -1,50 +1,64 @@
-"""What a pilot shows, in numbers, and whether the whole is worth beginning: go, or stop, with every reason."""
+"""A pilot: which tasks it does, their results in numbers, and whether to start the whole: go, or stop, with reasons."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.cards import standings_of
-from plantain.journal.questions.pilot import parts_of_plan, spent_on, worked_s
+from plantain.journal.questions.tasks import first_tasks, parts_of_plan
+from plantain.journal.questions.telemetry import spent_on, worked_s
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 from plantain.metrics.statistics.gap import shares
-from plantain.pipeline.estimate import CallEstimate
-from plantain.pipeline.forecast import BuildPlan
+from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.records.card import SELF_CONSISTENCY
-from plantain.records.counts import counted
+from plantain.records.counts import counted, shared_out
 
 PEOPLE = "people/"
-"""What stands before a study's name where its readers judged a run's edits (`rejudge --judge people/STUDY`)."""
+"""Prefix of a study's name where its readers judged a run's edits (`rejudge --judge people/STUDY`)."""
 
 FEWEST = 10
 """Judged tasks below which nothing is decided: the 95 % interval of a rate is then wider than half of all rates."""
 
 LEAST_QUALIFIED = 0.25
-"""A rate whose whole interval lies below this: more than four tasks, of up to five rounds each, for one edit that
-qualifies. The published build had 0.57 (Med-Banana-50K, 3)."""
+"""Stop if the whole interval of the rate is below this: more than four tasks, of up to five rounds each, for one edit
+that qualifies. The published build had 0.57 (Med-Banana-50K, 3)."""
 
 MOST_STOPPED = 0.10
-"""Share of tasks that ended in a refusal or fault: above it, mend models or settings first, then pay for the rest."""
+"""Share of tasks that ended in a refusal or fault: above it, fix models or settings first."""
+
+MOST_UNDECIDED = 0.50
+"""Share of tasks on which the judge cannot tell: above it, the plan needs another judge."""
 
 MOST_NOT_APPLICABLE = 0.50
-"""Share of tasks that cannot be shown on their picture: above it, the plan is mostly about other pictures."""
+"""Share of tasks that cannot be shown on their image: above it, the plan is mostly about other images."""
 
 LEAST_ACCEPTED = 0.50
-"""Share of qualified edits that people accept: where its whole interval lies below, the judge lets through what people
-do not."""
+"""Share of qualified edits that people accept: if its whole interval is below, people reject what the judge accepts."""
 
 FEWEST_OF_FINDING = 3
-"""Judged tasks of a finding and direction from which it can be said not to work: none qualified, or the interval of
+"""Judged tasks of a finding and direction from which it can be found not to work: none qualified, or the interval of
 their rate below `LEAST_QUALIFIED`."""
 
 MOST_FAILING = 0.50
 """Share of the plan's tasks that are of findings that do not work."""
+
+
+def drawn_tasks(reader: JournalReader, most: int) -> list[str]:
+    """Return ids of the pilot's tasks, sorted, as many of each finding and direction; always the same ones."""
+    places = shared_out(parts_of_plan(reader), most)
+    return sorted(task for part, n in places.items() if n for task in first_tasks(reader, part, n))
+
+
+def drawn_pending(reader: JournalReader, most: int) -> Iterator[TaskRow]:
+    """Return those of the pilot's tasks that are pending."""
+    rows = (reader.task(task) for task in drawn_tasks(reader, most))
+    return (row for row in rows if row.state is TaskState.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +85,17 @@ class PilotPart:
 
 @dataclass(slots=True)
 class PilotNumbers:
-    """What the pilot's tasks came to.
+    """The results of the pilot's tasks.
 
     Attributes:
-        asked: tasks that the pilot was to do; `states` how they stand.
-        qualified: of those that succeeded or failed; `stopped` and `not_applicable` of all that are closed.
+        asked: tasks that the pilot was to do; `states` counts them by state.
+        qualified: of those that succeeded or failed; `stopped`, `undecided` and `not_applicable` of all closed ones.
         accepted: of the qualified edits that a study's readers saw, those that they accepted.
         cost_usd: of the pilot's calls, None where no cost is known; `unpriced` calls have none.
         worked_s: of the processes that worked on the run.
-        labels, groups, directions: of the qualified edits: by source label, by group of pictures, by direction.
         forecast: of the whole plan, by the pilot's rates.
         free: bytes on the disk.
-        judges: a line for each judge's card; `believed` whether all of them passed their gate.
+        judges: a line for each judge's card; `believed` is True if all of them passed their gate.
     """
 
     asked: int
@@ -90,15 +103,12 @@ class PilotNumbers:
     parts: tuple[PilotPart, ...]
     qualified: Rate
     stopped: Rate
+    undecided: Rate
     not_applicable: Rate
     accepted: Rate
     cost_usd: float | None
     unpriced: int
     worked_s: float
-    labels: dict[str, int]
-    groups: dict[str, int]
-    directions: dict[str, int]
-    planned_directions: dict[str, int]
     forecast: BuildPlan
     free: int
     judges: tuple[str, ...]
@@ -111,7 +121,7 @@ class PilotNumbers:
 
     @property
     def qualified_of_whole(self) -> CallEstimate | None:
-        """Qualified edits of the whole plan: low and high by the interval of the rate, which is over pictures."""
+        """Qualified edits of the whole plan: low and high by the interval of the rate, which is over images."""
         whole, rate = self.forecast.success, self.qualified
         if whole is None or not rate.value or rate.low is None or rate.high is None:
             return whole
@@ -123,40 +133,28 @@ class PilotNumbers:
     @property
     def cost_per_qualified(self) -> CallEstimate | None:
         """Dollars for each qualified edit: low and high by the interval of the rate."""
-        rate = self.qualified
-        if self.cost_usd is None or not rate.successes or not rate.low or not rate.high:
+        if self.cost_usd is None or not self.qualified.n:
             return None
-        each = self.cost_usd / rate.n
-        return CallEstimate(each / rate.high, each / (rate.successes / rate.n), each / rate.low)
+        each = self.cost_usd / self.qualified.n
+        return _per_success(CallEstimate(each, each, each), self.qualified)
 
     @property
     def cost_per_accepted(self) -> CallEstimate | None:
         """Dollars for each edit that qualifies and that people accept; None without a study."""
-        each, rate = self.cost_per_qualified, self.accepted
-        if each is None or not rate.successes or not rate.low or not rate.high:
-            return None
-        return CallEstimate(
-            each.low / rate.high, each.expected / (rate.successes / rate.n), each.high / rate.low
-        )
+        each = self.cost_per_qualified
+        return None if each is None else _per_success(each, self.accepted)
 
 
-@dataclass(frozen=True, slots=True)
-class PilotDecision:
-    """Go, or not; `why` the reasons against, `mind` what does not stop it and should be known."""
-
-    go: bool
-    why: tuple[str, ...]
-    mind: tuple[str, ...]
-
-    @property
-    def word(self) -> str:
-        return "go" if self.go else "stop"
+def _per_success(each: CallEstimate, rate: Rate) -> CallEstimate | None:
+    if not rate.successes or not rate.low or not rate.high:
+        return None
+    return CallEstimate(each.low / rate.high, each.expected / (rate.successes / rate.n), each.high / rate.low)
 
 
 def pilot_numbers(
     reader: JournalReader, tasks: Sequence[str], forecast: BuildPlan, free: int
 ) -> PilotNumbers:
-    """Counts what the journal holds of these tasks.
+    """Count what the journal has of these tasks.
 
     Args:
         reader: of the pilot's run.
@@ -165,86 +163,37 @@ def pilot_numbers(
         free: bytes on the disk of the run.
     """
     rows = [reader.task(task) for task in tasks]
-    pictures = {
-        image.id: image for image in _images(reader, {row.task.image_id for row in rows if _closed(row)})
-    }
-    groups = Groups(pictures.values())
-    cluster = {row.task.image_id: row.task.image_id for row in rows}
-    cluster |= {name: groups.group(image) for name, image in pictures.items()}
+    closed = [row for row in rows if row.state is not TaskState.PENDING]
     judged = [row for row in rows if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
-    closed = [row for row in rows if _closed(row)]
     won = [row for row in rows if row.state is TaskState.SUCCESS]
-    planned = parts_of_plan(reader)
+    images = list(_images(reader, {row.task.image_id for row in closed}))
+    groups = Groups(images)
+    cluster = {row.task.image_id: row.task.image_id for row in rows}
+    cluster |= {image.id: groups.group(image) for image in images}
     standings = standings_of(reader)
     cost, unpriced = spent_on(reader, tasks)
-    numbered = {name: f"group {n + 1}" for n, name in enumerate(dict.fromkeys(cluster.values()))}
+
+    def share(state: TaskState, of: Sequence[TaskRow]) -> Rate:
+        return _rate(of, cluster, state)
+
     return PilotNumbers(
         asked=len(rows),
         states=dict(Counter(row.state.value for row in rows)),
-        parts=tuple(_part(key, n, rows, cluster) for key, n in planned.items()),
-        qualified=_rate(judged, cluster, TaskState.SUCCESS),
-        stopped=_rate(closed, cluster, TaskState.STOPPED),
-        not_applicable=_rate(closed, cluster, TaskState.NOT_APPLICABLE),
+        parts=tuple(_part(key, n, rows, cluster) for key, n in parts_of_plan(reader).items()),
+        qualified=share(TaskState.SUCCESS, judged),
+        stopped=share(TaskState.STOPPED, closed),
+        undecided=share(TaskState.UNDECIDED, closed),
+        not_applicable=share(TaskState.NOT_APPLICABLE, closed),
         accepted=_accepted(reader, won, cluster),
         cost_usd=cost,
         unpriced=unpriced,
         worked_s=worked_s(reader),
-        labels=_counted(label for row in won for label in _labels(pictures.get(row.task.image_id))),
-        groups=_counted(numbered[cluster[row.task.image_id]] for row in won),
-        directions=_counted(row.task.direction.value for row in won),
-        planned_directions=_totals(planned),
         forecast=forecast,
         free=free,
         judges=tuple(one.line for one in standings),
         believed=bool(standings) and all(one.qualifies for one in standings),
         why_stopped=Counter(row.reason for row in rows if row.state is TaskState.STOPPED).most_common(5),
     )
-
-
-def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecision:
-    """Go or stop, by the constants of this module; every reason is a line."""
-    rate, why, mind = numbers.qualified, list[str](), list[str]()
-    if numbers.open:
-        why.append(f"{numbers.open} of {counted(numbers.asked, 'task')} of the pilot still to be done")
-    if rate.n < FEWEST:
-        why.append(f"only {counted(rate.n, 'task')} judged; at least {FEWEST} say something")
-    elif rate.high is not None and rate.high < LEAST_QUALIFIED:
-        why.append(f"{_in_words(rate)} qualify: all of the interval lies below {LEAST_QUALIFIED:.0%}")
-    if numbers.stopped.value is not None and numbers.stopped.value > MOST_STOPPED:
-        reasons = "; ".join(f"{n} x {reason}" for reason, n in numbers.why_stopped if reason)
-        why.append(f"{_in_words(numbers.stopped)} of the tasks stopped{f': {reasons}' if reasons else ''}")
-    if numbers.not_applicable.value is not None and numbers.not_applicable.value > MOST_NOT_APPLICABLE:
-        why.append(f"{_in_words(numbers.not_applicable)} of the tasks cannot be shown on their picture")
-    if numbers.accepted.high is not None and numbers.accepted.high < LEAST_ACCEPTED:
-        why.append(f"people accept {_in_words(numbers.accepted)} of what the judge lets through")
-    failing = [part for part in numbers.parts if part.standing == "does not work"]
-    share = sum(part.planned for part in failing) / max(1, sum(part.planned for part in numbers.parts))
-    names = ", ".join(f"{part.direction} {part.finding}" for part in failing)
-    if failing and share > MOST_FAILING:
-        why.append(f"{share:.0%} of the plan are tasks that do not work with these models: {names}")
-    elif failing:
-        mind.append(f"leave out what does not work with these models: {names}")
-    whole = numbers.forecast
-    if budget_usd is not None and whole.cost_usd is not None and whole.cost_usd.expected > budget_usd:
-        why.append(
-            f"the whole is expected to cost ${whole.cost_usd.expected:,.2f}; limits.budget_usd is {budget_usd:g}"
-        )
-    if whole.disk.expected > numbers.free:
-        why.append(
-            f"the whole needs {whole.disk.expected / 1e9:.1f} GB of disk; {numbers.free / 1e9:.1f} GB are free"
-        )
-    if not numbers.believed:
-        mind.append(f"no card says that this judge may qualify: the rates are {SELF_CONSISTENCY}")
-    if whole.cost_usd is None:
-        mind.append(f"the cost is not known: no price for {', '.join(whole.unpriced)}")
-    if numbers.accepted.n == 0:
-        mind.append("nobody has looked at these edits (plantain review, then rejudge --judge people/STUDY)")
-    return PilotDecision(not why, tuple(why), tuple(mind))
-
-
-def _in_words(rate: Rate) -> str:
-    between = "" if rate.low is None or rate.high is None else f", {rate.low:.0%} to {rate.high:.0%}"
-    return f"{rate.successes} of {rate.n} ({rate.successes / max(1, rate.n):.0%}{between})"
 
 
 def _part(
@@ -261,37 +210,83 @@ def _rate(rows: Sequence[TaskRow], cluster: Mapping[str, str], state: TaskState)
 
 
 def _accepted(reader: JournalReader, won: Sequence[TaskRow], cluster: Mapping[str, str]) -> Rate:
-    """Of the qualified edits that readers of a study judged, the share that they let pass."""
+    """Of the qualified edits that readers of a study judged, the share that they accepted."""
 
     def by_people(row: TaskRow) -> list[StoredVerdict]:
         verdicts = reader.verdicts(row.id, row.generation)
         return [one for one in verdicts if one.round == row.round and one.verdict.judge.startswith(PEOPLE)]
 
-    decided = [(row, people[-1].verdict.qualified) for row in won if (people := by_people(row))]
+    decided = [(row, people[-1].verdict.qualified is True) for row in won if (people := by_people(row))]
     return clustered_rate(shares((cluster[row.task.image_id], yes) for row, yes in decided))
 
 
 def _images(reader: JournalReader, names: Collection[str]) -> Iterator[SourceImage]:
-    """Those that the run has: one that no task has needed yet is not taken in."""
+    """Those that the run has: an image is copied into it when a task first needs it."""
     for name in sorted(names):
         with contextlib.suppress(InputError):
             yield reader.image(name)
 
 
-def _closed(row: TaskRow) -> bool:
-    return row.state is not TaskState.PENDING
+@dataclass(frozen=True, slots=True)
+class PilotDecision:
+    """Go, or not; `why` the reasons against, `mind` what does not stop it and should be known."""
+
+    go: bool
+    why: tuple[str, ...]
+    mind: tuple[str, ...]
+
+    @property
+    def word(self) -> str:
+        return "go" if self.go else "stop"
 
 
-def _labels(image: SourceImage | None) -> tuple[str, ...]:
-    return () if image is None else tuple(image.labels) or ("without a label",)
+def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecision:
+    """Go or stop, by the constants of this module; every reason is a line."""
+    rate, whole = numbers.qualified, numbers.forecast
+    why, mind = list[str](), list[str]()
+    if numbers.open:
+        why.append(f"{numbers.open} of {counted(numbers.asked, 'task')} of the pilot still to be done")
+    if rate.n < FEWEST:
+        why.append(f"only {counted(rate.n, 'task')} judged; at least {FEWEST} say something")
+    elif rate.high is not None and rate.high < LEAST_QUALIFIED:
+        why.append(f"{_in_words(rate)} qualify: all of the interval is below {LEAST_QUALIFIED:.0%}")
+    if _above(numbers.stopped, MOST_STOPPED):
+        reasons = "; ".join(f"{n} x {reason}" for reason, n in numbers.why_stopped if reason)
+        why.append(f"{_in_words(numbers.stopped)} of the tasks stopped{f': {reasons}' if reasons else ''}")
+    if _above(numbers.undecided, MOST_UNDECIDED):
+        why.append(f"the judge cannot decide on {_in_words(numbers.undecided)} of the tasks")
+    if _above(numbers.not_applicable, MOST_NOT_APPLICABLE):
+        why.append(f"{_in_words(numbers.not_applicable)} of the tasks cannot be shown on their image")
+    if numbers.accepted.high is not None and numbers.accepted.high < LEAST_ACCEPTED:
+        why.append(f"people accept {_in_words(numbers.accepted)} of what the judge lets through")
+    failing = [part for part in numbers.parts if part.standing == "does not work"]
+    share = sum(part.planned for part in failing) / max(1, sum(part.planned for part in numbers.parts))
+    names = ", ".join(f"{part.direction} {part.finding}" for part in failing)
+    if failing and share > MOST_FAILING:
+        why.append(f"{share:.0%} of the plan are tasks that do not work with these models: {names}")
+    elif failing:
+        mind.append(f"leave out what does not work with these models: {names}")
+    if budget_usd is not None and whole.cost_usd is not None and whole.cost_usd.expected > budget_usd:
+        why.append(
+            f"the whole is expected to cost ${whole.cost_usd.expected:,.2f}; limits.budget_usd is {budget_usd:g}"
+        )
+    if whole.disk.expected > numbers.free:
+        why.append(
+            f"the whole needs {whole.disk.expected / 1e9:.1f} GB of disk; {numbers.free / 1e9:.1f} GB are free"
+        )
+    if not numbers.believed:
+        mind.append(f"no card says that this judge may qualify: the rates are {SELF_CONSISTENCY}")
+    if whole.cost_usd is None:
+        mind.append(f"the cost is not known: no price for {', '.join(whole.unpriced)}")
+    if numbers.accepted.n == 0:
+        mind.append("no reader has seen these edits (plantain review, then rejudge --judge people/STUDY)")
+    return PilotDecision(not why, tuple(why), tuple(mind))
 
 
-def _counted(names: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0])))
+def _above(rate: Rate, most: float) -> bool:
+    return rate.value is not None and rate.value > most
 
 
-def _totals(planned: Mapping[tuple[str, str, str], int]) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for (_, _, direction), n in planned.items():
-        found[direction] += n
-    return dict(sorted(found.items()))
+def _in_words(rate: Rate) -> str:
+    between = "" if rate.low is None or rate.high is None else f", {rate.low:.0%} to {rate.high:.0%}"
+    return f"{rate.successes} of {rate.n} ({rate.successes / max(1, rate.n):.0%}{between})"

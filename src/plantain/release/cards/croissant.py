@@ -19,7 +19,7 @@ from plantain.release.cards.datasheet import BIASES, LIMITS, USES_FORBIDDEN, USE
 from plantain.release.plan import TRAJECTORIES, ReleaseFile, RunFacts, TableConfig
 
 WHOLE_TABLES = (
-    *("success", "train", "failed", "superseded", "unjudged", "control"),
+    *("success", "train", "failed", "undecided", "superseded", "unjudged", "control"),
     *("trajectories", "preference", "verdicts", "originals"),
 )
 """Tables that become record sets; those by modality and direction are parts of these."""

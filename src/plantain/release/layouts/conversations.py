@@ -18,13 +18,14 @@ STEPS = ("generate_prompt", "update_prompt", "edit_image", "verify_image")
 _STATUS = {
     TaskState.SUCCESS: "success",
     TaskState.FAILED: "failed",
+    TaskState.UNDECIDED: "undecided",
     TaskState.STOPPED: "api_failed",
     TaskState.NOT_APPLICABLE: "not_applicable",
 }
 
 
 def status_of(record: TaskRecord) -> str:
-    """How a task ended, in the scripts' words (`not_applicable` and `control` are ours)."""
+    """How a task ended, in the scripts' words (`undecided`, `not_applicable` and `control` are ours)."""
     return "control" if record.outcome == "control" else _STATUS[record.state]
 
 

@@ -14,13 +14,11 @@ from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Terms
 from plantain.runs.settings.transport import calls_at_once
 
-ON_THIS_MACHINE = frozenset(
-    {"offline", "diffusers", "process", "probe", "vlm", "baseline", "outputs", "python"}
-)
+ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs", "python"})
 """Providers whose models run here: they cost nothing, and no image leaves the machine for them. The last two are a
 benchmark's own baselines, and outputs that were made elsewhere."""
 
-OPEN_MODELS = frozenset({"diffusers", "process", "vlm"})
+OPEN_MODELS = frozenset({"diffusers", "process"})
 """Those of them that compute for seconds to hours and take one batch after another: no deadline holds for a call."""
 
 LOCAL_OUTAGE_S = 900.0

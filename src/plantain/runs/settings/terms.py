@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from plantain.journal import JsonValue
 from plantain.records import Consent, Destination
@@ -67,13 +67,9 @@ class Limits(Section):
     `concurrency` bounds the calls in flight to each model; where it is not set, open models have as many as keep
     every device busy.
 
-    Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `unknown_costs` says how calls
-    whose cost never became known (killed or cut off half-way) count against the budget: at the most they can have cost
-    ("reserve"), or, once the provider's bill has been looked at, not at all ("ignore"). `deadline_s` is for one call,
+    Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `deadline_s` is for one call,
     and a first guess: it doubles, up to 600 s, where a server takes longer. A model that does not answer is waited
-    for as long as `outage_hours`. `on_stop` is a command that is called, without a shell, when the run stops or a model
-    has not answered for minutes: a program and its arguments, in which `{why}` and `{run}` are filled in. Runs that
-    name the same file as `ledger` share one budget.
+    for as long as `outage_hours`.
     `wave` is how many tasks are under way at once where calls wait for batch jobs.
     """
 
@@ -84,19 +80,6 @@ class Limits(Section):
     wave: Annotated[int, Field(ge=1, le=20_000)] = 1_000
     deadline_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 600.0
     outage_hours: Annotated[float, Field(gt=0.0, le=168.0)] = 12.0
-    ledger: Path | None = None
-    on_stop: tuple[str, ...] = ()
-    unknown_costs: Literal["reserve", "ignore"] = "reserve"
-
-    @model_validator(mode="after")
-    def _ledger_has_a_budget(self) -> Self:
-        if self.ledger is not None and self.budget_usd is None:
-            raise ValueError("ledger shares a budget among runs; state budget_usd, the same in each recipe")
-        return self
-
-    def beside(self, folder: Path) -> Limits:
-        """The limits with a relative ledger taken from `folder`."""
-        return self.model_copy(update={"ledger": folder / self.ledger}) if self.ledger else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +168,7 @@ def load_terms(path: Path | None, models: tuple[str, ...], *, engine: str = "") 
     providers = {name: section.beside(here) for name, section in settings.providers.items()}
     return Terms(
         named,
-        settings.limits.beside(here),
+        settings.limits,
         providers,
         settings.consent,
         settings=settings.settings,

@@ -6,7 +6,7 @@ from plantain.models.diffusers.devices import calls_in_flight, device_names
 from plantain.records import InputError
 from plantain.runs.settings.terms import Terms
 
-ON_WORKERS = frozenset({"offline", "diffusers", "process", "probe", "vlm"})
+ON_WORKERS = frozenset({"offline", "diffusers", "process"})
 """Providers whose models an engine's workers compute."""
 
 WITH_JOBS = frozenset({"gemini", "openai", "vertex"})

@@ -15,12 +15,11 @@ from plantain.models.diffusers.attention.joint import JointAttentionRecorder
 from plantain.models.diffusers.attention.phrases import concept_tokens, joint_tokens
 from plantain.models.diffusers.attention.watching import BLOCKS, LEVELS, MOST_TOKENS, Watching
 from plantain.models.diffusers.jobs import Job, Steering
-from plantain.models.diffusers.pipelines import instruct_pix2pix
 from plantain.models.diffusers.pipelines.runner import Runner, runner_for
 from plantain.models.diffusers.plan import EditorPlan
 from plantain.models.frames import Frame
 from plantain.pixels.arrays import Pixels
-from plantain.records import InputError
+from plantain.records import InputError, Outcome
 
 CROSS_ATTENDING = frozenset({"instruct-pix2pix", "instruct-diffusion", "sdxl-instruct-pix2pix"})
 """Methods whose UNet reads the instruction by cross-attention."""
@@ -85,11 +84,6 @@ class Attender:
         self.plan, self.watching = plan, watching
         self._runner: Runner = runner_for(plan.loading, device)
 
-    @property
-    def tells_sides(self) -> bool:
-        """Whether the editor was told where the patient's sides lie in the picture."""
-        return self.plan.tells_sides
-
     def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
     ) -> AttentionLook:
@@ -115,20 +109,12 @@ class Attender:
         steering = Steering.of({**plan.steering.settings, **parameters})
         recorder = self._joint(frame, kept) if joint else self._cross(frame, steering)
         with recorder:
-            (drawn,) = self._runner.edit(
-                [frame.enter(pixels)], [Job(b"", words, seed, side=plan.options.side)], steering
-            )
-        edited = frame.leave(drawn.pixels) if drawn.pixels is not None else None
+            job = Job(frame.enter(pixels), words, seed, side=plan.options.side)
+            (drawn,) = self._runner.edit([job], steering)
+        edited = None if isinstance(drawn, Outcome) else frame.leave(drawn)
         if not recorder.recorded:
-            return AttentionLook(
-                None,
-                frame,
-                tokens,
-                edited,
-                0,
-                what,
-                "no layer of the chosen parts, resolutions and steps ran",
-            )
+            why = "no layer of the chosen parts, resolutions and steps ran"
+            return AttentionLook(None, frame, tokens, edited, 0, what, why)
         maps = recorder.maps()[0]
         chosen = maps[BLOCKS.index(self.watching.block)] if joint else maps[list(kept)]
         steps = recorder.recorded // len(recorder.layers)
@@ -170,20 +156,10 @@ class Attender:
 
     def _chunks(self, steering: Steering) -> int:
         """How many conditions one pass of the UNet holds: three under guidance, else one."""
-        if isinstance(self._runner, instruct_pix2pix.InstructPix2PixRunner):
-            arguments = self._runner.guidance(steering)
-            steering = Steering.of(
-                {
-                    name: value
-                    for name, key in (
-                        ("guidance", "guidance_scale"),
-                        ("image_guidance", "image_guidance_scale"),
-                    )
-                    if isinstance(value := arguments.get(key), int | float)
-                }
-            )
-        guidance = USUAL_GUIDANCE if steering.guidance is None else steering.guidance
-        image_guidance = USUAL_IMAGE_GUIDANCE if steering.image_guidance is None else steering.image_guidance
+        arguments = self._runner.arguments(steering)
+        guidance = arguments.get("guidance_scale", USUAL_GUIDANCE)
+        image_guidance = arguments.get("image_guidance_scale", USUAL_IMAGE_GUIDANCE)
+        assert isinstance(guidance, int | float) and isinstance(image_guidance, int | float)
         return 3 if guidance > 1.0 and image_guidance >= 1.0 else 1
 
     def close(self) -> None:

@@ -24,8 +24,8 @@ class CrossAttentionRecorder(AttentionRecorder):
     Args:
         unet: the pipeline's UNet; LoRA layers must be on it already.
         latent: (height, width) of the latents.
-        chunks: how many conditions one pass holds (3 for InstructPix2Pix under guidance, 2 for text-to-image, else 1).
-        row: which of them is text-conditioned (0 for InstructPix2Pix).
+        chunks: how many conditions one pass holds, the text-conditioned first (3 for InstructPix2Pix under guidance,
+            else 1).
         parts: of the UNet, from `LEVELS`.
         resolutions: heights of attention maps to include; empty for all.
         layers: of those parts, by number; "some" is all.
@@ -43,7 +43,6 @@ class CrossAttentionRecorder(AttentionRecorder):
         latent: tuple[int, int],
         *,
         chunks: int = 3,
-        row: int = 0,
         parts: Sequence[str] = LEVELS,
         resolutions: Sequence[int] = (),
         layers: Choice = "all",
@@ -51,12 +50,7 @@ class CrossAttentionRecorder(AttentionRecorder):
         steps: Choice = "all",
     ) -> None:
         super().__init__(unet, heads=heads, steps=steps)
-        unknown = set(parts) - set(LEVELS)
-        if unknown or not parts:
-            raise ValueError(f"parts must be some of {LEVELS}, not {tuple(parts)}")
-        if not 0 <= row < chunks:
-            raise ValueError(f"row {row} of {chunks} chunks")
-        self._unet, self._latent, self._chunks, self._row = unet, latent, chunks, row
+        self._unet, self._latent, self._chunks = unet, latent, chunks
         self._parts, self._resolutions = tuple(parts), frozenset(resolutions)
         self._choice = layers
 
@@ -94,8 +88,7 @@ class CrossAttentionRecorder(AttentionRecorder):
 
     def _rows(self, states: Tensor, heads: int) -> Tensor:
         """(n, heads, length, dim) in float32, of the text-conditioned rows and the chosen heads."""
-        n = states.shape[0] // self._chunks
-        rows = states[self._row * n : (self._row + 1) * n]
+        rows = states[: states.shape[0] // self._chunks]
         return self.heads_of(rows.unflatten(-1, (heads, -1)).transpose(1, 2)).float()
 
     def _size(self, positions: int) -> tuple[int, int]:

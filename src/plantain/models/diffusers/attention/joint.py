@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plantain.models.diffusers.attention.recorder import AttentionRecorder, last_output
-from plantain.models.diffusers.attention.watching import MOST_TOKENS, SOME, Choice, chosen, usual_steps
+from plantain.models.diffusers.attention.watching import SOME, Choice, chosen, usual_steps
 
 NORMS = ("norm_q", "norm_k", "norm_added_q", "norm_added_k")
 
@@ -35,9 +35,6 @@ class JointAttentionRecorder(AttentionRecorder):
         layers, steps: which count; "some" are `SOME` evenly spaced ones, of steps fewer where a run is short
             (`usual_steps`), unless layers were chosen.
         heads: which count.
-
-    Raises:
-        ValueError: no token, or more than `MOST_TOKENS`.
 
     Example:
         with JointAttentionRecorder(pipe.transformer, (64, 64), (3,), total=lambda: len(pipe.scheduler.timesteps)) as r:
@@ -57,8 +54,6 @@ class JointAttentionRecorder(AttentionRecorder):
         steps: Choice = "some",
     ) -> None:
         super().__init__(transformer, heads=heads, steps=steps)
-        if not 0 < len(tokens) <= MOST_TOKENS:
-            raise ValueError(f"a phrase of {len(tokens)} tokens: from 1 to {MOST_TOKENS} can be recorded")
         self._transformer, self._grid, self._tokens = transformer, grid, tuple(tokens)
         self._choice, self._planned, self._ask = layers, steps, total
         self._words = 0
@@ -145,7 +140,7 @@ def _take_rotation(
 def _queries_and_keys(waiting: dict[str, Tensor], rotation: Any) -> tuple[Tensor, Tensor]:
     """Queries and keys of the whole sequence as the layer multiplied them: (n, length, heads, dim)."""
     pairs = (("norm_added_q", "norm_q"), ("norm_added_k", "norm_k"))
-    if _is_qwens(rotation):
+    if torch.is_complex(rotation[0]):  # Qwen's: one tensor for images, one for words; FLUX's: cosines, sines
         pictures, words = rotation
         turned = {
             name: apply_rotary_emb_qwen(states, words if "added" in name else pictures, use_real=False)
@@ -159,8 +154,3 @@ def _queries_and_keys(waiting: dict[str, Tensor], rotation: Any) -> tuple[Tensor
     ]
     queries, keys = (apply_rotary_emb(states, rotation, sequence_dim=1) for states in joined)
     return queries, keys
-
-
-def _is_qwens(rotation: Any) -> bool:
-    """Qwen's rotations are complex numbers, one tensor for pictures and one for words; FLUX's are cosines and sines."""
-    return bool(torch.is_complex(rotation[0]))

@@ -1,8 +1,8 @@
-"""Imagic (Kawar et al. 2023): learns one image by heart, then steps from its own embedding towards the text's.
+"""Imagic (Kawar et al. 2023): trains on one image, then steps from its own embedding towards the text's.
 
-For each image: (1) the text's embedding is moved until the frozen model reconstructs the image from it; (2) the model
-itself is adjusted to that embedding; (3) the image is drawn anew from a point on the line through both embeddings.
-The model's weights are put back afterwards, so that no image is edited with what another one taught.
+For each image: (1) the text's embedding is optimised until the frozen model reconstructs the image from it; (2) the
+model is fine-tuned to that embedding; (3) the image is drawn from a point on the line through both embeddings. The
+model's weights are restored afterwards, so that no image influences the next.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
 import torch
 from diffusers import DDPMScheduler, DiffusionPipeline, StableDiffusionPipeline
 from PIL import Image
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
-from plantain.models.diffusers.pipelines import runner
+from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner, generators
 
 TEXT_STEPS, TEXT_RATE = 500, 1e-3
 MODEL_STEPS, MODEL_RATE = 1000, 2e-6
@@ -25,40 +24,38 @@ MODEL_STEPS, MODEL_RATE = 1000, 2e-6
 ALPHA = 1.3
 
 
-class ImagicRunner(runner.Runner):
+class ImagicRunner(Runner):
     """One image at a time; 1,500 optimisation steps before each edit, unless told otherwise."""
 
     pipeline_class = StableDiffusionPipeline
     inference = False
 
-    def load(self, loading: Loading) -> DiffusionPipeline:
-        pipe = super().load(loading)
+    def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
+        pipe = super().load(loading, **parts)
         for part in (pipe.vae, pipe.text_encoder, pipe.unet):
             part.requires_grad_(False)
         self.noising = DDPMScheduler.from_config(pipe.scheduler.config)
         return pipe
 
-    def draw(
-        self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering
-    ) -> tuple[np.ndarray, Sequence[bool]]:
-        ((picture,), (job,)) = pictures, jobs
-        (generator,) = runner.generators(jobs)
+    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
+        (original,) = originals
+        (generator,) = generators(jobs)
         with torch.no_grad():
-            wanted, empty = self.pipe.encode_prompt(job.instruction, self.device, 1, True)
-            latents = self._latents(picture)
+            wanted, empty = self.pipe.encode_prompt(jobs[0].instruction, self.device, 1, True)
+            latents = self._latents(original)
         own = self._learn_embedding(wanted, latents, steering, generator)
-        with self._weights_put_back():
+        with self._weights_restored():
             self._learn_image(own, latents, steering, generator)
             alpha = ALPHA if steering.alpha is None else steering.alpha
             with torch.no_grad():
                 done = self.pipe(
                     prompt_embeds=alpha * wanted + (1.0 - alpha) * own.to(wanted.dtype),
                     negative_prompt_embeds=empty,
-                    width=picture.width,
-                    height=picture.height,
+                    width=original.width,
+                    height=original.height,
                     generator=generator,
                     output_type="np",
-                    **runner.given(num_inference_steps=steering.steps, guidance_scale=steering.guidance),
+                    **self.arguments(steering),
                 )
         return done.images, done.nsfw_content_detected or [False]
 
@@ -105,8 +102,8 @@ class ImagicRunner(runner.Runner):
         return torch.nn.functional.mse_loss(predicted.float(), target.float())
 
     @contextmanager
-    def _weights_put_back(self) -> Iterator[None]:
-        """The model may be adjusted inside; afterwards it is what it was, bit by bit."""
+    def _weights_restored(self) -> Iterator[None]:
+        """Restore the model's weights bit by bit at the end of the block."""
         unet = self.pipe.unet
         kept = {name: weight.detach().to("cpu", copy=True) for name, weight in unet.state_dict().items()}
         unet.requires_grad_(True)
@@ -116,3 +113,6 @@ class ImagicRunner(runner.Runner):
             unet.requires_grad_(False)
             unet.zero_grad(set_to_none=True)
             unet.load_state_dict(kept)
+
+
+RUNNERS = {"imagic": ImagicRunner}

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from diffusers import DiffusionPipeline, DPMSolverMultistepScheduler, LEditsPPPipelineStableDiffusion
-from PIL import Image
 
 from plantain.models.diffusers.concepts import NoConcept, concept_of
 from plantain.models.diffusers.jobs import Job, Loading, Steering
-from plantain.models.diffusers.pipelines import runner
+from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner, generators
 
 
-class LeditsRunner(runner.Runner):
-    """Reads no sentences: it is handed the finding's name, or the words that stand for it in the instruction."""
+class LeditsRunner(Runner):
+    """Reads no sentences: it is given the finding's name, or its words in the instruction."""
 
     pipeline_class = LEditsPPPipelineStableDiffusion
 
-    def load(self, loading: Loading) -> DiffusionPipeline:
-        pipe = super().load(loading)
+    def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
+        pipe = super().load(loading, **parts)
         pipe.scheduler = DPMSolverMultistepScheduler.from_config(
             pipe.scheduler.config, algorithm_type="sde-dpmsolver++", solver_order=2
         )
@@ -32,22 +30,20 @@ class LeditsRunner(runner.Runner):
             return {}
         return {"concept": concept.words, "removes": concept.removes}
 
-    def draw(
-        self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering
-    ) -> tuple[np.ndarray, Sequence[bool]]:
-        ((picture,), (job,)) = pictures, jobs
-        concept = concept_of(job)
-        (generator,) = runner.generators(jobs)
-        self.pipe.invert(
-            picture,
-            generator=generator,
-            **runner.given(num_inversion_steps=steering.steps),
-        )
+    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
+        concept = concept_of(jobs[0])
+        (generator,) = generators(jobs)
+        steps = {} if steering.steps is None else {"num_inversion_steps": steering.steps}
+        guidance = {} if steering.guidance is None else {"edit_guidance_scale": steering.guidance}
+        self.pipe.invert(originals[0], generator=generator, **steps)
         done = self.pipe(
             editing_prompt=[concept.words],
             reverse_editing_direction=[concept.removes],
             generator=generator,
             output_type="np",
-            **runner.given(edit_guidance_scale=steering.guidance),
+            **guidance,
         )
         return done.images, done.nsfw_content_detected or [False]
+
+
+RUNNERS = {"ledits": LeditsRunner}

@@ -1,21 +1,22 @@
-"""What every way of running weights shares: loading them from a folder, seeding each edit, reading what was drawn."""
+"""Shared by all editing methods: load a pipeline from a folder, seed each edit, read the drawn images."""
 
 from __future__ import annotations
 
 import importlib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
 from diffusers import DiffusionPipeline
 from PIL import Image
+from torch import nn
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
-from plantain.models.diffusers.methods import METHODS, EditingMethod
-from plantain.models.diffusers.pipelines.loras import put_on_loras
+from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.pipelines.running import (
     apply_running,
     check_running,
@@ -23,23 +24,23 @@ from plantain.models.diffusers.pipelines.running import (
     quantization,
     set_tf32,
 )
-from plantain.pixels.arrays import Mask, Pixels
-from plantain.records import OK, InputError, Outcome, OutcomeKind
+from plantain.pixels.arrays import Pixels
+from plantain.records import InputError, Outcome, OutcomeKind
+
+Images: TypeAlias = list[Image.Image]
+Drawings: TypeAlias = "tuple[np.ndarray, Sequence[bool]]"
+"""Float (N, H, W, 3) in [0, 1], and for each image whether a safety checker blacked it out."""
 
 CHECKER = Outcome(OutcomeKind.REFUSED, "the weights' safety checker blacked the image out")
 NOT_FINITE = Outcome(
     OutcomeKind.MALFORMED,
-    "the model returned values that are no numbers (overflow in half precision? use float32)",
+    "the model returned values that are not finite (overflow in half precision? use float32)",
 )
 BLACK = Outcome(OutcomeKind.MALFORMED, "the model returned a black image")
+LORAS = "providers.diffusers.loras"
 
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """What a pipeline drew for one edit: uint8 (H, W, 3) of the canvas, or why there is none."""
-
-    pixels: Pixels | None
-    outcome: Outcome = OK
+_LORA_LAYER = re.compile(r"(lora_A|down)\.weight$")
+"""Name of the first matrix of each layer, in peft's and older files."""
 
 
 class Runner(ABC):
@@ -51,114 +52,102 @@ class Runner(ABC):
 
     Raises:
         InputError: a setting that this method cannot follow on this device.
-        OSError, ValueError, ImportError: the folder cannot be loaded; says why.
+        OSError, ValueError, ImportError: the folder cannot be loaded.
     """
 
     pipeline_class: ClassVar[type[DiffusionPipeline]]
+    parts: ClassVar[Mapping[str, object]] = {}
+    """Arguments of `from_pretrained` for this class."""
+
+    names: ClassVar[Mapping[str, str]] = {
+        "steps": "num_inference_steps",
+        "guidance": "guidance_scale",
+        "image_guidance": "image_guidance_scale",
+        "strength": "strength",
+    }
+    """Settings -> arguments of the pipeline."""
+
+    inference: ClassVar[bool] = True
+    """False for a method that trains on each image."""
 
     def __init__(self, loading: Loading, device: str) -> None:
-        self.method: EditingMethod = METHODS[loading.method]
+        self.method = METHODS[loading.method]
         self.device = device
-        self.precision = precision_on(device, loading, self.method)
+        precision = loading.dtype or ("float32" if device.startswith("cpu") else self.method.precision)
+        self.precision: torch.dtype = getattr(torch, precision)
         self.running = loading.running
         check_running(self.running, device)
         self.pipe = self.load(loading)
-        put_on_loras(self.pipe, loading)
+        add_loras(self.pipe, loading.loras)
         apply_running(self.pipe, self.running)
         self.pipe.set_progress_bar_config(disable=True)
         place(self.pipe, loading.offload, device)
 
-    def load(self, loading: Loading) -> DiffusionPipeline:
-        """The pipeline, from its folder only: nothing is fetched."""
-        return load_pipeline(self.pipeline_class, loading, self.precision, self.device)
+    def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
+        """Load the pipeline from its folder; nothing is fetched. `parts` replace components of the folder."""
+        without: dict[str, object] = {}
+        if not loading.safety_checker and "safety_checker" in self.pipeline_class._optional_components:
+            without = {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
+        denoiser = denoiser_name(self.pipeline_class)
+        return self.pipeline_class.from_pretrained(
+            loading.folder,
+            dtype=self.precision,
+            variant=loading.variant or None,
+            local_files_only=True,
+            **quantization(self.running, self.device, self.precision, denoiser),
+            **without,
+            **self.parts,
+            **parts,
+        )
 
-    def edit(
-        self,
-        canvases: Sequence[Pixels],
-        jobs: Sequence[Job],
-        steering: Steering,
-        regions: Sequence[Mask] = (),
-    ) -> list[Drawn]:
-        """Edits images of one size together.
-
-        Args:
-            canvases: uint8 (H, W, 3), RGB, all of one size.
-            jobs: of the same length; each seeds its own generator.
-            steering: how the pipeline is called.
-            regions: bool (H, W) of the canvases, for methods that are told where to edit.
-        """
-        pictures = [Image.fromarray(canvas, "RGB") for canvas in canvases]
-        self.regions = [Image.fromarray(region.astype(np.uint8) * 255, "L") for region in regions]
+    def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
+        """Edit images of one size together: uint8 (H, W, 3) of the canvas for each, or why there is none."""
+        originals = [Image.fromarray(job.canvas, "RGB") for job in jobs]
+        regions = [
+            Image.fromarray(job.region.astype(np.uint8) * 255, "L")
+            for job in jobs
+            if self.method.region and job.region is not None
+        ]
         if self.device.startswith("cuda"):
             set_tf32(self.running)
         with torch.inference_mode(self.inference):
-            images, blacked = self.draw(pictures, jobs, steering)
+            drawn, blacked = self.draw(jobs, originals, regions, steering)
         return [
-            read_drawn(image, black, canvas)
-            for image, black, canvas in zip(images, blacked, canvases, strict=True)
+            read_drawn(image, black, job.canvas)
+            for image, black, job in zip(drawn, blacked, jobs, strict=True)
         ]
 
-    inference: ClassVar[bool] = True
-    """False where a method learns something from each image."""
-
     @abstractmethod
-    def draw(
-        self, pictures: list[Image.Image], jobs: Sequence[Job], steering: Steering
-    ) -> tuple[np.ndarray, Sequence[bool]]:
-        """Float (N, H, W, 3) in [0, 1], and for each whether a safety checker blacked it out."""
+    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
+        """Edit originals of one size; `regions` are masks of theirs, for methods that are told where to edit."""
+
+    def call(self, jobs: Sequence[Job], steering: Steering, **arguments: Any) -> Drawings:
+        """Call the pipeline with the settings that are set, and a generator for each edit."""
+        done = self.pipe(
+            generator=generators(jobs), output_type="np", **self.arguments(steering), **arguments
+        )
+        return done.images, getattr(done, "nsfw_content_detected", None) or [False] * len(jobs)
+
+    def arguments(self, steering: Steering) -> dict[str, object]:
+        """Return the settings that are set, as arguments of the pipeline."""
+        settings = steering.settings
+        return {
+            argument: settings[name]
+            for name, argument in self.names.items()
+            if name in settings and name in self.method.takes
+        }
 
     def recorded(self, job: Job) -> dict[str, object]:
-        """What the record says beside the instruction, where the model is handed something else."""
+        """Return what the record contains in addition to the instruction, if the model is given something else."""
         return {}
 
     def close(self) -> None:
-        """Gives the memory back as far as Python can."""
+        """Free the memory as far as Python can."""
         del self.pipe
 
 
-def precision_on(device: str, loading: Loading, method: EditingMethod) -> torch.dtype:
-    """The precision of the weights: as said, else the method's on a GPU and float32 on a processor."""
-    precision_name = loading.dtype or ("float32" if device.startswith("cpu") else method.precision)
-    precision: torch.dtype = getattr(torch, precision_name)
-    return precision
-
-
-def load_pipeline(
-    pipeline_class: type[DiffusionPipeline],
-    loading: Loading,
-    precision: torch.dtype,
-    device: str,
-    **parts: object,
-) -> DiffusionPipeline:
-    """The one way in which weights are loaded: `from_pretrained` of a folder, with nothing fetched.
-
-    Args:
-        pipeline_class: whatever class the folder names.
-        loading: which folder.
-        precision: of the weights.
-        device: on which they will run.
-        **parts: components that replace the folder's own.
-    """
-    without: dict[str, object] = {}
-    if not loading.safety_checker and "safety_checker" in pipeline_class._optional_components:
-        without = {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
-    return pipeline_class.from_pretrained(
-        loading.folder,
-        dtype=precision,
-        variant=loading.variant or None,
-        local_files_only=True,
-        **quantization(loading.running, device, precision, denoiser_name(pipeline_class)),
-        **without,
-        **parts,
-    )
-
-
 def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:
-    """Puts a pipeline onto a device, whole or in parts.
-
-    Raises:
-        InputError: offloading from a processor to itself.
-    """
+    """Move a pipeline to a device, as a whole or in parts. Raise InputError for offloading from a CPU."""
     if offload in ("", "none"):
         pipe.to(device)
         return
@@ -173,30 +162,57 @@ def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:
 
 
 def generators(jobs: Sequence[Job]) -> list[torch.Generator]:
-    """One generator for each edit, on the processor: the same noise on every device and in every batch."""
+    """Return one generator per edit, on the CPU: the same noise on every device and in every batch."""
     return [torch.Generator("cpu").manual_seed(job.seed) for job in jobs]
 
 
-def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Drawn:
-    """From a float image to pixels; black and broken ones become outcomes, never pixels to be scored."""
+def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Pixels | Outcome:
+    """Return a float image as uint8; black and broken images become outcomes, never pixels to be scored."""
     if blacked:
-        return Drawn(None, CHECKER)
+        return CHECKER
     if not np.isfinite(image).all():
-        return Drawn(None, NOT_FINITE)
-    pixels = (np.clip(image, 0.0, 1.0) * 255.0).round().astype(np.uint8)
-    if not pixels.any() and canvas.any():
-        return Drawn(None, BLACK)
-    return Drawn(pixels)
+        return NOT_FINITE
+    pixels: Pixels = (np.clip(image, 0.0, 1.0) * 255.0).round().astype(np.uint8)
+    return BLACK if not pixels.any() and canvas.any() else pixels
 
 
-def given(**settings: object) -> dict[str, object]:
-    """The settings that are set."""
-    return {name: value for name, value in settings.items() if value is not None}
+def add_loras(pipe: DiffusionPipeline, loras: Sequence[tuple[Path, float]]) -> None:
+    """Add LoRA weights, each with its weight.
+
+    diffusers only warns about layers that it cannot place and continues with the others, which would be another
+    model's edit.
+
+    Raises:
+        InputError: the pipeline takes none, or a file has layers that this model does not have.
+        OSError, ValueError, RuntimeError: a file cannot be read.
+    """
+    if loras and not hasattr(pipe, "load_lora_weights"):
+        raise InputError(f"{LORAS}: diffusers cannot load LoRA weights into {type(pipe).__name__}")
+    for number, (path, _) in enumerate(loras):
+        before = _lora_layers(pipe)
+        pipe.load_lora_weights(str(path), local_files_only=True, adapter_name=f"lora{number}")
+        placed = _lora_layers(pipe) - before
+        state = pipe.lora_state_dict(str(path), local_files_only=True)
+        keys = state[0] if isinstance(state, tuple) else state
+        layers = sum(bool(_LORA_LAYER.search(key)) for key in keys)
+        if placed < layers:
+            raise InputError(
+                f"{LORAS}: {path}: {layers - placed} of its {layers} layers have no place in this "
+                f"{type(pipe).__name__}: it is of another model"
+            )
+    if loras:
+        pipe.set_adapters([f"lora{number}" for number in range(len(loras))], [weight for _, weight in loras])
+
+
+def _lora_layers(pipe: DiffusionPipeline) -> int:
+    """Layers with adapters, counted once for each set of LoRA weights."""
+    parts = (part for part in pipe.components.values() if isinstance(part, nn.Module))
+    return sum(".lora_A." in name for part in parts for name, _ in part.named_parameters())
 
 
 def runner_for(loading: Loading, device: str) -> Runner:
-    """What runs these weights, loaded onto a device; raises as `Runner` does."""
+    """Load weights onto a device with their method's runner; raises as `Runner`."""
     method = METHODS[loading.method]
     module = importlib.import_module(f"plantain.models.diffusers.pipelines.{method.module}")
-    made: Runner = getattr(module, method.runner)(loading, device)
+    made: Runner = module.RUNNERS[method.name](loading, device)
     return made

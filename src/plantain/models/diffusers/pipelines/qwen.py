@@ -1,0 +1,186 @@
+"""Qwen-Image-Edit with its successors and inpainting, and LongCat-Image-Edit: one edit at a time, about a megapixel.
+
+Their text encoder is a vision-language model that is shown the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from diffusers import (
+    DiffusionPipeline,
+    LongCatImageEditPipeline,
+    QwenImageEditInpaintPipeline,
+    QwenImageEditPipeline,
+    QwenImageEditPlusPipeline,
+)
+from diffusers.pipelines.longcat_image import pipeline_longcat_image_edit as longcat
+from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit as edit
+from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_inpaint as inpaint
+from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as plus
+from PIL import Image
+from transformers import (
+    BatchFeature,
+    ProcessorMixin,
+    Qwen2_5_VLForConditionalGeneration,
+    Qwen2Tokenizer,
+)
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+from plantain.models.diffusers.jobs import Job, Loading, Steering
+from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
+
+NO_PROMPT = " "
+"""The negative prompt: without one, guidance is off."""
+
+PLACE = "<|image_pad|>"
+"""Token in a prompt for each image; repeated for each of its patches."""
+
+
+class QwenProcessor(ProcessorMixin):  # type: ignore[misc]  # transformers is untyped
+    """The processor of Qwen's vision-language model without its video half, which needs torchvision."""
+
+    def __init__(self, image_processor: Qwen2VLImageProcessorPil, tokenizer: Qwen2Tokenizer) -> None:
+        self.image_processor = image_processor
+        self.tokenizer = tokenizer
+
+    @classmethod
+    def of(cls, folder: Path, part: str) -> QwenProcessor:
+        """Load the processor of a saved pipeline, which has it under that name."""
+        images = Qwen2VLImageProcessorPil.from_pretrained(folder / part, local_files_only=True)
+        return cls(images, Qwen2Tokenizer.from_pretrained(folder / "tokenizer", local_files_only=True))
+
+    def __call__(
+        self,
+        text: list[str],
+        images: Image.Image | list[Image.Image],
+        padding: bool = True,
+        return_tensors: str = "pt",
+    ) -> BatchFeature:
+        """Return tokens and patches; each image's place is repeated once for each merged patch.
+
+        Raises:
+            ValueError: the text has another number of places than there are images.
+        """
+        seen = self.image_processor(images=images, return_tensors=return_tensors)
+        merged = self.image_processor.merge_size**2
+        counts = [int(grid.prod()) // merged for grid in seen["image_grid_thw"]]
+        filled = []
+        for prompt in text:
+            before, *after = prompt.split(PLACE)
+            if len(after) != len(counts):
+                raise ValueError(f"{len(after)} places for {len(counts)} images in the prompt")
+            filled.append(before + "".join(PLACE * n + rest for n, rest in zip(counts, after, strict=True)))
+        words = self.tokenizer(filled, padding=padding, return_tensors=return_tensors)
+        return BatchFeature({**words, **seen})
+
+
+def name_image_tokens(
+    encoder: Qwen2_5_VLForConditionalGeneration, args: tuple[object, ...], keywords: dict[str, Any]
+) -> tuple[tuple[object, ...], dict[str, Any]]:
+    """Tell the text encoder which of its tokens are patches of an image: 1, and 0 for words.
+
+    Since transformers 5.20 it places patches in height and width only if it is told; the pipelines of diffusers 0.42 do
+    not tell it, and it then numbers them like words, without an error (diffusers issues 14189, 14194).
+    """
+    if keywords.get("mm_token_type_ids") is None and keywords.get("image_grid_thw") is not None:
+        keywords["mm_token_type_ids"] = (keywords["input_ids"] == encoder.config.image_token_id).int()
+    return args, keywords
+
+
+class _ReadingRunner(Runner):
+    processor: ClassVar[str] = "processor"
+    """The pipeline's name for its processor."""
+
+    def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
+        parts[self.processor] = QwenProcessor.of(loading.folder, self.processor)
+        pipe = super().load(loading, **parts)
+        pipe.text_encoder.register_forward_pre_hook(name_image_tokens, with_kwargs=True)
+        return pipe
+
+
+class QwenRunner(_ReadingRunner):
+    """Guidance is classifier-free (`true_cfg_scale`); these models ignore `guidance_scale`."""
+
+    pipeline_class: ClassVar[type[DiffusionPipeline]] = QwenImageEditPipeline
+    names: ClassVar[Mapping[str, str]] = {**Runner.names, "guidance": "true_cfg_scale"}
+
+    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
+        width, height = originals[0].size
+        more: dict[str, Any] = {"mask_image": regions[0]} if regions else {}
+        with reference_area(jobs[0].side):
+            return self.call(
+                jobs,
+                steering,
+                image=self.shown(originals),
+                prompt=jobs[0].instruction,
+                negative_prompt=NO_PROMPT,
+                width=width,
+                height=height,
+                **more,
+            )
+
+    def shown(self, originals: Images) -> Image.Image | Images:
+        """Return the argument `image`."""
+        return originals[0]
+
+
+class QwenPlusRunner(QwenRunner):
+    """2509 and 2511, which can read several images."""
+
+    pipeline_class = QwenImageEditPlusPipeline
+
+    def shown(self, originals: Images) -> Images:
+        return originals
+
+
+class QwenInpaintRunner(QwenRunner):
+    """Draws within the region only; around it the latents are the original's."""
+
+    pipeline_class = QwenImageEditInpaintPipeline
+
+
+class LongCatRunner(_ReadingRunner):
+    """The pipeline sizes its canvas itself, from the image's proportions: ours are unchanged by that."""
+
+    pipeline_class = LongCatImageEditPipeline
+    processor = "text_processor"
+
+    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
+        prompt = jobs[0].instruction
+        with reference_area(jobs[0].side):
+            return self.call(jobs, steering, image=originals[0], prompt=prompt, negative_prompt="")
+
+
+@contextmanager
+def reference_area(side: int | None) -> Iterator[None]:
+    """Apply another working size to the reference image, which these pipelines bring to a megapixel by constants.
+
+    Without this a smaller `side` would save neither memory nor time.
+    """
+    if side is None:
+        yield
+        return
+    usual, usual_longcat = edit.calculate_dimensions, longcat.calculate_dimensions
+    areas = plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE
+    share = side**2 / 1024**2
+    edit.calculate_dimensions = inpaint.calculate_dimensions = lambda area, ratio: usual(area * share, ratio)
+    longcat.calculate_dimensions = lambda area, ratio: usual_longcat(area * share, ratio)
+    plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE = (round(area * share) for area in areas)
+    try:
+        yield
+    finally:
+        edit.calculate_dimensions = inpaint.calculate_dimensions = usual
+        longcat.calculate_dimensions = usual_longcat
+        plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE = areas
+
+
+RUNNERS = {
+    "qwen-image-edit": QwenRunner,
+    "qwen-image-edit-plus": QwenPlusRunner,
+    "qwen-image-edit-inpaint": QwenInpaintRunner,
+    "longcat-image-edit": LongCatRunner,
+}

@@ -1,0 +1,116 @@
+"""Stable Diffusion and SDXL: InstructPix2Pix, InstructDiffusion and inpainting.
+
+InstructDiffusion (Geng et al. 2023) runs inside the InstructPix2Pix loop (Brooks et al. 2023). With e(text, image) the
+predicted noise, InstructDiffusion steps along
+
+    0.5 * (e(0, i) + e(t, 0)) + s_t * (e(t, i) - e(0, i)) + s_i * (e(t, i) - e(t, 0)),
+
+and InstructPix2Pix, whose third prediction is given the prompt as well, along
+
+    e(t, 0) + g * (e(t, i) - e(0, i)) + h * (e(0, i) - e(t, 0)).
+
+Both agree for g = s_t + s_i and h = 0.5 + s_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from diffusers import (
+    DiffusionPipeline,
+    StableDiffusionInpaintPipeline,
+    StableDiffusionInstructPix2PixPipeline,
+    StableDiffusionXLInpaintPipeline,
+    StableDiffusionXLInstructPix2PixPipeline,
+)
+
+from plantain.models.diffusers.jobs import Job, Steering
+from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
+
+NO_WATERMARK = {"add_watermarker": False}
+"""diffusers' own watermark depends on what is installed; a release adds plantain's."""
+
+
+class InstructPix2PixRunner(Runner):
+    """InstructPix2Pix, and Paint-by-Inpaint, whose weights are of the same class."""
+
+    pipeline_class: ClassVar[type[DiffusionPipeline]] = StableDiffusionInstructPix2PixPipeline
+
+    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
+        return self.call(jobs, steering, prompt=[job.instruction for job in jobs], image=originals)
+
+
+class InstructDiffusionPipeline(StableDiffusionInstructPix2PixPipeline):  # type: ignore[misc]  # diffusers is untyped
+    """InstructPix2Pix whose third prediction, of no image, still reads the prompt."""
+
+    def _encode_prompt(self, *args: object, **kwargs: object) -> torch.Tensor:
+        embedded: torch.Tensor = super()._encode_prompt(*args, **kwargs)
+        if self.do_classifier_free_guidance:
+            prompt, empty, _ = embedded.chunk(3)
+            embedded = torch.cat([prompt, empty, prompt])
+        return embedded
+
+
+def identity(text: float, image: float) -> tuple[float, float]:
+    """Return InstructDiffusion's guidances (cfg_text, cfg_image) as InstructPix2Pix's: 5.0, 1.25 are 6.25, 1.75."""
+    return text + image, 0.5 + image
+
+
+class InstructDiffusionRunner(InstructPix2PixRunner):
+    """Takes InstructDiffusion's own guidances, 5.0 and 1.25 by default."""
+
+    pipeline_class = InstructDiffusionPipeline
+
+    def arguments(self, steering: Steering) -> dict[str, object]:
+        text = 5.0 if steering.guidance is None else steering.guidance
+        image = 1.25 if steering.image_guidance is None else steering.image_guidance
+        guidance, image_guidance = identity(text, image)
+        both = {"guidance_scale": guidance, "image_guidance_scale": image_guidance}
+        return super().arguments(steering) | both
+
+
+class SdxlInstructPix2PixRunner(InstructPix2PixRunner):
+    """InstructPix2Pix on SDXL, which was trained with the size as an input."""
+
+    pipeline_class = StableDiffusionXLInstructPix2PixPipeline
+    parts = NO_WATERMARK
+
+    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
+        width, height = originals[0].size
+        prompts = [job.instruction for job in jobs]
+        return self.call(jobs, steering, prompt=prompts, image=originals, width=width, height=height)
+
+
+class InpaintRunner(Runner):
+    """Draws what the text says in the region.
+
+    Weights with nine input channels were trained for it. For any others, such as a model of radiographs, the original's
+    latents are restored around the region at every step. (RadEdit also inverts the original and has a second mask.)
+    """
+
+    pipeline_class: ClassVar[type[DiffusionPipeline]] = StableDiffusionInpaintPipeline
+
+    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
+        width, height = originals[0].size
+        prompts = [job.instruction for job in jobs]
+        return self.call(
+            jobs, steering, prompt=prompts, image=originals, mask_image=regions, width=width, height=height
+        )
+
+
+class SdxlInpaintRunner(InpaintRunner):
+    """The same on SDXL."""
+
+    pipeline_class = StableDiffusionXLInpaintPipeline
+    parts = NO_WATERMARK
+
+
+RUNNERS = {
+    "instruct-pix2pix": InstructPix2PixRunner,
+    "instruct-diffusion": InstructDiffusionRunner,
+    "sdxl-instruct-pix2pix": SdxlInstructPix2PixRunner,
+    "sd-inpaint": InpaintRunner,
+    "sdxl-inpaint": SdxlInpaintRunner,
+}

@@ -1,1 +1,0 @@
-"""Finding probes: small classifiers that a user trained on labelled pictures; `probe/FOLDER` judges with one."""

@@ -1,1 +1,0 @@
-"""Vision-language models of transformers on this machine, as writers, judges and describers."""

@@ -1,0 +1,191 @@
+"""Denoising of an InstructPix2Pix in training: encoded examples, noise, errors, dropped conditions, trainable weights.
+
+Images are encoded on the canvas on which the editor works, so training sees exactly what editing sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from plantain.models.diffusers.methods import METHODS
+from plantain.models.frames import Frame
+from plantain.pixels.arrays import Pixels
+from plantain.records import derive_seed
+from plantain.train.base import METHOD, InstructionPipeline
+
+TARGETS = ("to_q", "to_k", "to_v", "to_out.0")
+"""Layers with LoRA adapters: the projections of every attention."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Encode images and texts for one pipeline at one size.
+
+    Attributes:
+        pipe: its frozen VAE and text encoder are used.
+        side: longer side of the canvas in pixels (`ProviderOptions.side`).
+    """
+
+    pipe: InstructionPipeline
+    side: int
+
+    def condition(self, pixels: Pixels) -> Tensor:
+        """Return latents of the original as the UNet is conditioned on them: float32 (4, h, w), unscaled."""
+        canvas = self._frame(pixels).enter(pixels)
+        reference = next(self.pipe.vae.parameters())
+        image = torch.from_numpy(np.ascontiguousarray(canvas)).permute(2, 0, 1)[None]
+        with torch.no_grad():
+            image = image.to(reference.device, reference.dtype) / 127.5 - 1.0
+            latents: Tensor = self.pipe.vae.encode(image).latent_dist.mode()[0].float()
+        return latents
+
+    def target(self, pixels: Pixels) -> Tensor:
+        """Return latents of an image to be generated: float32 (4, h, w), scaled."""
+        return self.condition(pixels) * self.pipe.vae.config.scaling_factor
+
+    def weight(self, pixels: Pixels) -> Tensor:
+        """Return the share of each latent pixel inside the image, not its border: float32 (1, h, w) in [0, 1]."""
+        frame = self._frame(pixels)
+        inside = torch.zeros(1, frame.canvas_height, frame.canvas_width)
+        inside[:, frame.top : frame.top + frame.inner_height, frame.left : frame.left + frame.inner_width] = (
+            1.0
+        )
+        return nn.functional.avg_pool2d(inside, self.pipe.vae_scale_factor)
+
+    def text(self, text: str) -> Tensor:
+        """Return text states: float32 (tokens, width); text beyond the model's length is cut."""
+        tokenizer = self.pipe.tokenizer
+        tokens = tokenizer(
+            [text],
+            padding="max_length",
+            max_length=tokenizer.model_max_length,
+            truncation=True,
+            return_tensors="pt",
+        )
+        device = next(self.pipe.text_encoder.parameters()).device
+        with torch.no_grad():
+            states: Tensor = self.pipe.text_encoder(tokens.input_ids.to(device))[0][0].float()
+        return states
+
+    def _frame(self, pixels: Pixels) -> Frame:
+        return METHODS[METHOD].frame.frame(pixels.shape[1], pixels.shape[0], self.side)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Random numbers of one step, drawn on the CPU so that every device sees the same.
+
+    Attributes:
+        noise: float32 (n, 4, h, w).
+        timestep: int64 (n,), in [0, training timesteps).
+        chance: float32 (n,), uniform in [0, 1); decides which condition is dropped.
+    """
+
+    noise: Tensor
+    timestep: Tensor
+    chance: Tensor
+
+    def twice(self) -> Draw:
+        """Return the same numbers for two sets of examples, one after the other."""
+        return Draw(*(torch.cat([part, part]) for part in (self.noise, self.timestep, self.chance)))
+
+
+def draw_by_id(
+    seed: int, what: str, ids: Sequence[str], number: int, shape: tuple[int, ...], timesteps: int
+) -> Draw:
+    """Draw for each example by its id: the same in every batch, on every device and in a resumed training."""
+    noise, timestep, chance = [], [], []
+    for name in ids:
+        generator = torch.Generator().manual_seed(derive_seed(seed, f"{what} {name}", number) % 2**63)
+        noise.append(torch.randn((1, *shape), generator=generator))
+        timestep.append(torch.randint(0, timesteps, (1,), generator=generator))
+        chance.append(torch.rand(1, generator=generator))
+    return Draw(torch.cat(noise), torch.cat(timestep), torch.cat(chance))
+
+
+class Denoising:
+    """Denoising error of a UNet on encoded edits, with the pipeline's own noise schedule.
+
+    Args:
+        pipe: its scheduler's settings define noise and target.
+        bf16: compute the UNet in bfloat16 (autocast); weights, errors and gradients stay float32.
+    """
+
+    def __init__(self, pipe: InstructionPipeline, *, bf16: bool = False) -> None:
+        from diffusers import DDPMScheduler
+
+        self.bf16 = bf16
+        self.schedule = DDPMScheduler.from_config(pipe.scheduler.config)
+        self.unet: nn.Module = pipe.unet
+
+    @property
+    def timesteps(self) -> int:
+        return int(self.schedule.config.num_train_timesteps)
+
+    def errors(self, target: Tensor, source: Tensor, text: Tensor, weight: Tensor, drawn: Draw) -> Tensor:
+        """Return each example's squared error, averaged over the latents inside the image: float32 (n,).
+
+        Args:
+            target: scaled latents of the image to be generated, (n, 4, h, w).
+            source: latents of the original, (n, 4, h, w), zero if the condition is dropped.
+            text: text states, (n, tokens, width).
+            weight: of each latent pixel, (n, 1, h, w).
+            drawn: noise and timesteps.
+        """
+        noise = drawn.noise.to(target.device)
+        timestep = drawn.timestep.to(target.device)
+        noisy = self.schedule.add_noise(target, noise, timestep)
+        with torch.autocast(target.device.type, torch.bfloat16, enabled=self.bf16):
+            predicted = self.unet(torch.cat([noisy, source], 1), timestep, encoder_hidden_states=text).sample
+        velocity = self.schedule.config.prediction_type == "v_prediction"
+        wanted = self.schedule.get_velocity(target, noise, timestep) if velocity else noise
+        errors = (predicted.float() - wanted.float()).pow(2).mean(dim=1, keepdim=True)
+        return (errors * weight).sum(dim=(1, 2, 3)) / weight.sum(dim=(1, 2, 3))
+
+
+def drop_conditions(
+    source: Tensor, text: Tensor, empty: Tensor, chance: Tensor, share: float
+) -> tuple[Tensor, Tensor]:
+    """Drop conditions so that guidance by text and by image can be learned (InstructPix2Pix, 3.2.1).
+
+    Below `share` only the text is dropped, up to twice that both, up to three times only the image.
+
+    Args:
+        source, text: conditions, (n, ...).
+        empty: text states of "", (n, tokens, width).
+        chance: uniform in [0, 1), (n,).
+        share: probability of each of the three cases.
+    """
+    chance = chance.to(source.device)
+    no_text = (chance < 2 * share)[:, None, None]
+    no_image = ((chance >= share) & (chance < 3 * share))[:, None, None, None]
+    return torch.where(no_image, torch.zeros_like(source), source), torch.where(no_text, empty, text)
+
+
+def make_trainable(pipe: InstructionPipeline, lora_rank: int | None, seed: int) -> dict[str, nn.Parameter]:
+    """Freeze everything but the trained weights, and return those by name.
+
+    Args:
+        pipe: its UNet is trained.
+        lora_rank: of new adapters; None to train the whole UNet.
+        seed: of the adapters' initial weights.
+    """
+    for part in (pipe.vae, pipe.text_encoder, pipe.unet):
+        part.requires_grad_(False)
+        part.eval()
+    if lora_rank is None:
+        pipe.unet.requires_grad_(True)
+    else:
+        from peft import LoraConfig
+
+        torch.manual_seed(seed)
+        config = LoraConfig(
+            r=lora_rank, lora_alpha=lora_rank, init_lora_weights="gaussian", target_modules=list(TARGETS)
+        )
+        pipe.unet.add_adapter(config)
+    return {name: weight for name, weight in pipe.unet.named_parameters() if weight.requires_grad}

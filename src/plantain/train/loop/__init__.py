@@ -1,1 +1,0 @@
-"""The loop of every training: steps, learning rates, averages, checkpoints."""

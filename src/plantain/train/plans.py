@@ -1,0 +1,109 @@
+"""Settings and progress of the trainings. Imports no torch, so that help and dry runs need none."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FULL_RATE, LORA_RATE = 5e-5, 1e-4
+"""Learning rates; MedEBench states none. The first is that of InstructPix2Pix's published fine-tuning example."""
+
+AtLeast1 = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(gt=0)]
+Side = Annotated[int, Field(ge=64, multiple_of=8)]
+
+
+class Plan(BaseModel):
+    """Settings of one training command."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FinetunePlan(Plan):
+    """The fine-tuning study of MedEBench, section 5; what the paper leaves open is named in docs/design/training.md.
+
+    Attributes:
+        sizes: training samples per task; the untrained base is always measured, too.
+        seeds: trainings per task and size.
+        tasks: at most so many tasks, those with most samples.
+        named: tasks by name instead.
+        per_task: at most so many samples of a task are used.
+        steps_per_sample: training steps per sample.
+        side: longer side of the canvas in pixels, in training and later in editing.
+        lora_rank: of adapters; None to train the whole UNet.
+        learning_rate: None for `FULL_RATE`, of adapters `LORA_RATE`.
+        batch: samples per step.
+        dropout: share of each case of dropped conditions.
+        seed: of the split and everything after it.
+        checkpoint_every: steps between checkpoints; one of a whole UNet has three times the size of its weights.
+        gradient_checkpointing: recompute activations: less memory, more time, the same weights.
+        bf16: compute in bfloat16; weights stay float32.
+        judge: who scores the held-out edits; "none" for metrics only.
+    """
+
+    sizes: Annotated[tuple[AtLeast1, ...], Field(min_length=1)] = (4, 8, 16)
+    seeds: AtLeast1 = 3
+    tasks: AtLeast1 = 6
+    named: tuple[str, ...] = ()
+    per_task: AtLeast1 = 30
+    steps_per_sample: AtLeast1 = 50
+    side: Side = 512
+    lora_rank: AtLeast1 | None = None
+    learning_rate: Rate | None = None
+    batch: AtLeast1 = 1
+    dropout: Annotated[float, Field(ge=0, le=1 / 3)] = 0.05
+    seed: Annotated[int, Field(ge=0)] = 0
+    checkpoint_every: AtLeast1 = 500
+    gradient_checkpointing: bool = False
+    bf16: bool = False
+    judge: str = "offline/instruments"
+
+    @property
+    def rate(self) -> float:
+        usual = FULL_RATE if self.lora_rank is None else LORA_RATE
+        return usual if self.learning_rate is None else self.learning_rate
+
+
+class PreferencePlan(Plan):
+    """Diffusion-DPO after supervised steps.
+
+    Attributes:
+        steps: of preference training.
+        supervised_steps: on the winners, before; 0 if the base was fine-tuned already.
+        held_out: share of the clusters that are monitored, not trained on.
+        side: longer side of the canvas in pixels, in training and later in editing.
+        lora_rank: of the adapters.
+        supervised_rate, rate: learning rates.
+        batch: pairs per step.
+        beta: strength of the tie to the reference model (Wallace et al. 2024, 5.1).
+        bound: training ends when the winner's monitored error exceeds so many times the reference's.
+        seed: of split, order and noise.
+        every: steps between measurements of the monitored pairs; each is a checkpoint.
+    """
+
+    steps: AtLeast1 = 400
+    supervised_steps: Annotated[int, Field(ge=0)] = 200
+    held_out: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    side: Side = 512
+    lora_rank: AtLeast1 = 8
+    supervised_rate: Rate = LORA_RATE
+    rate: Rate = 1e-5
+    batch: AtLeast1 = 1
+    beta: Rate = 5000.0
+    bound: Annotated[float, Field(ge=1)] = 1.05
+    seed: Annotated[int, Field(ge=0)] = 0
+    every: AtLeast1 = 50
+
+
+class TrainingProgress:
+    """Receives the progress of a training; override any method."""
+
+    def begin(self, what: str, steps: int) -> None:
+        """A training of so many steps starts or resumes; 0 steps: work of unknown length."""
+
+    def step(self, step: int, loss: float | None = None) -> None:
+        """A step is done."""
+
+    def note(self, line: str) -> None:
+        """Show a line."""

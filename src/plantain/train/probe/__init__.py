@@ -1,1 +1,0 @@
-"""Learning probes from labelled pictures, and what a probe can say about edits: separability and utility."""

@@ -1,0 +1,286 @@
+"""Pairs and preferences of a release in the `parquet` layout, with originals of the release, a run or a catalogue."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from plantain.catalogue.groups import Groups
+from plantain.catalogue.store import Catalogue
+from plantain.files.installing import install_line
+from plantain.files.opening import check_received, read_inside
+from plantain.journal import JsonValue
+from plantain.journal.disk.blobs import BlobStore
+from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.decode import BadImage, check_header, decode, decode_mask, decode_untrusted
+from plantain.records import InputError, SourceImage
+from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+TABLES = "data"
+"""Folder of a release with one folder per table."""
+
+RECORDS = "trajectories/trajectories.jsonl"
+INDEX = "originals/originals.jsonl"
+TRAINING, TEST = "train", "test"
+
+_IMAGE = TypeAdapter(SourceImage)
+_WHERE = (
+    "a release has the originals that it may pass on; name the run or the catalogue that it was made from with "
+    "--originals"
+)
+
+
+class StoredOriginals:
+    """Prepared source images by SHA-256, from a release, a run or a catalogue.
+
+    Raises:
+        InputError: the folder is none of them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._blobs: BlobStore | None = None
+        release = (folder / TABLES).is_dir() or any(
+            (folder / name).is_file() for name in ("manifest.parquet", RECORDS)
+        )
+        if release:
+            return
+        if (folder / JOURNAL_NAME).is_file():
+            self._blobs = BlobStore(folder / "blobs")
+        else:
+            with Catalogue.open(folder) as catalogue:
+                self._blobs = catalogue.blobs
+
+    def has(self, sha256: str) -> bool:
+        """Return True if the original is here."""
+        return sha256 in self._places if self._blobs is None else self._blobs.path(sha256).is_file()
+
+    def read(self, sha256: str) -> Pixels:
+        """Return the image, uint8 (H, W, 3). Raise InputError if it is missing or damaged."""
+        return decode(self.encoded(sha256))
+
+    def encoded(self, sha256: str) -> bytes:
+        """Return the image's file. Raise InputError if it is missing or damaged."""
+        if not self.has(sha256):
+            raise InputError(f"{self.folder}: no original {sha256[:12]}… here; {_WHERE}")
+        if self._blobs is not None:
+            return self._blobs.read(sha256)
+        place = self._places[sha256]
+        data = read_inside(self.folder, place) if isinstance(place, Path) else _cell(*place)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            where = place if isinstance(place, Path) else place[0]
+            raise InputError(f"{where}: the original {sha256[:12]}… is damaged")
+        check_header(data, sha256)
+        return data
+
+    @cached_property
+    def _places(self) -> dict[str, Path | tuple[Path, int, int]]:
+        """Where each original of a release is: a file, or (table, row group, row in it)."""
+        places: dict[str, Path | tuple[Path, int, int]] = {}
+        for path in sorted((self.folder / TABLES / "originals").glob("*.parquet")):
+            with _opened(path) as table:
+                for group in range(table.num_row_groups):
+                    names = table.read_row_group(group, columns=["sha256"])["sha256"].to_pylist()
+                    places |= {str(name): (path, group, row) for row, name in enumerate(names)}
+        index = self.folder / INDEX
+        for line in index.read_bytes().splitlines() if index.is_file() else ():
+            row = orjson.loads(line)
+            places[str(row["sha256"])] = self.folder / str(row["path"])
+        return places
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    """What a record says about a task; `split` is "" in a release without splits."""
+
+    task: str
+    image: SourceImage
+    split: str
+
+    def listed(self, name: str, groups: Groups) -> ListedExample:
+        reserved = self.split not in ("", TRAINING)
+        return ListedExample(name, self.task, groups.name(self.image), reserved, self.split == TEST)
+
+
+class _ReleaseTable:
+    """A table of examples whose records come with it, or from the table of trajectories."""
+
+    def __init__(self, release: Path, originals: StoredOriginals, table: str) -> None:
+        check_received(release)
+        self._release, self._files = release, _shards(release, table)
+        self._originals = originals
+        self.name = release.name
+        sums = release / "SHA256SUMS"
+        self.digest = hashlib.sha256(sums.read_bytes()).hexdigest() if sums.is_file() else ""
+
+    def _records(self) -> Mapping[str, _Example]:
+        raise NotImplementedError
+
+    @cached_property
+    def _examples(self) -> Mapping[str, _Example]:
+        return self._records()
+
+    @cached_property
+    def _groups(self) -> Groups:
+        return Groups(example.image for example in self._examples.values())
+
+    def listed(self) -> list[ListedExample]:
+        """Return every example whose original is available. Raise InputError if there is none."""
+        listed = [
+            example.listed(name, self._groups)
+            for name, example in self._examples.items()
+            if self._originals.has(example.image.prepared_sha256)
+        ]
+        if not listed:
+            raise InputError(f"{self._originals.folder}: no original of {self.name} here; {_WHERE}")
+        return listed
+
+    def source_image(self, name: str) -> SourceImage:
+        """Return the record of an example's original."""
+        return self._examples[name].image
+
+    def _before(self, name: str) -> Pixels:
+        return self._originals.read(self._examples[name].image.prepared_sha256)
+
+
+class ReleasePairs(_ReleaseTable):
+    """Successful edits of a release: (original, instruction, edited image), by task id.
+
+    Args:
+        release: its folder, with the `parquet` layout.
+        originals: where the originals are.
+
+    Raises:
+        InputError: no such tables.
+    """
+
+    def __init__(self, release: Path, originals: StoredOriginals) -> None:
+        super().__init__(release, originals, "success")
+        self._trajectories = _shards(release, "trajectories")
+
+    def _records(self) -> Mapping[str, _Example]:
+        rows = _rows(self._trajectories, ["task_id", "outcome", "record"])
+        found = {str(row["task_id"]): _example(row) for row in rows if row["outcome"] == "success"}
+        return dict(sorted(found.items()))
+
+    def read(self, ids: Sequence[str]) -> Iterator[TrainingPair]:
+        """Yield the pairs of these ids, in the release's order."""
+        wanted = set(ids)
+        for row in _rows(self._files, ["task_id", "instruction", "image", "mask"]):
+            name = str(row["task_id"])
+            if name not in wanted:
+                continue
+            wanted.discard(name)
+            before, after = self._before(name), _image(row["image"], name)
+            if before.shape != after.shape:
+                raise InputError(
+                    f"{self.name}: task {name}: the edited image is {after.shape[:2]}, its original {before.shape[:2]}"
+                )
+            cluster = self._groups.name(self.source_image(name))
+            task, region = self._examples[name].task, _region(row["mask"])
+            yield TrainingPair(name, task, cluster, str(row["instruction"]), before, after, region)
+        if wanted:
+            raise InputError(f"{self.name}: no success of task {min(wanted)}")
+
+
+class ReleasePreferences(_ReleaseTable):
+    """Preferences of a release: (original, winner, loser) of one task, by row number; arguments as `ReleasePairs`."""
+
+    def __init__(self, release: Path, originals: StoredOriginals) -> None:
+        super().__init__(release, originals, "preference")
+
+    def _records(self) -> Mapping[str, _Example]:
+        return {str(number): _example(row) for number, row in enumerate(_rows(self._files, ["record"]))}
+
+    def read(self, ids: Sequence[str]) -> Iterator[PreferencePair]:
+        """Yield the pairs of these ids, in the release's order."""
+        wanted = set(ids)
+        columns = ["jpg_0", "jpg_1", "label_0", "caption_0", "caption_1"]
+        for number, row in enumerate(_rows(self._files, columns)):
+            if (name := str(number)) in wanted:
+                better = 0 if row["label_0"] == 1 else 1
+                winner, loser = (_decoded(row[f"jpg_{slot}"], name) for slot in (better, 1 - better))
+                cluster = self._groups.name(self.source_image(name))
+                task, caption = self._examples[name].task, str(row[f"caption_{better}"])
+                yield PreferencePair(name, task, cluster, caption, self._before(name), winner, loser)
+
+
+def _shards(release: Path, table: str) -> list[Path]:
+    files = sorted((release / TABLES / table).glob("*.parquet"))
+    if not files:
+        raise InputError(
+            f"{release}: no table {TABLES}/{table} here; export the run with --layout parquet (and preference)"
+        )
+    return files
+
+
+def _rows(files: Sequence[Path], columns: list[str]) -> Iterator[Mapping[str, JsonValue]]:
+    """Rows of a table, a few at a time; only the named columns are read."""
+    for path in files:
+        with _opened(path) as table:
+            for batch in table.iter_batches(batch_size=16, columns=columns):
+                yield from batch.to_pylist()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise InputError(f"reading a release needs pyarrow: {install_line('release')}") from error
+    try:
+        with pq.ParquetFile(path) as table:
+            yield table
+    except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a table of a release: {error}") from error
+
+
+@lru_cache(maxsize=2)  # row groups: originals come in the order of the tasks, as pairs are read
+def _images_of(path: Path, group: int) -> pa.ChunkedArray:
+    with _opened(path) as table:
+        return table.read_row_group(group, columns=["image"])["image"]
+
+
+def _cell(path: Path, group: int, row: int) -> bytes:
+    return bytes(_images_of(path, group)[row].as_py()["bytes"])
+
+
+def _example(row: Mapping[str, JsonValue]) -> _Example:
+    try:
+        document = orjson.loads(str(row["record"]))
+        image = _IMAGE.validate_python(document["image"])
+        return _Example(f"{document['direction']} {document['finding']}", image, str(document["split"] or ""))
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
+        raise InputError(f"a row's record is not plantain's: {error}") from error
+
+
+def _image(cell: JsonValue, name: str) -> Pixels:
+    return _decoded(cell["bytes"] if isinstance(cell, dict) else None, name)
+
+
+def _decoded(data: JsonValue, name: str) -> Pixels:
+    if not isinstance(data, bytes):
+        raise InputError(f"row {name}: no image in it")
+    try:
+        return decode_untrusted(data, name)
+    except BadImage as error:
+        raise InputError(str(error)) from error
+
+
+def _region(cell: JsonValue) -> Mask | None:
+    data = cell["bytes"] if isinstance(cell, dict) else None
+    return decode_mask(data) if isinstance(data, bytes) else None

@@ -1,0 +1,166 @@
+"""The loop shared by every training: numbered steps, checkpoints, a log, and a stop that loses at most one step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from plantain.records import InputError
+from plantain.train import checkpoints
+from plantain.train.checkpoints import Checkpoint
+from plantain.train.plans import TrainingProgress
+
+WEIGHT_DECAY, CLIP = 1e-2, 1.0
+"""Of AdamW, and the largest norm of a step's gradient."""
+
+AT_ONCE = 4
+"""Examples back-propagated together; a larger batch sums the gradients of several such parts."""
+
+INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How weights are trained.
+
+    Attributes:
+        steps: in total.
+        learning_rate: of AdamW, constant.
+        batch: examples per step.
+        seed: of order, noise and dropped conditions.
+        checkpoint_every: steps between checkpoints.
+    """
+
+    steps: int
+    learning_rate: float
+    batch: int = 1
+    seed: int = 0
+    checkpoint_every: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One run of a training, from start or checkpoint to its end or interruption.
+
+    Attributes:
+        folder: of its checkpoint.
+        progress: receives its progress.
+        stop: called before each step; True writes a checkpoint and ends the session.
+    """
+
+    folder: Path
+    progress: TrainingProgress
+    stop: Callable[[], bool] = lambda: False
+
+
+def identity_of(schedule: Schedule, **parts: object) -> str:
+    """Return the hash that a checkpoint must share with a training that resumes it."""
+    settings = {**asdict(schedule), **parts}
+    settings.pop("checkpoint_every")
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def batch_of(schedule: Schedule, step: int, canvases: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the examples of a step: every epoch has its own order, drawn from seed and epoch only.
+
+    A batch contains one canvas only, so the last of each canvas may be smaller; an epoch contains every example once.
+    """
+    counts = Counter(canvases)
+    epoch, position = divmod(step, sum(-(-n // schedule.batch) for n in counts.values()))
+    generator = torch.Generator().manual_seed((schedule.seed * 1_000_003 + epoch) % 2**63)
+    order = torch.randperm(len(canvases), generator=generator).tolist()
+    alike: dict[tuple[int, int], list[int]] = {}
+    for number in order:
+        alike.setdefault(canvases[number], []).append(number)
+    batches = [
+        numbers[at : at + schedule.batch]
+        for numbers in alike.values()
+        for at in range(0, len(numbers), schedule.batch)
+    ]
+    return batches[int(torch.randperm(len(batches), generator=generator)[position])]
+
+
+def run(
+    weights: dict[str, nn.Parameter],
+    loss_of: Callable[[list[int], int], Tensor],
+    canvases: Sequence[tuple[int, int]],
+    schedule: Schedule,
+    session: Session,
+    identity: str,
+    *,
+    reason_to_end: Callable[[int], str] | None = None,
+) -> Checkpoint:
+    """Train, or resume from the checkpoint in the session's folder.
+
+    Args:
+        weights: trained in place.
+        loss_of: returns the summed loss of some examples of one canvas at a step.
+        canvases: of all examples.
+        schedule: how.
+        session: checkpoint, progress and stop.
+        identity: of this training.
+        reason_to_end: called at each checkpoint and at the end; a reason ends the training with the weights of the
+            previous checkpoint, "" continues.
+
+    Returns:
+        The state in which it ended.
+
+    Raises:
+        InputError: the checkpoint is of another training, or cannot be written; loss or gradient is not finite.
+    """
+    optimizer = torch.optim.AdamW(weights.values(), lr=schedule.learning_rate, weight_decay=WEIGHT_DECAY)
+    found = checkpoints.load(session.folder, weights, optimizer, identity)
+    step, log = (found.step, list(found.log)) if found else (0, [])
+
+    def keep(stopped: str = "") -> Checkpoint:
+        state = Checkpoint(step, identity, tuple(log), stopped)
+        checkpoints.save(session.folder, weights, optimizer, state)
+        return state
+
+    if found is None and reason_to_end is not None:
+        found = keep()
+    if found and found.stopped:
+        return found
+    while step < schedule.steps:
+        if session.stop():
+            if found is None or found.step != step:
+                keep()
+            return Checkpoint(step, identity, tuple(log), INTERRUPTED)
+        optimizer.zero_grad(set_to_none=True)
+        batch, loss = batch_of(schedule, step, canvases), 0.0
+        for at in range(0, len(batch), AT_ONCE):
+            part = loss_of(batch[at : at + AT_ONCE], step) / len(batch)
+            part.backward()
+            loss += float(part.detach())
+        step += 1
+        _check_finite(step, loss, float(nn.utils.clip_grad_norm_(weights.values(), CLIP)))
+        optimizer.step()
+        log.append(loss)
+        session.progress.step(step, loss)
+        if step % schedule.checkpoint_every and not (reason_to_end and step == schedule.steps):
+            continue
+        if reason_to_end is not None and (why := reason_to_end(step)):
+            found = checkpoints.load(session.folder, weights, optimizer, identity)
+            assert found is not None
+            step, log = found.step, list(found.log)
+            return keep(why)
+        found = keep()
+    return Checkpoint(step, identity, tuple(log))
+
+
+def _check_finite(step: int, loss: float, gradient: float) -> None:
+    """Raise InputError if loss or gradient is not finite, before any weight changes."""
+    for what, value in (("loss", loss), ("gradient", gradient)):
+        if not math.isfinite(value):
+            raise InputError(
+                f"training step {step}: the {what} is {value}; a smaller learning rate may help. The last checkpoint "
+                "is kept for this rate; another rate needs another --to folder"
+            )

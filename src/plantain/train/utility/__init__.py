@@ -1,0 +1,1 @@
+"""Downstream utility: does training a classifier with edits help on real held-out images?"""

@@ -1,0 +1,141 @@
+"""A judge that cannot tell ends the task as undecided, which is neither a success nor a negative example."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.quick import (
+    CallLog,
+    QuickEditor,
+    QuickJudge,
+    drawn,
+    quick_catalogue,
+    quick_method,
+    quick_recipe,
+)
+from plantain.api.run import Run
+from plantain.cli import main
+from plantain.journal import CallResult, Journal, JournalReader, StartedCall, StoredVerdict
+from plantain.journal.questions.browsing import TaskQuery, page_of
+from plantain.journal.verdicts import JUDGED_AGAIN
+from plantain.journal.verify import verify
+from plantain.pipeline.retry import RetryChoice, ended_tasks
+from plantain.pipeline.run import run_build
+from plantain.records import OK, CallKey, Criterion, CriterionResult, Observations, Step, TaskState
+from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply
+
+WHY = "the borders of the finding cannot be certified"
+VERDICTS = {"Diabetes": (None,), "AMD": (False, None), "Cataract": (False, True)}
+"""By finding, what the judge says of instruction compliance, round by round."""
+
+
+class Draws(QuickEditor):
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        return Reply(drawn(request.original.data, request.seed))
+
+
+class Unsure(QuickJudge):
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        self.log.note(request.finding.name)
+        said = VERDICTS[request.finding.name]
+        passed = said[self.log.lines().count(request.finding.name) - 1]
+        results = dict.fromkeys(Criterion, CriterionResult(True))
+        results[Criterion.INSTRUCTION_COMPLIANCE] = CriterionResult(passed, evidence=WHY)
+        return Reply(Observations(results))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undecided")
+    recipe = quick_recipe(quick_catalogue(folder / "catalogue", images=1))
+    silent = CallLog(None)
+    method = replace(quick_method(silent), editor=Draws(silent), judges=(Unsure(CallLog(folder / "log")),))
+    summary = asyncio.run(run_build(recipe, folder / "run", method=method))
+    assert summary.stopped is None
+    return folder / "run"
+
+
+def test_task_ends_in_the_round_in_which_the_judge_cannot_tell(run: Path) -> None:
+    with JournalReader.open(run) as reader:
+        ends = {row.task.finding: (row.state, row.round, row.reason) for row in reader.tasks()}
+        assert verify(reader).ok
+    why = f"instruction compliance: {WHY}"
+    assert ends == {
+        "Diabetes": (TaskState.UNDECIDED, 1, why),
+        "AMD": (TaskState.UNDECIDED, 2, why),
+        "Cataract": (TaskState.SUCCESS, 2, ""),
+    }
+
+
+def test_undecided_tasks_are_counted_and_listed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", str(run), "--json"]) == 0
+    counts = json.loads(capsys.readouterr().out)["tasks"]
+    assert (counts["undecided"], counts["failed"], counts["total"]) == (2, 0, 3)
+    assert main(["status", str(run)]) == 0
+    assert "2 undecided" in capsys.readouterr().out
+    assert main(["show", str(run), "--state", "undecided", "--json"]) == 0
+    assert [task["state"] for task in json.loads(capsys.readouterr().out)["tasks"]] == ["undecided"] * 2
+    page = Run(run).report()
+    assert "Undecided" in page.read_text()
+    numbers = json.loads(page.with_suffix(".json").read_text())
+    total = numbers["composition"]["total"]
+    assert (total["undecided"], total["failed"], total["success"]) == (2, 0, 1)
+    assert total["rate"]["n"] == 1  # a rate is over success and failed
+    with JournalReader.open(run) as reader:
+        (diabetes,) = page_of(reader, TaskQuery(state="undecided", finding="Diabetes"), size=9).tasks
+        assert [mark.qualified for mark in diabetes.marks] == [None]
+        assert [*ended_tasks(reader, RetryChoice(("failed", "refused", "not_applicable")))] == []
+
+
+def test_undecided_edits_are_no_negative_examples(run: Path, tmp_path: Path) -> None:
+    Run(run).export(tmp_path / "release", licences=("CC-BY-4.0",))
+    tables = {path.parent.name: path for path in (tmp_path / "release").rglob("*.parquet")}
+    rows = {name: pq.read_table(path).to_pylist() for name, path in tables.items()}
+    with JournalReader.open(run) as reader:
+        finding = {row.id: row.task.finding for row in reader.tasks()}
+    found = {
+        (finding[row["task_id"]], row["round"], row["qualified"], config)
+        for config in ("success", "failed", "undecided")
+        for row in (row for name, own in rows.items() if name.startswith(config) for row in own)
+    }
+    assert found == {
+        ("Diabetes", 1, None, "undecided"),
+        ("AMD", 1, False, "failed"),
+        ("AMD", 2, None, "undecided"),
+        ("Cataract", 1, False, "failed"),
+        ("Cataract", 2, True, "success"),
+    }
+    pairs = [row for name, own in rows.items() if "preference" in name for row in own]
+    assert {finding[row["task_id"]] for row in pairs} == {"Cataract"}
+    (conversations,) = (tmp_path / "release").rglob("all_conversations.json")
+    outcomes = {one["disease"]: one["outcome"] for one in orjson.loads(conversations.read_bytes()).values()}
+    assert outcomes == {"Diabetes": "undecided", "AMD": "undecided", "Cataract": "success"}
+    (summary,) = (tmp_path / "release").rglob("failed_summary.json")
+    assert orjson.loads(summary.read_bytes()) == []
+
+
+def test_another_judge_may_decide_it_afterwards(run: Path) -> None:
+    async def rule() -> None:
+        async with Journal.open(run) as journal:
+            (row,) = [row for row in journal.reader.tasks() if row.task.finding == "Diabetes"]
+            (stored,) = journal.reader.verdicts(row.id)
+            passed = Observations(dict.fromkeys(Criterion, CriterionResult(True)))
+            verdict = replace(stored.verdict, judge="other/judge", observations=passed, qualified=True)
+            key = CallKey(row.id, 0, 1, Step.JUDGE, draw=JUDGED_AGAIN)
+            call = await journal.start_call(StartedCall(key, 1, "other/judge", "hash"))
+            new = StoredVerdict(row.id, 0, 1, verdict, decisive=False)
+            await journal.settle_call(CallResult(call, OK, final=True, verdicts=(new,)))
+            await journal.make_decisive("other/judge", 0)
+            assert journal.reader.task(row.id).state is TaskState.SUCCESS
+            await journal.make_decisive(stored.verdict.judge, 0)
+            ended = journal.reader.task(row.id)
+            assert (ended.state, ended.round) == (TaskState.UNDECIDED, 1) and WHY in ended.reason
+
+    asyncio.run(rule())
