@@ -5,6 +5,7 @@ from plantain.findings.presentation import lines_on
 from plantain.findings.taxonomy import Taxonomy, load_taxonomy
 from plantain.findings.visibility import (
     out_of_view,
+    sequence_of,
     shown_sides,
     sides_on,
     sides_to_name,
@@ -20,6 +21,7 @@ __all__ = [
     "lines_on",
     "load_taxonomy",
     "out_of_view",
+    "sequence_of",
     "place_of",
     "shown_sides",
     "sides_on",

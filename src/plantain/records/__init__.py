@@ -4,7 +4,7 @@ from plantain.records.calls import CallKey, Usage
 from plantain.records.card import Figure, Gate, JudgeCard
 from plantain.records.destinations import Destination, NotAllowed, Outgoing, Reach
 from plantain.records.errors import InputError
-from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Visibility
+from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Stroke, Visibility
 from plantain.records.images import Consent, Geometry, Licence, SourceImage
 from plantain.records.judging import (
     Asked,
@@ -69,6 +69,7 @@ __all__ = [
     "Score",
     "SourceImage",
     "Step",
+    "Stroke",
     "TaskKind",
     "TaskState",
     "Usage",
