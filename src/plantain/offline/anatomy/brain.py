@@ -15,6 +15,7 @@ from plantain.offline.anatomy.maps import (
     AnatomyMap,
     CannotShow,
     blur,
+    colour_of,
     ellipse,
     filled,
     grow,
@@ -47,7 +48,7 @@ def brain_map(pixels: Pixels, plane: str) -> AnatomyMap:
     """
     small = reduced(pixels)
     level = without_frame(small[..., 1].astype(np.float32))
-    if float(np.ptp(small.astype(np.int16), axis=2).mean()) > 4:
+    if float(colour_of(small).mean()) > 4:
         raise CannotShow("not a brain MR slice: the image is in colour")
     smooth = blur(level, 1.2)
     bright, black = float(np.percentile(smooth, 99)), _background(smooth)

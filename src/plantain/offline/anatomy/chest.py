@@ -75,6 +75,7 @@ def chest_map(pixels: Pixels) -> AnatomyMap:
     midline = _midline(right, left)
     places, points = _places(right, left, midline, thorax)
     places = {name: place & film for name, place in places.items()}
+    places["aerated"] = _aerated(smooth, both & film, places["base"])
     return AnatomyMap(film, both & film, places, thorax, midline, points)
 
 
@@ -129,6 +130,14 @@ def _places(
         "heart": ellipse((midline + 0.09 * thorax, apex + 0.74 * depth), (0.36 * thorax, 0.34 * depth)),
     }
     return places, points
+
+
+def _aerated(smooth: Field, lungs: Mask, base: Mask) -> Mask:
+    """The dark part of the hemithoraces: its borders are those of heart and diaphragm, not of a convex hull."""
+    around = grow(lungs, 8) & ~lungs
+    middle = (float(np.median(smooth[lungs])) + float(np.percentile(smooth[around], 55))) / 2
+    dark = ((smooth < middle) & (lungs | base)).astype(np.uint8)
+    return np.asarray(cv2.morphologyEx(dark, cv2.MORPH_CLOSE, np.ones((9, 9), np.uint8)), bool)
 
 
 def _outward(lung: Mask, midline: float) -> Floats:

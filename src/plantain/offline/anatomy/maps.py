@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import cv2
 import numpy as np
@@ -76,6 +77,17 @@ def signed_distance(mask: Mask) -> Field:
 def reduced(pixels: Pixels) -> Pixels:
     """Return the image on the small frame, uint8 (256, 256, 3)."""
     return np.asarray(cv2.resize(pixels, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def largest_channel(image: npt.NDArray[np.generic]) -> npt.NDArray[Any]:
+    """Return the largest of three channels, (H, W)."""
+    return np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])
+
+
+def colour_of(pixels: Pixels) -> npt.NDArray[np.uint8]:
+    """Return how far apart the channels are: 0 in a grey image, uint8 (H, W)."""
+    least = np.minimum(np.minimum(pixels[..., 0], pixels[..., 1]), pixels[..., 2])
+    return np.asarray(largest_channel(pixels) - least, np.uint8)
 
 
 def enlarged(plane: npt.NDArray[np.generic], shape: tuple[int, int]) -> Field:

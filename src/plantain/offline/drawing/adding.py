@@ -11,7 +11,7 @@ from plantain.findings import sequence_of, sides_on, zones_on
 from plantain.offline.anatomy.brain import brain_map
 from plantain.offline.anatomy.chest import chest_map
 from plantain.offline.anatomy.fundus import fundus_map
-from plantain.offline.anatomy.maps import AnatomyMap, CannotShow, enlarged, grow, reduced
+from plantain.offline.anatomy.maps import AnatomyMap, CannotShow, enlarged, grow, largest_channel, reduced
 from plantain.offline.drawing.primitives import PRIMITIVES
 from plantain.offline.drawing.sketch import Point, Sketch
 from plantain.offline.language import Intent
@@ -136,7 +136,7 @@ def finished(pixels: Pixels, drawn: Field, finding: Finding, anatomy: AnatomyMap
     drawn = np.repeat(drawn, 3, axis=2) if drawn.shape[2] == 1 else drawn
     out = np.clip(np.rint(drawn), 0, 255).astype(np.uint8)
     out = np.where(enlarged(grow(anatomy.field, 1), pixels.shape[:2])[..., None] > 0.5, out, pixels)
-    moved = np.abs(drawn - pixels.astype(np.float32)).max(axis=2)
+    moved = largest_channel(cv2.absdiff(drawn, pixels.astype(np.float32)))
     mask = cv2.morphologyEx((moved >= LEAST_CHANGE).astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
     if not mask.any():
         raise CannotShow("nothing of it would be seen in this image")

@@ -60,7 +60,7 @@ def band(sketch: Sketch) -> Drawn:
     along = (xs - x) * math.cos(turn) + (ys - y) * math.sin(turn)
     across = -(xs - x) * math.sin(turn) + (ys - y) * math.cos(turn) - bend * along**2
     wide = thickness * (1 - 0.35 * np.clip(np.abs(along) / length * 2, 0, 1))
-    alpha = ramp((wide - np.abs(across)) / np.float32(7) + 0.5) * ramp((0.55 * length - np.abs(along)) / (0.3 * length))
+    alpha = ramp((wide - np.abs(across)) / np.float32(10) + 0.5) * ramp((0.55 * length - np.abs(along)) / (0.3 * length))
     alpha = alpha * np.clip(1 + 0.15 * texture(sketch, 0.12 * length), 0.5, 1.3)
     return paint(sketch, alpha * sketch.inside(0.02 * sketch.yard), hides=0.3), (x, y)
 
@@ -157,9 +157,9 @@ def border(sketch: Sketch) -> Drawn:
     move = np.sign(off) * bulge * larger * np.float32(sketch.size)
     warped = _warped(sketch.image, columns - move, rows)
     # Resampling costs grain where pixels move; it is put back from the original.
-    lost = (sketch.image - blur(sketch.image, 1.0)) - (warped - blur(warped, 1.0))
+    lost = (sketch.image - blur(sketch.image, 0.8)) - (warped - blur(warped, 0.8))
     moved = ramp(np.abs(move) / 2)[..., None]
-    return np.asarray(warped + 0.5 * moved * lost, np.float32), (middle, (top + bottom) / 2)
+    return np.asarray(warped + moved * lost, np.float32), (middle, (top + bottom) / 2)
 
 
 def haze(sketch: Sketch) -> Drawn:
@@ -192,7 +192,7 @@ PRIMITIVES: Mapping[str, Callable[[Sketch], Drawn]] = {
 def _warped(plane: Field, columns: Field, rows: Field) -> Field:
     """Each pixel taken from (column, row) of the plane or image; beyond the border its edge is repeated."""
     x, y = columns.astype(np.float32), rows.astype(np.float32)
-    out = cv2.remap(plane, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+    out = cv2.remap(plane, x, y, cv2.INTER_LANCZOS4, borderMode=cv2.BORDER_REPLICATE)
     return np.asarray(out, np.float32).reshape(plane.shape)
 
 
@@ -231,7 +231,7 @@ def _crescent(sketch: Sketch) -> tuple[Field, Field, Point]:
     sign = 1 if sketch.size > 0 else -1
     moved = _warped(depth, columns + sign * way * (across / norm), rows + sign * way * (down / norm))
     soft = np.float32(sketch.stroke.soft)
-    alpha = ramp(sign * depth / np.float32(7) + 0.5) * ramp(-sign * moved / soft + 0.5)
+    alpha = ramp(sign * depth / np.float32(11) + 0.5) * ramp(-sign * moved / soft + 0.5)
     alpha = alpha * ramp(way / soft)
     if not (alpha > 0.5).any():
         raise CannotShow("there is no room for it in this image")

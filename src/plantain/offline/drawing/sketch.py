@@ -119,7 +119,7 @@ def lobed(sketch: Sketch, centre: Point, radius: float, *, edge: float, oval: fl
         outline += np.float32(lobes / waves * sketch.rng.normal()) * np.cos(
             waves * angle + sketch.rng.uniform(0, 2 * np.pi)
         )
-    soft = max(edge, 5.0 / max(radius, 1.0))
+    soft = max(edge, 9.0 / max(radius, 1.0))
     out[box] = ramp((1 + soft / 2 - np.hypot(along, across) / (radius * np.maximum(outline, 0.5))) / soft)
     return out
 

@@ -1,0 +1,88 @@
+"""Instruction compliance: a change that is seen, in its place, on its side, of the finding's sign and shape."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plantain.offline.anatomy.maps import blur, enlarged, shrink
+from plantain.offline.judging.case import Case
+from plantain.offline.judging.change import Change
+from plantain.offline.judging.checks import Check, at_least, at_most
+from plantain.offline.judging.shapes import shape_checks
+from plantain.records import FailureCode
+
+LEAST_LEVEL = 5.0
+"""Grey levels of the core from which a change is seen."""
+NEGLIGIBLE = 0.22
+"""Share of a change that may go against the finding's sign."""
+
+
+def compliance(case: Case) -> list[Check]:
+    """Return the checks of the criterion."""
+    if case.change is None:
+        return [Check(False, 1.0, "no change found", FailureCode.TOO_SUBTLE)]
+    if case.whole_field:
+        return _hazed(case)
+    change = case.change
+    visible = change.level / max(change.texture, 1.0)
+    return [
+        at_least(change.level, LEAST_LEVEL, LEAST_LEVEL, f"core changed by {change.level:.1f} grey levels", FailureCode.TOO_SUBTLE),
+        at_least(visible, 0.6, 0.4, f"{visible:.1f} times the local texture", FailureCode.TOO_SUBTLE),
+        at_least(change.inside, 0.65, 0.5, f"{change.inside:.0%} of the change is in its place", FailureCode.WRONG_LOCATION),
+        *_side(case, change),
+        *_sign(case, change),
+        *shape_checks(case, change),
+    ]  # fmt: skip
+
+
+def _side(case: Case, change: Change) -> list[Check]:
+    if case.anatomy.midline is None:
+        return []
+    side = case.intent.side or (case.finding.sides[0] if len(case.finding.sides) == 1 else None)
+    if side in ("left", "right"):
+        share = change.left if side == "left" else change.right
+        text = f"{share:.0%} of the change is on the patient's {side}"
+        return [at_least(share, 0.8, 0.65, text, FailureCode.WRONG_LOCATION)]
+    if side == "bilateral":
+        lesser = min(change.left, change.right)
+        return [at_least(lesser, 0.15, 0.08, f"the lesser side has {lesser:.0%} of the change", FailureCode.WRONG_LOCATION)]
+    return []
+
+
+def _sign(case: Case, change: Change) -> list[Check]:
+    """Which way the change goes against which way the finding's drawing steps go."""
+    text = f"{change.brighter:.0%} of it is brighter with the finding"
+    shapes = {stroke.shape for stroke in case.strokes}
+    signs = {np.sign(sum(stroke.level)) for stroke in case.strokes} - {0.0}
+    other = FailureCode.NON_TARGET_FINDING
+    if "border" in shapes:  # it covers what is darker, and what moves along with it darkens and brightens
+        return [
+            at_least(change.brighter, 0.55, 0.45, text, FailureCode.DISTORTION),
+            at_most(change.brighter, 0.97, 0.985, text, other),
+        ]
+    if len(signs) == 2:
+        return [at_least(min(change.brighter, 1 - change.brighter), 0.08, 0.04, text, other)]
+    if not signs:
+        return []
+    share = change.brighter if signs == {1.0} else 1 - change.brighter
+    passes, fails = (0.6, 0.5) if "line" in shapes else (1 - NEGLIGIBLE, 0.62)
+    return [at_least(share, passes, fails, text, FailureCode.DISTORTION)]
+
+
+def _hazed(case: Case) -> list[Check]:
+    """Contrast of fine structure with the haze over that without it, in each quarter of the field."""
+    ratios = [_contrast(case, rows, columns) for rows in (0, 1) for columns in (0, 1)]
+    text = f"contrast {min(ratios):.2f} to {max(ratios):.2f} of the clear image's"
+    return [
+        at_most(float(np.mean(ratios)), 0.85, 0.93, text, FailureCode.TOO_SUBTLE),
+        at_most(max(ratios), 1.0, 1.05, text, FailureCode.WRONG_LOCATION),
+    ]
+
+
+def _contrast(case: Case, rows: int, columns: int) -> float:
+    height, width = (side // 2 for side in case.pair.clean.shape)
+    box = (slice(rows * height, (rows + 1) * height), slice(columns * width, (columns + 1) * width))
+    first, second = (blur(plane, 2.0)[box] - blur(plane, 12.0)[box] for plane in (case.pair.clean, case.pair.shown))
+    inner = shrink(case.anatomy.organ, 6)
+    lit = enlarged(inner, (2 * height, 2 * width))[box] > 0.5
+    return float(second[lit].std() / max(float(first[lit].std()), 0.1)) if lit.any() else 1.0
