@@ -167,7 +167,7 @@ def haze(sketch: Sketch) -> Drawn:
     depth = enlarged(signed_distance(sketch.anatomy.field), sketch.shape) * np.float32(sketch.scale)
     field = ramp((depth - 4) / np.float32(14))
     share = np.float32(sketch.stroke.size[0] + sketch.extent * (sketch.stroke.size[1] - sketch.stroke.size[0]))
-    uneven = np.clip(share * sketch.strength * (1 + 0.12 * texture(sketch, 3 * sketch.yard)), 0, 0.9) * field
+    uneven = np.clip(share * sketch.strength * (1 + 0.12 * texture(sketch, 3 * sketch.yard)), 0, 0.8) * field
     soft = blur(sketch.image, 2.0 + 5 * float(share))
     wide = blur(sketch.image, 0.9 * sketch.yard) + sketch.level() / np.float32(max(sketch.strength, 0.1))
     grain = sketch.image - blur(sketch.image, 1.0)

@@ -19,10 +19,10 @@ NEGLIGIBLE = 0.22
 
 def compliance(case: Case) -> list[Check]:
     """Return the checks of the criterion."""
-    if case.change is None:
-        return [Check(False, 1.0, "no change found", FailureCode.TOO_SUBTLE)]
     if case.whole_field:
         return _hazed(case)
+    if case.change is None:
+        return [Check(False, 1.0, "no change found", FailureCode.TOO_SUBTLE)]
     change = case.change
     visible = change.level / max(change.texture, 1.0)
     return [

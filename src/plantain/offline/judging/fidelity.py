@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from plantain.metrics.ssim import masked_ssim
-from plantain.offline.anatomy.maps import blur, grow
+from plantain.offline.anatomy.maps import grow, largest_channel
 from plantain.offline.judging.case import Case
 from plantain.offline.judging.checks import Check, at_least, at_most
 from plantain.pixels.arrays import Field, Mask
