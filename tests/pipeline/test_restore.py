@@ -14,7 +14,6 @@ from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick
 from plantain.journal import JournalReader, verify
 from plantain.offline.editor import ProceduralEditor
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.restore import METRIC
 from plantain.pipeline.rounds import Method
 from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode
@@ -102,12 +101,12 @@ def test_answer_restored_picture_mask_share_and_residual_are_kept(run: Path) -> 
         assert attempt.raw is not None and attempt.edited is not None and attempt.mask is not None
         answer, restored = decode(reader.read_blob(attempt.raw)), decode(reader.read_blob(attempt.edited))
         mask = decode(reader.read_blob(attempt.mask))[..., 0] > 0
-        (score,) = [one for one in reader.scores(attempt.task_id) if one.metric == METRIC]
+        (score,) = [one for one in reader.scores(attempt.task_id) if one.metric == "restored"]
     assert np.abs(answer.astype(int) - original).mean() > 3
     assert np.abs(restored.astype(int) - original)[~mask].mean() < 1  # the JPEG
     assert score.score.value == pytest.approx(1 - mask.mean())
     assert score.score.value > 0.7
-    assert score.detail["how"] == "outside 5"
+    assert score.detail["how"] == "outside 6"
     assert 0 <= float(str(score.detail["residual_px"])) < 0.3
 
 
@@ -115,7 +114,7 @@ def test_a_control_is_never_restored(run: Path) -> None:
     """It asks what the editor does by itself."""
     with JournalReader.open(run) as reader:
         (row,) = [row for row in reader.tasks() if row.task.kind is TaskKind.CONTROL]
-        assert reader.scores(row.id) == [] or all(one.metric != METRIC for one in reader.scores(row.id))
+        assert reader.scores(row.id) == [] or all(one.metric != "restored" for one in reader.scores(row.id))
 
 
 def test_a_release_holds_the_answer_beside_the_restored_picture(run: Path, tmp_path: Path) -> None:
@@ -139,7 +138,7 @@ def test_what_a_run_freezes_changes_only_where_it_is_on(folder: Path, run: Path)
     assert sorted(frozen) == ["max_rounds", "policy", "threshold", "writer_sees_failed_edit"]
     assert on.frozen_part()["loop"] == {**frozen, "restore": "outside"}
     with JournalReader.open(run) as reader:
-        assert json.loads(reader.meta("method") or "")["restore"] == "outside 5"
+        assert json.loads(reader.meta("method") or "")["restore"] == "outside 6"
     with pytest.raises(InputError, match="restore"):
         asyncio.run(run_build(off, run, method=method_of(folder, "none"), text_reader=NoText()))
 
@@ -148,13 +147,13 @@ def test_a_run_begun_under_another_version_says_so_and_makes_no_call(
     folder: Path, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of a run restored in another way would be two runs in one table."""
-    monkeypatch.setattr("plantain.offline.outside.VERSION", "outside 6")
+    monkeypatch.setattr("plantain.pixels.restore.VERSION", "outside 7")
     on = recipe_of(folder / "catalogue", "outside")
     again = asyncio.run(run_build(on, run, method=method_of(folder, "outside"), text_reader=NoText()))
-    assert "the restore is now outside 6, and this run was begun with outside 5" in str(again.stopped)
+    assert "the restore is now outside 7, and this run was begun with outside 6" in str(again.stopped)
     with JournalReader.open(run) as reader:
         assert verify(reader).ok
-        assert json.loads(reader.meta("method") or "")["restore"] == "outside 5"
+        assert json.loads(reader.meta("method") or "")["restore"] == "outside 6"
 
 
 def test_a_word_that_it_does_not_know_is_refused(tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ class Loop(Section):
     pass; under "weighted" the weighted score must reach `threshold`. With `writer_sees_failed_edit` the writer that
     refines an instruction is shown the failed edit, too; in the paper it is not.
 
-    `restore`: "outside" puts the original back wherever an answer should not have touched it; judge and people see the
-    restored picture, and the answer is kept beside it. About two seconds of processor each, no call.
+    `restore`: "outside" restores the original around the edit before the answer is judged; the answer as it came is
+    kept too. About one second of processor time per image, no call.
     """
 
     max_rounds: Annotated[int, Field(ge=1, le=20)] = 5

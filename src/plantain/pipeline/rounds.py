@@ -13,7 +13,7 @@ from plantain.calls import CallSpec, TaskCalls
 from plantain.calls.looking import look_first, seen_in
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
 from plantain.journal.payload import clean_text, dumps, observations_from_json, to_json
-from plantain.pipeline.restore import NONE, PutBack, restore_identity, restored, restores
+from plantain.pipeline.restore import NONE, RestoredEdit, restore_identity, restored
 from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
@@ -182,16 +182,16 @@ class Rounds:
             outcome = Outcome(OutcomeKind.MALFORMED, str(error))
             kept = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
             return replace(draft, outcome=outcome, attempt=kept, blobs=(raw,))
-        put_back = self._put_back(attempt, edited)
-        if put_back is not None and put_back.edited is not None:
-            known = NormalForm(put_back.edited, "")
+        restoration = self._restored(attempt, edited)
+        if restoration is not None and restoration.edited is not None:
+            known = NormalForm(restoration.edited, "")
         normal = known.data
         image = raw if normal == edited.image.data else self.journal.put_blob(normal, "image/jpeg")
         self.pictures.put(image.sha256, normal)
         blobs: list[BlobRef] = [raw, replace(image, pixel_sha256=known.pixel_sha256 or pixel_sha256(normal))]
         mask = None
-        if put_back is not None and put_back.mask is not None:
-            mask = self.journal.put_blob(put_back.mask, "image/png")
+        if restoration is not None and restoration.mask is not None:
+            mask = self.journal.put_blob(restoration.mask, "image/png")
         elif edited.mask is not None:
             mask = self.journal.put_blob(edited.mask.data, edited.mask.media_type)
         if mask is not None:
@@ -211,14 +211,14 @@ class Rounds:
             raw=draft.raw or edited.note,
             attempt=kept,
             blobs=tuple(dict.fromkeys(blobs)),
-            scores=(put_back.score,) if put_back is not None else (),
+            scores=(restoration.score,) if restoration is not None else (),
         )
 
-    def _put_back(self, attempt: Attempt, edited: EditedImage) -> PutBack | None:
-        """What was put back of the original; None where the recipe does not ask for it, or the task is a control."""
-        if not restores(self.method.restore, self.task):
+    def _restored(self, attempt: Attempt, edited: EditedImage) -> RestoredEdit | None:
+        """Return the restored answer; None where the recipe does not ask for it, or the task is a control."""
+        if self.method.restore == NONE or self.task.kind is TaskKind.CONTROL:
             return None
-        return restored(attempt, edited, self.original.data, self.image, self.finding, self.task)
+        return restored(attempt, edited, self.original.data, self.finding)
 
     async def judge(self, attempt: Attempt, history: Sequence[Attempt] = ()) -> Attempt:
         """The attempt with its verdict; of a panel, the majority's. Without one when a judge gave no report.

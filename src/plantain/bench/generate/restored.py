@@ -1,7 +1,6 @@
-"""Arms whose outputs are another arm's, with the original put back outside the change: beside the editor, never as it.
+"""Arms whose outputs are those of another arm, with the original restored outside of the edit.
 
-No model is asked: what the editor made is taken from the run. A sample's region is used where it has one; else the
-finding's anatomy and the side named in the prompt say where the change belongs.
+No model is called: the editor's outputs are taken from the run. A sample's region limits the edit where it has one.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, bench_task_id
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader, TaskRow
-from plantain.offline.outside import VERSION, put_back
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask
-from plantain.records import Attempt, Direction, Finding, InputError, Outcome, OutcomeKind, TaskState, Usage
+from plantain.pixels.restore import VERSION, restore_outside
+from plantain.records import Attempt, Finding, InputError, Outcome, OutcomeKind, TaskState, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 
 SUFFIX = "+restored"
@@ -71,20 +70,14 @@ class RestoredSource:
             why = made.edit_outcome if made is not None else None
             return failed(why or Outcome(OutcomeKind.NO_IMAGE, f"{self.base.label} made no such output"))
         answer = self.reader.read_blob(made.edited)
-        done = put_back(
-            decode(request.original.data),
-            decode(answer),
-            request.instruction,
-            request.image,
-            _finding(sample),
-            sample.direction if sample.direction is not Direction.CHANGE else None,
-            self.benchmark.roi(sample) if sample.roi is not None else None,
-        )
+        region = self.benchmark.roi(sample) if sample.roi is not None else None
+        original = decode(request.original.data)
+        done = restore_outside(original, decode(answer), _finding(sample), region)
         usage = Usage(images=1)
         if done.why_not:
             note = f"as it came: {done.why_not}"
             return Reply(EditedImage(EncodedImage(answer, "image/png"), note=note), usage=usage)
-        note = f"{done.share:.1%} put back; registered to {done.residual:.2f} pixels"
+        note = f"{done.share:.1%} restored; registered to {done.residual:.2f} pixels"
         mask = EncodedImage(encode_mask(done.mask), "image/png")
         image = EncodedImage(encode_png(done.pixels), "image/png")
         return Reply(EditedImage(image, mask=mask, note=note), usage=usage)

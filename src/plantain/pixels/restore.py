@@ -1,0 +1,148 @@
+"""Restores the original outside of an edit: `[loop] restore = "outside"`.
+
+Editors that redraw a whole image move it by a pixel, shift its tones and draw its texture anew. The answer is
+registered to the original and given its tones; what then still differs by more than usual is the edit, and is blended
+into the original. Where any of this fails the answer stays as it came, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from plantain.pixels.arrays import Field, Mask, Pixels
+from plantain.pixels.blend import composite, dilate, feather
+from plantain.pixels.registration import register
+from plantain.pixels.tone import match_tone
+from plantain.records import Finding
+
+VERSION = "outside 6"
+"""Frozen in a run; changes whenever an image could be restored otherwise."""
+
+_SCALES = (1.5, 4.0, 9.0)
+"""Widths of the smoothing under which changes are looked for, in half-size pixels of a 1024-pixel frame."""
+
+_SURE, _FAINT = 5.0, 2.5
+"""A change contains a place that differs by this many times the usual, and reaches as far as this many times."""
+
+_LEAST_LEVELS = 1.5
+"""Grey levels, after smoothing, by which the strongest place of a change differs."""
+
+_WORST_TONE = 2.5
+"""Largest median difference in grey levels, smoothed, of what was not changed."""
+
+_NEAR, _MARGIN, _SOFT = 24.0, 10.0, 8.0
+"""Pixels of a 1024-pixel frame: kept around a region and around a change, and over which a change fades."""
+
+_MOST = 0.6
+"""Largest share of the image that an edit may cover."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Restored:
+    """An answer with its original restored outside of the edit.
+
+    Attributes:
+        pixels: uint8 (H, W, 3); the answer as it came where `why_not` is set.
+        mask: bool (H, W), True where the image may differ from the original, in whole 8x8 blocks of a JPEG.
+        share: share of the pixels that were restored, in [0, 1].
+        residual: median displacement after registration, in pixels of a 1024-pixel frame.
+        why_not: why nothing was restored; "" otherwise.
+    """
+
+    pixels: Pixels
+    mask: Mask
+    share: float
+    residual: float
+    why_not: str = ""
+
+
+def restore_outside(
+    original: Pixels, answer: Pixels, finding: Finding | None, region: Mask | None = None
+) -> Restored:
+    """Restore the original wherever an answer differs from it by no more than redrawing explains.
+
+    Args:
+        original, answer: uint8 (H, W, 3), of one shape.
+        finding: what was asked for; None where the taxonomy does not know it.
+        region: bool (H, W), where the edit belongs; None where that is unknown.
+    """
+    residual = 0.0  # until the answer is registered
+
+    def unrestored(why: str) -> Restored:
+        return Restored(answer, np.ones(answer.shape[:2], bool), 0.0, residual, why)
+
+    if region is None and finding is None:
+        return unrestored("neither a known finding nor a region limits the edit")
+    if region is None and finding is not None and finding.support == "diffuse":
+        return unrestored("the finding changes the whole image")
+    registered, residual, why_not = register(original, answer)
+    if why_not:
+        return unrestored(why_not)
+    unit = max(original.shape[:2]) / 1024
+    changed = np.zeros(original.shape[:2], bool)
+    for _ in range(2):  # the second time without what changed
+        unchanged = ~dilate(changed, _MARGIN * unit)
+        toned = match_tone(original, registered, unchanged)
+        changed = _changed(original, toned, unit)
+        if region is not None:
+            changed &= dilate(region, _NEAR * unit)
+    apart = np.abs(cv2.GaussianBlur(toned.astype(np.float32) - original, (0, 0), 1.5).mean(axis=2))
+    left = float(np.median(apart[~changed])) if not changed.all() else 0.0
+    if left > _WORST_TONE:
+        return unrestored(
+            f"its tones cannot be matched: {left:.1f} levels are left, at most {_WORST_TONE:g} may be"
+        )
+    if not changed.any():
+        return unrestored("it contains no coherent change")
+    soft = feather(dilate(changed, _MARGIN * unit), _SOFT * unit)
+    mask = _jpeg_blocks(soft > 0)
+    if mask.mean() > _MOST:
+        return unrestored(f"the change covers more than {_MOST:.0%} of the image")
+    return Restored(composite(original, toned, soft), mask, float(1.0 - mask.mean()), residual)
+
+
+def _changed(original: Pixels, toned: Pixels, unit: float) -> Mask:
+    """Return where two images differ by more than noise and redrawn texture explain, bool (H, W)."""
+    size = (original.shape[1] // 2, original.shape[0] // 2)
+    before, after = (
+        cv2.resize(one, size, interpolation=cv2.INTER_AREA).astype(np.float32) for one in (original, toned)
+    )
+    texture = np.minimum(_texture(before, unit), _texture(after, unit))
+    sure, faint = np.zeros((2, *size[::-1]), bool)
+    for width in _SCALES:
+        strength = np.abs(cv2.GaussianBlur(after - before, (0, 0), max(0.8, width * unit))).max(axis=2)
+        usual = np.maximum(_usual(strength, texture), 0.2)
+        sure |= strength > np.maximum(_SURE * usual, _LEAST_LEVELS)
+        faint |= strength > np.maximum(_FAINT * usual, 0.7 * _LEAST_LEVELS)
+    count, labels = cv2.connectedComponents(faint.astype(np.uint8), connectivity=8)
+    kept = np.zeros(count, np.uint8)
+    kept[labels[sure]] = 1
+    whole = cv2.resize(kept[labels], original.shape[1::-1], interpolation=cv2.INTER_NEAREST)
+    return np.asarray(whole > 0, bool)
+
+
+def _texture(pixels: Field, unit: float) -> Field:
+    """Return the strength of the detail around each place, in grey levels, float32 (h, w)."""
+    fine = pixels - cv2.GaussianBlur(pixels, (0, 0), 2.0 * unit)
+    return np.asarray(cv2.sqrt(cv2.GaussianBlur((fine**2).mean(axis=2), (0, 0), 3.0 * unit)), np.float32)
+
+
+def _usual(strength: Field, texture: Field) -> Field:
+    """Return the median difference of places with as much texture, a rising line of it, float32 (h, w)."""
+    plain, rough = texture <= np.quantile(texture, 0.5), texture >= np.quantile(texture, 0.9)
+    (low, at), (high, end) = (
+        (1.4826 * float(np.median(strength[one])), float(np.median(texture[one]))) for one in (plain, rough)
+    )
+    slope = max(0.0, high - low) / max(end - at, 1e-3)
+    return np.asarray(low + slope * np.maximum(texture - at, 0.0), np.float32)
+
+
+def _jpeg_blocks(mask: Mask) -> Mask:
+    """Return the 8x8 blocks that a mask touches: within them JPEG coding changes all pixels."""
+    height, width = mask.shape
+    padded = np.pad(mask, ((0, -height % 8), (0, -width % 8)))
+    touched = padded.reshape(padded.shape[0] // 8, 8, padded.shape[1] // 8, 8).any(axis=(1, 3))
+    return np.asarray(np.kron(touched, np.ones((8, 8), bool))[:height, :width], bool)
