@@ -76,7 +76,9 @@ def _verbs(*bases: str) -> str:
 
 
 _STRONG = {
-    Direction.ADD: _verbs("add", "insert", "introduce", "simulate", "superimpose", "overlay", "implant", "synthesize"),
+    Direction.ADD: _verbs(
+        "add", "insert", "introduce", "simulate", "superimpose", "overlay", "implant", "synthesize"
+    ),
     Direction.REMOVE: "|".join(
         (
             _verbs("remove", "erase", "delete", "eliminate", "repair"),
@@ -99,7 +101,7 @@ WEAK = re.compile(
     rf"^\W*{_FILLER}(?:{_WEAK})\b|\b(?:to|it|that) (?:shows?|includes?|has|have)\b|\bso that there (?:is|are)\b"
 )
 UNDOING = re.compile(
-    rf"^\W*{_FILLER}(?:{_verbs('reduce', 'correct', 'fix', 'normalise', 'normalize', 'reverse', 'replace', 'inpaint')})\b"
+    rf"^\W*{_FILLER}(?:{_verbs('reduce', 'correct', 'fix', 'normalise', 'normalize', 'reverse', 'replace')})\b"
 )
 _TURN = re.compile(r"^\W*(?:but|then|instead|now|only|just|rather)\b")
 _FORBID = re.compile(
@@ -111,7 +113,7 @@ _ABSENT = re.compile(
 )
 _KEEP = re.compile(
     rf"\b(?:{_verbs('keep', 'preserve', 'maintain', 'leave', 'retain', 'protect', 'spare')}|unaffected|"
-    r"with (?:the|all|every|everything|each)\b[^,;.]*?\b(?:unchanged|untouched|intact|unaltered|preserved|kept|clear))\b"
+    r"with (?:the|all|every|everything|each)\b[^,;.]*?\b(?:unchanged|untouched|intact|unaltered|preserved|kept))\b"
 )
 _STAYS = re.compile(
     r"\b(?:unchanged|untouched|intact|unaltered|preserved|as it is|as they are|as it was|as before|stays?|remains?|"

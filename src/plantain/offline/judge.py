@@ -62,7 +62,9 @@ class InstrumentJudge:
                 )
         known = () if scales else ("has_disease", "other_disease")
         if unknown := [name for name in rubric.facts if name not in known]:
-            raise InputError(f"models.judge: {self.name} cannot tell {unknown[0]} of the rubric {rubric.name!r}")
+            raise InputError(
+                f"models.judge: {self.name} cannot tell {unknown[0]} of the rubric {rubric.name!r}"
+            )
         return f"scale {VERSION}" if scales else VERSION
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
@@ -85,7 +87,9 @@ def _judged(request: JudgeRequest, by_scales: bool) -> Observations | Outcome:
         return scale_encoded(
             before, after, text, request.image, request.finding, request.direction, request.rubric, truth
         )
-    return judge_encoded(before, after, text, request.image, request.finding, request.direction, request.rubric)
+    return judge_encoded(
+        before, after, text, request.image, request.finding, request.direction, request.rubric
+    )
 
 
 def judge_encoded(
@@ -136,7 +140,9 @@ def checks_of(case: Case) -> dict[Criterion, list[Check]]:
 def _undecided(reason: str, rubric: Rubric) -> Observations:
     result = CriterionResult(None, evidence=f"cannot tell: {reason}")
     facts = dict.fromkeys(rubric.facts, False)
-    return Observations({c.name: result for c in rubric.criteria}, facts, None, f"The image was not mapped: {reason}.")
+    return Observations(
+        {c.name: result for c in rubric.criteria}, facts, None, f"The image was not mapped: {reason}."
+    )
 
 
 def _reason(results: dict[str, CriterionResult], case: Case) -> str:

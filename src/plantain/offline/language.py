@@ -43,29 +43,33 @@ def _any(*words: str) -> re.Pattern[str]:
 _EXTENTS = {
     "small": _any("small", "smaller", "tiny", "little", "minimal", "minute", "trace", "limited"),
     "moderate": _any("medium sized", "medium", "moderate", "moderate sized", "mid sized"),
-    "large": _any("large", "larger", "big", "bigger", "extensive", "massive", "huge", "widespread", "full extent"),
+    "large": _any(
+        "large", "larger", "big", "bigger", "extensive", "massive", "huge", "widespread", "full extent"
+    ),
 }
 _CONSPICUITIES = {
     "subtle": _any("subtle", "subtler", "faint", "fainter", "mild", "slight", "barely visible", "early"),
     "moderate": _any("moderately visible", "moderately conspicuous", "clearly visible"),
-    "marked": _any("marked", "conspicuous", "obvious", "pronounced", "prominent", "severe", "striking", "advanced"),
+    "marked": _any(
+        "marked", "conspicuous", "obvious", "pronounced", "prominent", "severe", "striking", "advanced"
+    ),
 }
 _SIDES = {
     "bilateral": re.compile(
-        r"\b(?:bilateral(?:ly)?|bibasal|bibasilar|both(?: (?:the|of the))? (?:sides|lungs|lobes|hemispheres|bases|apices|"
-        r"hila|\w+ \w+)|both \w+)\b"
+        r"\b(?:bilateral(?:ly)?|bibasal|bibasilar|both(?: (?:the|of the))? (?:sides|lungs|lobes|hemispheres|bases|"
+        r"apices|hila|\w+ \w+)|both \w+)\b"
     ),
     "midline": re.compile(r"\b(?:midline|mid line|median line)\b"),
     "left": re.compile(r"\bleft(?: sided| hand)?\b"),
     "right": re.compile(r"\bright(?: sided| hand)?\b"),
 }
-_SAID_EXTENT = {"small": "small", "moderate": "medium-sized", "large": "large"}
+_SAID_EXTENT = {"small": "small", "moderate": "moderate", "large": "large"}
 _SAID_REMOVAL = {
     "small": "within as small an area as possible",
     "moderate": "within a medium-sized area",
     "large": "to its full extent",
 }
-_SAID_CONSPICUITY = {"subtle": "subtle", "moderate": "moderately visible", "marked": "marked"}
+_SAID_CONSPICUITY = {"subtle": "subtle", "moderate": "clearly visible", "marked": "marked"}
 
 _AS_IT_IS = re.compile(
     r"\b(?:return|leave|keep|give back) (?:(?:this|the) (?:image|picture|photograph|scan|slice|radiograph)|it)"
@@ -101,7 +105,9 @@ def read_instruction(instruction: str, findings: Sequence[Finding]) -> Intent:
             return _attributes(finding, direction, chosen, clauses)
     for guard in clauses:
         finding = _finding_in(guard.fragments, targets) if guard.absent and commands else None
-        if finding is not None and not re.search(r"\b(?:add|insert|remov|eras|draw|chang)\w*", guard.fragments[0]):
+        if finding is not None and not re.search(
+            r"\b(?:add|insert|remov|eras|draw|chang)\w*", guard.fragments[0]
+        ):
             return Intent(finding.name, Direction.REMOVE)
     normal = any(re.search(r"\b(?:normal|healthy)\b", " ".join(clause.fragments)) for clause in commands)
     direction = Direction.REMOVE if normal else (commands[0].direction if commands else None)
@@ -122,7 +128,9 @@ def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
         ValueError: the intent has no direction, or is of another finding.
     """
     if intent.direction is None or intent.finding != finding.name:
-        raise ValueError(f"an instruction for {finding.name} needs a direction and that finding, not {intent}")
+        raise ValueError(
+            f"an instruction for {finding.name} needs a direction and that finding, not {intent}"
+        )
     adding = intent.direction is Direction.ADD
     verb = (_ADD if adding else _REMOVE)[phrasing % PHRASINGS]
     looks = [_SAID_EXTENT[intent.extent]] if adding and intent.extent else []
@@ -163,7 +171,9 @@ def _finding_in(fragments: Sequence[str], targets: Sequence[Finding]) -> Finding
         if len(candidates) > 1:
             candidates = [finding for finding in candidates if finding in found] or candidates
     if len(candidates) > 1:
-        candidates = [finding for finding in candidates if _zone_in([text], finding) is not None] or candidates
+        candidates = [
+            finding for finding in candidates if _zone_in([text], finding) is not None
+        ] or candidates
     return candidates[0] if len(candidates) == 1 else None
 
 
@@ -199,7 +209,10 @@ def _attributes(
         clause
         for clause in clauses
         if clause is not chosen
-        and (clause.kind is ClauseKind.DETAIL or (clause.kind is ClauseKind.COMMAND and clause.direction is direction))
+        and (
+            clause.kind is ClauseKind.DETAIL
+            or (clause.kind is ClauseKind.COMMAND and clause.direction is direction)
+        )
     ]
     if finding is not None:
         title = _words_pattern((normalise(finding.name), normalise(finding.title)))
@@ -238,7 +251,11 @@ def _first(patterns: dict[str, re.Pattern[str]], fragments: Iterable[str]) -> st
     """The value of the word nearest to the finding's name; of overlapping words the longest wins."""
     for fragment in fragments:
         anchor = max(fragment.find(_HERE), 0)
-        found = [(match.span(), value) for value, pattern in patterns.items() for match in pattern.finditer(fragment)]
+        found = [
+            (match.span(), value)
+            for value, pattern in patterns.items()
+            for match in pattern.finditer(fragment)
+        ]
         free = [
             (abs(start - anchor), value)
             for (start, end), value in found

@@ -74,7 +74,9 @@ def scale_encoded(
         before, after = decode(previous), decode(edited)
         real = decode(truth) if truth is not None else None
         if real is not None and real.shape != before.shape:
-            raise ValueError(f"the real result {real.shape[:2]} and the image before {before.shape[:2]} differ")
+            raise ValueError(
+                f"the real result {real.shape[:2]} and the image before {before.shape[:2]} differ"
+            )
         case = _case(before, after, text, image, finding, direction)
         return _measured(case, real, rubric)
     except (BadImage, ValueError, cv2.error) as error:
@@ -82,7 +84,12 @@ def scale_encoded(
 
 
 def _case(
-    before: Pixels, after: Pixels, text: str, image: SourceImage, finding: Finding | None, direction: Direction
+    before: Pixels,
+    after: Pixels,
+    text: str,
+    image: SourceImage,
+    finding: Finding | None,
+    direction: Direction,
 ) -> Case:
     """The case of a finding of ours, else one of which nothing is known but its two images."""
     if finding is not None and direction in BUILD_DIRECTIONS:
@@ -101,7 +108,9 @@ def _case(
 def _measured(case: Case, truth: Pixels | None, rubric: Rubric) -> Observations:
     pair = case.pair
     wanted = true_change(pair.before, truth) if truth is not None else None
-    checks = [check for check in realism(case) if case.finding.name or check.code is not FailureCode.REPETITION]
+    checks = [
+        check for check in realism(case) if case.finding.name or check.code is not FailureCode.REPETITION
+    ]
     if wanted is not None and truth is not None:
         ea = accuracy(pair.before, pair.after, truth, wanted)
         why = f"share of the way to the real result, over {wanted.where.mean():.1%} of the frame"
@@ -115,9 +124,16 @@ def _measured(case: Case, truth: Pixels | None, rubric: Rubric) -> Observations:
     kept = float(np.clip(min((detail - LOST) / (KEPT - LOST), (NOISY - detail) / (NOISY - MORE)), 0, 1))
     if vq.value is None or kept < vq.value:
         vq, worst = Score(kept), f"fine detail at {detail:.2f} of the original's"
-    results = {c.name: _on_scale(s, c, rubric) for c, s in zip(rubric.criteria, _in_order(rubric, ea, cp, vq), strict=True)}
+    results = {
+        c.name: _on_scale(s, c, rubric)
+        for c, s in zip(rubric.criteria, _in_order(rubric, ea, cp, vq), strict=True)
+    }
     return Observations(
-        results, {}, None, f"Instrument reading, not an expert's opinion. EA: {why}. VQ: {worst}.", _differences(case)
+        results,
+        {},
+        None,
+        f"Instrument reading, not an expert's opinion. EA: {why}. VQ: {worst}.",
+        _differences(case),
     )
 
 
@@ -136,7 +152,9 @@ def _on_scale(share: Score, criterion: RubricCriterion, rubric: Rubric) -> Crite
 
 def _by_checks(checks: Sequence[Check]) -> tuple[Score, str]:
     """1 where no check fails; else what the worst of them leaves, by its distance from its threshold."""
-    worst = max((check for check in checks if check.passed is False), key=lambda check: check.margin, default=None)
+    worst = max(
+        (check for check in checks if check.passed is False), key=lambda check: check.margin, default=None
+    )
     if worst is None:
         return Score(1.0), "no check fails"
     return Score(BROKEN * (1 - worst.margin)), worst.text
@@ -149,7 +167,9 @@ def true_change(before: Pixels, truth: Pixels) -> TrueChange:
     spread = 1.4826 * float(np.median(np.abs(difference - np.median(difference))))
     size = 2 * max(1, round(4 * unit)) + 1
     far = (difference > max(LEAST_LEVELS, NOISES * spread)).astype(np.uint8)
-    closed = cv2.morphologyEx(far, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size)))
+    closed = cv2.morphologyEx(
+        far, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
+    )
     first, second = _structure(before, unit).ravel(), _structure(truth, unit).ravel()
     if min(first.std(), second.std()) < 1e-3:
         return TrueChange(closed > 0, float(np.abs(first - second).max(initial=0.0) < 1e-3))
@@ -163,7 +183,9 @@ def accuracy(before: Pixels, edited: Pixels, truth: Pixels, wanted: TrueChange) 
     differ, cut at 0: an unchanged output scores 0, the real result 1.
     """
     if wanted.alike < LEAST_ALIKE:
-        return unscored(f"the real result is not aligned with the image before (structure correlates {wanted.alike:.2f})")
+        return unscored(
+            f"the real result is not aligned with the image before (structure correlates {wanted.alike:.2f})"
+        )
     if not wanted.where.any():
         return unscored("the real result shows no difference that could be measured")
     first, second, third = (_smooth(image, _unit(before))[wanted.where] for image in (before, edited, truth))
@@ -178,7 +200,9 @@ def _context(case: Case, wanted: TrueChange | None) -> Score:
     if wanted is not None and wanted.alike >= LEAST_ALIKE:
         around = grow(wanted.where, 12 * pair.unit)
     elif case.change is not None and not case.whole_field:
-        mask = cv2.resize(case.change.mask.astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST)
+        mask = cv2.resize(
+            case.change.mask.astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST
+        )
         around = grow(mask > 0, 12 * pair.unit)
     else:
         around = np.zeros(pair.clean.shape, bool)
@@ -218,4 +242,6 @@ def _structure(image: Pixels, unit: float) -> Field:
     """What lies between two scales, over its local strength: an outline counts no more than the texture beside it."""
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32)
     band = blur(grey, max(0.8, 1.5 * unit)) - blur(grey, max(2.0, 6.0 * unit))
-    return np.asarray(band / (np.sqrt(blur(band * band, max(4.0, 12.0 * unit))) + np.float32(0.5)), np.float32)
+    return np.asarray(
+        band / (np.sqrt(blur(band * band, max(4.0, 12.0 * unit))) + np.float32(0.5)), np.float32
+    )

@@ -1,4 +1,4 @@
-"""What every worker loads before its first task, once: the fork server imports this module, and its children have it."""
+"""Imported once by the fork server, so that every worker starts with what its first task needs."""
 
 from __future__ import annotations
 

@@ -72,8 +72,7 @@ def write_instruction(request: WriteRequest) -> str:
     intent = next_intent(request.history, finding, choices, direction, rng)
     lessons = [_LESSONS[code][direction is Direction.REMOVE] for code in _lessons(request.history)]
     written = {attempt.instruction for attempt in request.history}
-    start = int(rng.integers(PHRASINGS))
-    for phrasing in range(start, start + PHRASINGS):
+    for phrasing in range(PHRASINGS):
         text = " ".join((instruction(intent, finding, image, phrasing), *dict.fromkeys(lessons)))
         if text not in written:
             return text
@@ -86,15 +85,21 @@ def instruction(intent: Intent, finding: Finding, image: SourceImage, phrasing: 
     Signs that would change how the command is read are left out.
     """
     command = compose(intent, finding, phrasing=phrasing).removesuffix(".")
-    if intent.direction is Direction.REMOVE:
-        lines, before = finding.restores, "restore "
-    else:
-        lines, before = lines_on(finding.signs, finding.zones, image, intent.zone), ""
-    signs = ", ".join(line.rstrip(".").replace(";", ",") for line in lines[:2])
-    text = f"{command}: {before}{signs}; {UNCHANGED}."
-    if signs and read_instruction(text, (finding,)) == intent:
-        return text
+    restore = "restore " if intent.direction is Direction.REMOVE else ""
+    for most in (2, 1):
+        text = f"{command}: {restore}{signs_of(intent, finding, image, most)}; {UNCHANGED}."
+        if read_instruction(text, (finding,)) == intent:
+            return text
     return f"{command}; {UNCHANGED}."
+
+
+def signs_of(intent: Intent, finding: Finding, image: SourceImage, most: int = 2) -> str:
+    """Return what an edit must show: the finding's first signs on this image, or what its removal restores."""
+    if intent.direction is Direction.REMOVE:
+        lines = finding.restores
+    else:
+        lines = lines_on(finding.signs, finding.zones, image, intent.zone)
+    return ", ".join(line.rstrip(".").replace(";", ",") for line in lines[:most])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,11 @@ def choices_for(finding: Finding, image: SourceImage, direction: Direction) -> C
 
 
 def next_intent(
-    history: Sequence[Attempt], finding: Finding, choices: Choices, direction: Direction, rng: np.random.Generator
+    history: Sequence[Attempt],
+    finding: Finding,
+    choices: Choices,
+    direction: Direction,
+    rng: np.random.Generator,
 ) -> Intent:
     """Return the request after `history`: the last one, changed where its failed criteria point.
 
@@ -138,7 +147,12 @@ def next_intent(
     ]
     codes = failed_codes(history[-1])
     wanted = _answered(tried[-1], codes, choices)
-    elsewhere = {FailureCode.WRONG_LOCATION, FailureCode.REPETITION, FailureCode.DISTORTION, FailureCode.NON_TARGET_FINDING}
+    elsewhere = {
+        FailureCode.WRONG_LOCATION,
+        FailureCode.REPETITION,
+        FailureCode.DISTORTION,
+        FailureCode.NON_TARGET_FINDING,
+    }
     if history[-1].verdict is None or codes & elsewhere:
         wanted = _elsewhere(wanted, tried, choices, rng)
     if wanted not in tried:

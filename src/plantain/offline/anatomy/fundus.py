@@ -85,7 +85,9 @@ def _disc(
         blur(level * weight, sigma * size) / (blur(weight, sigma * size) + 1e-3) for sigma in (0.35, 1.6)
     )
     contrast, crossed = inner - outer, blur(vessels, 0.5 * size)
-    rows, columns = (np.arange(SIDE, dtype=np.float32)[axis] for axis in ((slice(None), None), (None, slice(None))))
+    rows, columns = (
+        np.arange(SIDE, dtype=np.float32)[axis] for axis in ((slice(None), None), (None, slice(None)))
+    )
     radius = max(4.0, float(aperture.any(axis=0).sum()) / 2)
     eccentric = np.clip(np.abs(columns - middle[0]) / radius / 0.4, 0, 1)
     prior = np.exp(-(((rows - middle[1]) / (0.35 * radius)) ** 2)) * (0.35 + 0.65 * eccentric)

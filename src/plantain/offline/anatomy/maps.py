@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as default
 from typing import Any
 
 import cv2
@@ -41,7 +42,7 @@ class AnatomyMap:
     places: dict[str, Mask]
     yard: float
     midline: float | None
-    points: dict[str, tuple[float, float]] = field(default_factory=dict)
+    points: dict[str, tuple[float, float]] = default(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def place(self, name: str) -> Mask:
@@ -81,7 +82,8 @@ def reduced(pixels: Pixels) -> Pixels:
 
 def largest_channel(image: npt.NDArray[np.generic]) -> npt.NDArray[Any]:
     """Return the largest of three channels, (H, W)."""
-    return np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])
+    largest: npt.NDArray[Any] = np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])
+    return largest
 
 
 def colour_of(pixels: Pixels) -> npt.NDArray[np.uint8]:

@@ -72,7 +72,10 @@ def strokes_on(finding: Finding, sequence: str, zone: str | None) -> tuple[Strok
     return tuple(
         stroke
         for stroke in finding.draw
-        if not stroke.on or sequence in stroke.on or zone in stroke.on or (zone is None and _any(stroke, finding))
+        if not stroke.on
+        or sequence in stroke.on
+        or zone in stroke.on
+        or (zone is None and _any(stroke, finding))
     )
 
 
@@ -80,7 +83,9 @@ def _any(stroke: Stroke, finding: Finding) -> bool:
     return bool(set(stroke.on) & set(finding.zones))
 
 
-def add(pixels: Pixels, image: SourceImage, finding: Finding, intent: Intent, rng: np.random.Generator) -> Rendering:
+def add(
+    pixels: Pixels, image: SourceImage, finding: Finding, intent: Intent, rng: np.random.Generator
+) -> Rendering:
     """Draw a finding; what the intent leaves open is drawn by lot.
 
     Args:
@@ -115,7 +120,10 @@ def add(pixels: Pixels, image: SourceImage, finding: Finding, intent: Intent, rn
     rendering = finished(pixels, drawn, finding, anatomy)
     place = ", ".join(part for part in (side, zone) if part) or "where it belongs"
     return Rendering(
-        rendering.pixels, rendering.mask, finding.support, f"{finding.title}: {place}, extent {extent:.2f}, strength {strength:.2f}"
+        rendering.pixels,
+        rendering.mask,
+        finding.support,
+        f"{finding.title}: {place}, extent {extent:.2f}, strength {strength:.2f}",
     )
 
 
@@ -123,7 +131,10 @@ def contrast_of(pixels: Pixels, anatomy: AnatomyMap, modality: str) -> float:
     """Return the contrast of the image over that of an image for which the findings' grey levels are stated."""
     level = reduced(pixels)[..., 1].astype(np.float32)
     if modality == "chest_xray":
-        found = (float(np.median(level[anatomy.place("heart") & ~anatomy.organ])) - float(np.median(level[anatomy.organ]))) / 90
+        found = (
+            float(np.median(level[anatomy.place("heart") & ~anatomy.organ]))
+            - float(np.median(level[anatomy.organ]))
+        ) / 90
     elif modality == "brain_mri":
         found = float(np.median(level[anatomy.organ])) / 90
     else:
@@ -137,7 +148,9 @@ def finished(pixels: Pixels, drawn: Field, finding: Finding, anatomy: AnatomyMap
     out = np.clip(np.rint(drawn), 0, 255).astype(np.uint8)
     out = np.where(enlarged(grow(anatomy.field, 1), pixels.shape[:2])[..., None] > 0.5, out, pixels)
     moved = largest_channel(cv2.absdiff(drawn, pixels.astype(np.float32)))
-    mask = cv2.morphologyEx((moved >= LEAST_CHANGE).astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    mask = cv2.morphologyEx(
+        (moved >= LEAST_CHANGE).astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)
+    )
     if not mask.any():
         raise CannotShow("nothing of it would be seen in this image")
     return Rendering(out, mask.astype(bool), finding.support, "")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-
-
 import cv2
 import numpy as np
 
@@ -24,7 +22,10 @@ def opacity(sketch: Sketch) -> Drawn:
     x, y = sketch.anchor or sketch.spot(0.6 * radius)
     hill = np.zeros(sketch.shape, np.float32)
     for number in range(4):
-        way, angle = (0.0 if number == 0 else sketch.rng.uniform(0.4, 0.8) * radius), sketch.rng.uniform(0, 2 * np.pi)
+        way, angle = (
+            (0.0 if number == 0 else sketch.rng.uniform(0.4, 0.8) * radius),
+            sketch.rng.uniform(0, 2 * np.pi),
+        )
         centre = (x + way * math.cos(angle), y + way * math.sin(angle))
         hill = np.maximum(hill, lobed(sketch, centre, radius * float(sketch.rng.uniform(0.6, 1.0)), edge=1.6))
     # Noise moves the outline in and out, so that the border is ragged and fades at different speeds.
@@ -40,12 +41,16 @@ def mass(sketch: Sketch) -> Drawn:
     # Of one hemisphere the falx is a border as well.
     half = sketch.anatomy.organ & sketch.anatomy.side(sketch.side)
     depth = enlarged(signed_distance(half), sketch.shape) * np.float32(sketch.scale)
-    centre = sketch.anchor or (_on_border(sketch, depth) if sketch.stroke.based else sketch.spot(1.1 * radius))
+    centre = sketch.anchor or (
+        _on_border(sketch, depth) if sketch.stroke.based else sketch.spot(1.1 * radius)
+    )
     alpha = lobed(
         sketch, centre, radius, edge=0.3, oval=sketch.stroke.oval or float(sketch.rng.uniform(1.0, 1.35)),
         turn=np.pi / 2 if sketch.stroke.oval else float(sketch.rng.uniform(0, np.pi)),
     )  # fmt: skip
-    uneven = np.clip(1 + 0.13 * texture(sketch, 0.5 * radius) + 0.07 * texture(sketch, 0.15 * radius), 0.5, 1.4)
+    uneven = np.clip(
+        1 + 0.13 * texture(sketch, 0.5 * radius) + 0.07 * texture(sketch, 0.15 * radius), 0.5, 1.4
+    )
     alpha = alpha * uneven * ramp(depth / np.float32(6) + 1 if sketch.stroke.based else np.ones_like(depth))
     return paint(sketch, alpha, hides=sketch.stroke.hides, reach=max(0.5 * radius, 6)), centre
 
@@ -60,7 +65,9 @@ def band(sketch: Sketch) -> Drawn:
     along = (xs - x) * math.cos(turn) + (ys - y) * math.sin(turn)
     across = -(xs - x) * math.sin(turn) + (ys - y) * math.cos(turn) - bend * along**2
     wide = thickness * (1 - 0.35 * np.clip(np.abs(along) / length * 2, 0, 1))
-    alpha = ramp((wide - np.abs(across)) / np.float32(10) + 0.5) * ramp((0.55 * length - np.abs(along)) / (0.3 * length))
+    alpha = ramp((wide - np.abs(across)) / np.float32(10) + 0.5) * ramp(
+        (0.55 * length - np.abs(along)) / (0.3 * length)
+    )
     alpha = alpha * np.clip(1 + 0.15 * texture(sketch, 0.12 * length), 0.5, 1.3)
     return paint(sketch, alpha * sketch.inside(0.02 * sketch.yard), hides=0.3), (x, y)
 
@@ -83,7 +90,12 @@ def line(sketch: Sketch) -> Drawn:
     half = sketch.size / 2
     near = ramp((half - np.abs(across)) / (0.35 * half))
     # One end of the bone is moved across its axis; the move fades out along the bone.
-    moved = near * ramp(along / 3 + 0.5) * np.exp(-np.clip(along, 0, None) / (1.2 * half)) * np.float32(0.28 * half)
+    moved = (
+        near
+        * ramp(along / 3 + 0.5)
+        * np.exp(-np.clip(along, 0, None) / (1.2 * half))
+        * np.float32(0.28 * half)
+    )
     dx, dy = moved * math.sin(angle), -moved * math.cos(angle)
     stepped = _warped(sketch.image, columns + dx, rows + dy)
     slanted = along + 0.25 * across + 1.0 * np.sin(across / max(half / 4, 1))
@@ -110,7 +122,9 @@ def spots(sketch: Sketch) -> Drawn:
             continue
         radius = small + (large - small) * float(rng.beta(1.2, 2.2)) * (0.7 + 0.3 * sketch.extent)
         away = np.arctan2(at[1] - disc[1] * sketch.scale, at[0] - disc[0] * sketch.scale)
-        spot = lobed(sketch, at, radius, edge=0.8, oval=stroke.oval or float(rng.uniform(1, 1.5)), turn=float(away))
+        spot = lobed(
+            sketch, at, radius, edge=0.8, oval=stroke.oval or float(rng.uniform(1, 1.5)), turn=float(away)
+        )
         alpha = np.maximum(alpha, np.float32(rng.uniform(0.75, 1.0)) * spot)
         drawn += 1
     if drawn < 3:
@@ -131,7 +145,9 @@ def crescent(sketch: Sketch) -> Drawn:
     grain = sketch.image - blur(sketch.image, 1.2)
     flat = smooth + fill + grain
     covered = alpha[..., None] * np.float32(sketch.stroke.hides)
-    return np.asarray(sketch.image + (alpha[..., None] - covered) * fill + covered * (flat - sketch.image), np.float32), at
+    return np.asarray(
+        sketch.image + (alpha[..., None] - covered) * fill + covered * (flat - sketch.image), np.float32
+    ), at
 
 
 def darkening(sketch: Sketch) -> Drawn:
@@ -166,7 +182,9 @@ def haze(sketch: Sketch) -> Drawn:
     """A veil over the whole field: less contrast, less sharpness, and a tint; the outside stays as it is."""
     depth = enlarged(signed_distance(sketch.anatomy.field), sketch.shape) * np.float32(sketch.scale)
     field = ramp((depth - 4) / np.float32(14))
-    share = np.float32(sketch.stroke.size[0] + sketch.extent * (sketch.stroke.size[1] - sketch.stroke.size[0]))
+    share = np.float32(
+        sketch.stroke.size[0] + sketch.extent * (sketch.stroke.size[1] - sketch.stroke.size[0])
+    )
     uneven = np.clip(share * sketch.strength * (1 + 0.12 * texture(sketch, 3 * sketch.yard)), 0, 0.8) * field
     soft = blur(sketch.image, 2.0 + 5 * float(share))
     wide = blur(sketch.image, 0.9 * sketch.yard) + sketch.level() / np.float32(max(sketch.strength, 0.1))
@@ -246,4 +264,6 @@ def _ridges(level: Field, sigma: float) -> tuple[Field, Field]:
     root = np.sqrt((xx - yy) ** 2 + 4 * xy**2)
     across = 0.5 * (xx + yy - root)
     direction = 0.5 * np.arctan2(2 * xy, xx - yy)
-    return np.asarray(direction, np.float32), np.asarray(np.clip(-across - 0.5 * np.abs(across + root), 0, None), np.float32)
+    return np.asarray(direction, np.float32), np.asarray(
+        np.clip(-across - 0.5 * np.abs(across + root), 0, None), np.float32
+    )

@@ -32,7 +32,9 @@ CLEAR = 0.085
 """Contrast of fine structure over the mean level from which a fundus is not hazy."""
 
 
-def remove(pixels: Pixels, image: SourceImage, finding: Finding, intent: Intent, rng: np.random.Generator) -> Rendering:
+def remove(
+    pixels: Pixels, image: SourceImage, finding: Finding, intent: Intent, rng: np.random.Generator
+) -> Rendering:
     """Find a finding and take it away; the arguments are those of `adding.add`.
 
     Raises:
@@ -62,7 +64,9 @@ def remove(pixels: Pixels, image: SourceImage, finding: Finding, intent: Intent,
 
 
 def _place(finding: Finding, intent: Intent, strokes: tuple[Stroke, ...], anatomy: AnatomyMap) -> Mask:
-    names = {stroke.at for stroke in strokes if stroke.at} or set((intent.zone,) if intent.zone else finding.zones)
+    names = {stroke.at for stroke in strokes if stroke.at} or set(
+        (intent.zone,) if intent.zone else finding.zones
+    )
     found = [anatomy.places[name] for name in sorted(names) if name in anatomy.places]
     if not found:
         raise CannotShow(f"this image shows no {' or '.join(sorted(names))}")
@@ -75,7 +79,9 @@ def _comparable(stroke: Stroke, finding: Finding, anatomy: AnatomyMap) -> bool:
     return one_sided and stroke.shape in ("mass", "opacity")
 
 
-def _levelled(level: Field, anatomy: AnatomyMap, strokes: tuple[Stroke, ...], place: Mask, length: float) -> Field:
+def _levelled(
+    level: Field, anatomy: AnatomyMap, strokes: tuple[Stroke, ...], place: Mask, length: float
+) -> Field:
     """Replace the place that is most unlike its mirror image, or its surroundings if the finding is small."""
     shape = (level.shape[0], level.shape[1])
     small = reduced(np.clip(level, 0, 255).astype(np.uint8)).reshape(SIDE, SIDE).astype(np.float32)
@@ -132,7 +138,9 @@ def _filled(level: Field, anatomy: AnatomyMap, strokes: tuple[Stroke, ...], plac
     scale = shape[1] / SIDE
     disc = anatomy.yard * scale
     green = np.ascontiguousarray(level[..., 1])
-    ground = cv2.medianBlur(reduced(np.clip(level, 0, 255).astype(np.uint8))[..., 1], 2 * round(0.3 * anatomy.yard) + 1)
+    ground = cv2.medianBlur(
+        reduced(np.clip(level, 0, 255).astype(np.uint8))[..., 1], 2 * round(0.3 * anatomy.yard) + 1
+    )
     off = blur(green, 1.5) - enlarged(ground, shape)
     free = shrink(anatomy.organ, 3) & ~grow(anatomy.places["disc"], 0.25 * anatomy.yard)
     retina = enlarged(free & grow(place, 0.1 * anatomy.yard), shape) > 0.5
@@ -186,5 +194,3 @@ def _narrowed(level: Field, anatomy: AnatomyMap, stroke: Stroke, rng: np.random.
     inwards = replace(stroke, size=(-stroke.size[0], -stroke.size[1]))
     extent = float(rng.uniform(0.3, 0.9))
     return PRIMITIVES["border"](Sketch(level, anatomy, where, "", inwards, extent, 1.0, None, rng))[0]
-
-

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-
-
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from plantain.offline.anatomy.maps import SIDE, AnatomyMap, CannotShow, blur, enlarged
 from plantain.pixels.arrays import Field, Mask
@@ -89,13 +88,15 @@ class Sketch:
         return ramp(depth / np.float32(soften))
 
 
-def ramp(values: Field) -> Field:
+def ramp(values: npt.NDArray[np.floating]) -> Field:
     """Return a smooth step from 0 at 0 to 1 at 1."""
     cut = np.clip(values, 0, 1)
     return np.asarray(cut * cut * (3 - 2 * cut), np.float32)
 
 
-def lobed(sketch: Sketch, centre: Point, radius: float, *, edge: float, oval: float = 1, turn: float = 0) -> Field:
+def lobed(
+    sketch: Sketch, centre: Point, radius: float, *, edge: float, oval: float = 1, turn: float = 0
+) -> Field:
     """Return a rounded, slightly lobed shape, 1 inside and 0 outside, float32 (H, W).
 
     Args:

@@ -69,7 +69,9 @@ def _place(
     finding: Finding, image: SourceImage, zone: str | None, strokes: tuple[Stroke, ...], anatomy: AnatomyMap
 ) -> Mask:
     zones = (zone,) if zone else zones_on(finding, image)
-    names = {stroke.at for stroke in strokes if stroke.at} | ({*zones} if any(not s.at for s in strokes) else set())
+    names = {stroke.at for stroke in strokes if stroke.at} | (
+        {*zones} if any(not s.at for s in strokes) else set()
+    )
     found = [anatomy.places[name] for name in sorted(names) if name in anatomy.places]
     outside = max((-min(stroke.size) for stroke in strokes), default=0.0)
     if outside > 0:  # a crescent outside its structure

@@ -95,7 +95,9 @@ def change_of(pair: Pair, anatomy: AnatomyMap, place: Mask) -> Change | None:
             continue
         if close[labels == i].mean() > 0.5 and masses[i] < 0.3 * largest:
             continue  # an island of the border
-        strays.append((round(2 * centres[i][0]), round(2 * centres[i][1]), int(4 * areas[i]), float(peaks[i])))
+        strays.append(
+            (round(2 * centres[i][0]), round(2 * centres[i][1]), int(4 * areas[i]), float(peaks[i]))
+        )
     mask = belongs & pair.changed
     weights = strength * mask
     total = float(weights.sum())
@@ -114,7 +116,10 @@ def change_of(pair: Pair, anatomy: AnatomyMap, place: Mask) -> Change | None:
     first = max(main, key=lambda i: float(masses[i]))
     core = mask & (np.abs(pair.delta) >= 0.5 * np.percentile(np.abs(pair.delta)[mask], 90))
     fine = pair.clean - cv2.GaussianBlur(pair.clean, (0, 0), 3.0)
-    near = cv2.resize(grow(mask, 6).astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0
+    near = (
+        cv2.resize(grow(mask, 6).astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST)
+        > 0
+    )
     main_part = int(np.bincount(parts[mask & (labels == first)]).argmax())
     plateau = _plateau(np.abs(pair.delta), mask & (labels == first))
     return Change(
@@ -151,10 +156,12 @@ def contact(change: Change, anatomy: AnatomyMap, structure: Mask) -> float:
     scale = shape[1] / structure.shape[1]
     contours, _ = cv2.findContours(change.mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     length = sum(cv2.arcLength(contour, True) for contour in contours) / 2
-    return float((edge & change.mask).sum()) / (2 * RIM * anatomy.yard * scale) / max(length, 1.0)
+    return float((edge & change.mask).sum() / (2 * RIM * anatomy.yard * scale) / max(length, 1.0))
 
 
-def leaves(change: Change, anatomy: AnatomyMap, structure: Mask, towards: tuple[float, float], side: str) -> float:
+def leaves(
+    change: Change, anatomy: AnatomyMap, structure: Mask, towards: tuple[float, float], side: str
+) -> float:
     """Return the share of a change's border facing a direction beyond which the structure ends.
 
     1 for a crescent that covers a structure up to its border, near 0 for a lesion inside.

@@ -60,5 +60,3 @@ def _confidence(margin: float) -> float:
 
 def _said(checks: Sequence[Check]) -> str:
     return "; ".join(check.text for check in checks)
-
-

@@ -25,14 +25,17 @@ def compliance(case: Case) -> list[Check]:
         return [Check(False, 1.0, "no change found", FailureCode.TOO_SUBTLE)]
     change = case.change
     visible = change.level / max(change.texture, 1.0)
+    seen = f"core changed by {change.level:.1f} grey levels"
+    texture = f"{visible:.1f} times the local texture"
+    there = f"{change.inside:.0%} of the change is in its place"
     return [
-        at_least(change.level, LEAST_LEVEL, LEAST_LEVEL, f"core changed by {change.level:.1f} grey levels", FailureCode.TOO_SUBTLE),
-        at_least(visible, 0.6, 0.4, f"{visible:.1f} times the local texture", FailureCode.TOO_SUBTLE),
-        at_least(change.inside, 0.65, 0.5, f"{change.inside:.0%} of the change is in its place", FailureCode.WRONG_LOCATION),
+        at_least(change.level, LEAST_LEVEL, LEAST_LEVEL, seen, FailureCode.TOO_SUBTLE),
+        at_least(visible, 0.6, 0.4, texture, FailureCode.TOO_SUBTLE),
+        at_least(change.inside, 0.65, 0.5, there, FailureCode.WRONG_LOCATION),
         *_side(case, change),
         *_sign(case, change),
         *shape_checks(case, change),
-    ]  # fmt: skip
+    ]
 
 
 def _side(case: Case, change: Change) -> list[Check]:
@@ -45,7 +48,15 @@ def _side(case: Case, change: Change) -> list[Check]:
         return [at_least(share, 0.8, 0.65, text, FailureCode.WRONG_LOCATION)]
     if side == "bilateral":
         lesser = min(change.left, change.right)
-        return [at_least(lesser, 0.15, 0.08, f"the lesser side has {lesser:.0%} of the change", FailureCode.WRONG_LOCATION)]
+        return [
+            at_least(
+                lesser,
+                0.15,
+                0.08,
+                f"the lesser side has {lesser:.0%} of the change",
+                FailureCode.WRONG_LOCATION,
+            )
+        ]
     return []
 
 
@@ -82,7 +93,9 @@ def _hazed(case: Case) -> list[Check]:
 def _contrast(case: Case, rows: int, columns: int) -> float:
     height, width = (side // 2 for side in case.pair.clean.shape)
     box = (slice(rows * height, (rows + 1) * height), slice(columns * width, (columns + 1) * width))
-    first, second = (blur(plane, 2.0)[box] - blur(plane, 12.0)[box] for plane in (case.pair.clean, case.pair.shown))
+    first, second = (
+        blur(plane, 2.0)[box] - blur(plane, 12.0)[box] for plane in (case.pair.clean, case.pair.shown)
+    )
     inner = shrink(case.anatomy.organ, 6)
     lit = enlarged(inner, (2 * height, 2 * width))[box] > 0.5
     return float(second[lit].std() / max(float(first[lit].std()), 0.1)) if lit.any() else 1.0

@@ -23,27 +23,43 @@ def fidelity(case: Case) -> list[Check]:
     """Return the checks of the criterion."""
     pair, change = case.pair, case.change
     checks = [
-        at_most(abs(pair.brighter), 6, 8, f"whole image {pair.brighter:+z.1f} grey levels", FailureCode.EXCESS_CHANGE)
+        at_most(
+            abs(pair.brighter),
+            6,
+            8,
+            f"whole image {pair.brighter:+z.1f} grey levels",
+            FailureCode.EXCESS_CHANGE,
+        )
         if not case.whole_field
         else Check(True, 1.0, "the whole field was to change", FailureCode.EXCESS_CHANGE)
     ]
     if case.whole_field:
         outside = grow(case.anatomy.field, 3)
-        beyond = cv2.resize((~outside).astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0
+        beyond = (
+            cv2.resize((~outside).astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST)
+            > 0
+        )
         moved = largest_channel(cv2.absdiff(pair.after, pair.before))
         worst = float(np.percentile(moved[beyond], 99.9)) if beyond.any() else 0.0
-        checks.append(at_most(worst, 12, 20, f"outside the field up to {worst:.0f} levels", FailureCode.EXCESS_CHANGE))
+        checks.append(
+            at_most(worst, 12, 20, f"outside the field up to {worst:.0f} levels", FailureCode.EXCESS_CHANGE)
+        )
         return checks
     if change is None:
         return checks
     if change.strays:
         x, y, area, peak = change.strays[0]
-        text = f"{len(change.strays)} change(s) elsewhere, the largest at x {x}, y {y}: {area} pixels, {peak:.0f} levels"
+        count = len(change.strays)
+        text = f"{count} change(s) elsewhere, the largest at x {x}, y {y}: {area} pixels, {peak:.0f} levels"
         checks.append(Check(False, min(1.0, peak / 20), text, FailureCode.EXCESS_CHANGE))
-    mask = cv2.resize(change.mask.astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0
+    mask = (
+        cv2.resize(change.mask.astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0
+    )
     score = masked_ssim(pair.before, pair.after, grow(mask, 14 * pair.unit)).value
     if score is not None:
-        checks.append(at_least(score, 0.93, 0.88, f"SSIM outside the edit {score:.3f}", FailureCode.EXCESS_CHANGE))
+        checks.append(
+            at_least(score, 0.93, 0.88, f"SSIM outside the edit {score:.3f}", FailureCode.EXCESS_CHANGE)
+        )
     kept = _grain(pair.clean, pair.shown, mask)
     if kept is not None:
         checks += [
@@ -62,7 +78,10 @@ def _grain(clean: Field, shown: Field, mask: Mask) -> float | None:
     grainy = first > 0.3
     if (inside & grainy).sum() < max(20, 0.5 * inside.sum()) or (ring & grainy).sum() < 6:
         return None
-    ratios = [float(np.median(second[part] / np.maximum(first[part], 0.3))) for part in (inside & grainy, ring & grainy)]
+    ratios = [
+        float(np.median(second[part] / np.maximum(first[part], 0.3)))
+        for part in (inside & grainy, ring & grainy)
+    ]
     return ratios[0] / max(ratios[1], 0.1)
 
 

@@ -46,7 +46,7 @@ class Pair:
     @property
     def unit(self) -> float:
         """Pixels of this image for each pixel of a 1024-pixel image."""
-        return max(self.clean.shape) / 1024
+        return float(max(self.clean.shape)) / 1024
 
 
 def pair_of(before: Pixels, after: Pixels, *, added: bool, fundus: bool) -> Pair:
@@ -95,10 +95,10 @@ def _level(pixels: Pixels, weights: np.ndarray) -> Field:
 
 def _moved(first: Field, second: Field) -> tuple[int, int]:
     """Whole pixels (x, y) by which the second image lies off the first; (0, 0) where that cannot be told."""
-    bands = [np.asarray(plane - blur(plane, 3.0), np.float32) for plane in (first, second)]
-    if np.abs(bands[0] - bands[1]).mean() < 0.5 * np.abs(bands[0]).mean():
+    one, other = first - blur(first, 3.0), second - blur(second, 3.0)
+    if np.abs(one - other).mean() < 0.5 * np.abs(one).mean():
         return 0, 0
-    (x, y), response = cv2.phaseCorrelate(*bands, cv2.createHanningWindow(first.shape[::-1], cv2.CV_32F))
+    (x, y), response = cv2.phaseCorrelate(one, other, cv2.createHanningWindow(first.shape[::-1], cv2.CV_32F))
     if response < 0.1 or max(abs(x), abs(y)) > MOST_SHIFT:
         return 0, 0
     return round(x), round(y)

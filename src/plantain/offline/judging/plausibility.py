@@ -27,9 +27,12 @@ def plausibility(case: Case) -> list[Check]:
     inside = enlarged(grow(case.anatomy.field, 2), shape) > 0.5
     organ = float(inside[change.mask].mean())
     share = float(change.mask.sum()) / max(1.0, float((enlarged(case.anatomy.organ, shape) > 0.5).sum()))
+    covers = f"the change covers {share:.0%} of the organ"
+    there = f"{change.inside:.0%} of the change is in its place"
+    level = f"core changed by {change.level:.0f} grey levels"
     return [
         at_least(organ, 0.95, 0.85, f"{organ:.0%} of the change is in the body", FailureCode.WRONG_LOCATION),
-        at_least(change.inside, 0.6, 0.45, f"{change.inside:.0%} of the change is in its place", FailureCode.WRONG_LOCATION),
-        at_most(change.level, MOST_LEVEL, 1.3 * MOST_LEVEL, f"core changed by {change.level:.0f} grey levels", FailureCode.OVERCORRECTED),
-        at_most(share, 0.9, 1.2, f"the change covers {share:.0%} of the organ", FailureCode.OVERCORRECTED),
-    ]  # fmt: skip
+        at_least(change.inside, 0.6, 0.45, there, FailureCode.WRONG_LOCATION),
+        at_most(change.level, MOST_LEVEL, 1.3 * MOST_LEVEL, level, FailureCode.OVERCORRECTED),
+        at_most(share, 0.9, 1.2, covers, FailureCode.OVERCORRECTED),
+    ]

@@ -60,7 +60,9 @@ def _covers(case: Case, change: Change, stroke: Stroke, towards: tuple[float, fl
     structure = places.get("aerated", places.get(stroke.at, case.anatomy.organ))
     if case.anatomy.midline is None:  # a crescent around the disc: away from it the retina goes on
         away = case.anatomy.points.get("temporal", (1.0, 0.0))[0]
-        return leaves(change, case.anatomy, ~structure, (-towards[0], -towards[1]), "left" if away > 0 else "right")
+        return leaves(
+            change, case.anatomy, ~structure, (-towards[0], -towards[1]), "left" if away > 0 else "right"
+        )
     sides = [side for side, share in (("left", change.left), ("right", change.right)) if share > 0.2]
     return max(leaves(change, case.anatomy, structure, towards, side) for side in sides)
 
@@ -69,12 +71,16 @@ def _mass(case: Case, change: Change, stroke: Stroke) -> list[Check]:
     organ = case.anatomy.organ
     touch = max(contact(change, case.anatomy, organ & case.anatomy.side(side)) for side in ("left", "right"))
     text = f"{touch:.0%} of its length is at a border"
-    based = at_least(touch, 0.25, 0.12, text, OTHER) if stroke.based else at_most(touch, 0.25, 0.35, text, OTHER)
+    based = (
+        at_least(touch, 0.25, 0.12, text, OTHER) if stroke.based else at_most(touch, 0.25, 0.35, text, OTHER)
+    )
     return [
         *_sized(change.radius, stroke, "radius"),
         based,
         _no_hill(change),
-        at_most(change.long, 2.0, 2.6, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER),
+        at_most(
+            change.long, 2.0, 2.6, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER
+        ),
         at_most(change.parts, 2, 4, f"{change.parts} parts", OTHER),
     ]
 
@@ -83,7 +89,9 @@ def _opacity(case: Case, change: Change, stroke: Stroke) -> list[Check]:
     return [
         *_sized(change.radius, stroke, "radius"),
         _no_hill(change),
-        at_most(change.long, 2.3, 3.0, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER),
+        at_most(
+            change.long, 2.3, 3.0, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER
+        ),
     ]
 
 
@@ -91,7 +99,9 @@ def _band(case: Case, change: Change, stroke: Stroke) -> list[Check]:
     return [
         *_sized(change.reach, stroke, "length"),
         at_most(change.radius, 0.028, 0.04, f"half as thick as {change.radius:.3f}", OTHER),
-        at_least(change.long, 3.0, 2.2, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER),
+        at_least(
+            change.long, 3.0, 2.2, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER
+        ),
         at_most(change.parts, 2, 4, f"{change.parts} parts", OTHER),
     ]
 
@@ -121,7 +131,9 @@ def _crescent(case: Case, change: Change, stroke: Stroke) -> list[Check]:
     return [
         _no_hill(change),
         at_least(covers, 0.6, 0.4, f"{covers:.0%} of it reaches the border", OTHER),
-        at_least(change.long, 2.0, 1.6, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER),
+        at_least(
+            change.long, 2.0, 1.6, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER
+        ),
     ]
 
 
