@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from plantain.findings import PLACES, load_taxonomy
 from plantain.offline.language import PHRASINGS, Intent, compose, read_instruction, with_article
-
 from plantain.records import BUILD_DIRECTIONS, Direction, Finding
 
 TAXONOMY = load_taxonomy()

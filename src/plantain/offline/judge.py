@@ -122,7 +122,8 @@ def judge_encoded(
     shown = bool(measured[Criterion.INSTRUCTION_COMPLIANCE].passed)
     facts = {
         "has_disease": shown if direction is Direction.ADD else not shown,
-        "other_disease": case.change is not None and any(area > 900 for _, _, area, _ in case.change.strays),
+        "other_disease": case.change is not None
+        and any(stray.area > 900 and not stray.mark for stray in case.change.strays),
     }
     return Observations(
         criteria=results,

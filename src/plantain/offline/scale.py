@@ -18,7 +18,7 @@ from plantain.offline.judging.case import Case, case_of
 from plantain.offline.judging.change import change_of
 from plantain.offline.judging.checks import Check
 from plantain.offline.judging.compliance import compliance
-from plantain.offline.judging.pair import pair_of
+from plantain.offline.judging.pair import doubled, pair_of
 from plantain.offline.judging.realism import realism
 from plantain.offline.language import Intent, read_instruction
 from plantain.pixels.arrays import Field, Mask, Pixels
@@ -200,10 +200,7 @@ def _context(case: Case, wanted: TrueChange | None) -> Score:
     if wanted is not None and wanted.alike >= LEAST_ALIKE:
         around = grow(wanted.where, 12 * pair.unit)
     elif case.change is not None and not case.whole_field:
-        mask = cv2.resize(
-            case.change.mask.astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST
-        )
-        around = grow(mask > 0, 12 * pair.unit)
+        around = grow(doubled(case.change.mask, pair), 12 * pair.unit)
     else:
         around = np.zeros(pair.clean.shape, bool)
     if float(around.mean()) > (0.95 if wanted is not None else 0.5):

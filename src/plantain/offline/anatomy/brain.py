@@ -217,7 +217,7 @@ def _sella(
     tissue = float(np.median(smooth[brain]))
     dark = (smooth < 0.6 * tissue) & hull(head)
     room = cv2.distanceTransform(dark.astype(np.uint8), cv2.DIST_L2, 5)
-    reach = (0.05 if plane != "sagittal" else 0.13, radius)
+    reach = (0.13 if plane == "sagittal" else 0.022, radius)  # the horns of the ventricles are further out
     room = np.where(ellipse(expected, (reach[0] * width, reach[1] * width)), room, 0)
     y, x_ = np.unravel_index(int(np.argmax(room)), room.shape)
     if room[y, x_] < 0.025 * width:

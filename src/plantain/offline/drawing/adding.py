@@ -21,7 +21,7 @@ from plantain.sources.brain_slice import UNKNOWN, estimate_slice
 
 EXTENTS = {"small": (0.0, 0.3), "moderate": (0.35, 0.65), "large": (0.7, 1.0)}
 STRENGTHS = {"subtle": 0.7, "moderate": 1.0, "marked": 1.35}
-LEAST_CHANGE = 1.0
+LEAST_CHANGE = 0.75
 """Grey levels from which a pixel belongs to the mask."""
 
 
@@ -143,17 +143,18 @@ def contrast_of(pixels: Pixels, anatomy: AnatomyMap, modality: str) -> float:
 
 
 def finished(pixels: Pixels, drawn: Field, finding: Finding, anatomy: AnatomyMap) -> Rendering:
-    """Round a drawing to grey levels; grey stays grey, and whatever is outside the field stays as it is."""
+    """Round a drawing to grey levels; grey stays grey, and nothing outside the mask or the field changes."""
     drawn = np.repeat(drawn, 3, axis=2) if drawn.shape[2] == 1 else drawn
     out = np.clip(np.rint(drawn), 0, 255).astype(np.uint8)
-    out = np.where(enlarged(grow(anatomy.field, 1), pixels.shape[:2])[..., None] > 0.5, out, pixels)
-    moved = largest_channel(cv2.absdiff(drawn, pixels.astype(np.float32)))
-    mask = cv2.morphologyEx(
-        (moved >= LEAST_CHANGE).astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)
-    )
+    moved = (largest_channel(cv2.absdiff(drawn, pixels.astype(np.float32))) >= LEAST_CHANGE).astype(np.uint8)
+    field = enlarged(grow(anatomy.field, 1), (pixels.shape[0], pixels.shape[1])) > 0.5
+    square = np.ones((3, 3), np.uint8)
+    mask = cv2.dilate(cv2.morphologyEx(moved, cv2.MORPH_OPEN, square), square) > 0
+    mask &= field
     if not mask.any():
         raise CannotShow("nothing of it would be seen in this image")
-    return Rendering(out, mask.astype(bool), finding.support, "")
+    out = np.where(mask[..., None], out, pixels)
+    return Rendering(out, mask, finding.support, "")
 
 
 def _with_plane(image: SourceImage, plane: str) -> SourceImage:

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.offline.anatomy.maps import SIDE, AnatomyMap, CannotShow, blur, enlarged
+from plantain.offline.anatomy.maps import SIDE, AnatomyMap, CannotShow, blur, enlarged, signed_distance
 from plantain.pixels.arrays import Field, Mask
 from plantain.records import Stroke
 
@@ -83,8 +83,9 @@ class Sketch:
         return np.asarray((depth < -0.02 * self.yard) & (depth > -0.08 * self.yard), bool)
 
     def inside(self, soften: float) -> Field:
-        """Return 1 inside the organ, falling to 0 over `soften` pixels at its border, float32 (H, W)."""
-        depth = enlarged(self.anatomy.depth(), self.shape) * np.float32(self.scale)
+        """Return 1 inside the organ on this side, falling to 0 over `soften` pixels, float32 (H, W)."""
+        half = self.anatomy.organ & self.anatomy.side(self.side)
+        depth = enlarged(signed_distance(half), self.shape) * np.float32(self.scale)
         return ramp(depth / np.float32(soften))
 
 

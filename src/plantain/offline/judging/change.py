@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
-from plantain.offline.anatomy.maps import AnatomyMap, enlarged, filled, grow, signed_distance
-from plantain.offline.judging.pair import Pair
-from plantain.pixels.arrays import Field, Mask
+from plantain.offline.anatomy.maps import AnatomyMap, blur, enlarged, filled, grow, signed_distance
+from plantain.offline.judging.pair import Pair, halved
+from plantain.pixels.arrays import Field, Floats, Mask
 
 NEAR = 0.06
 """How far beyond its place a finding may reach, in the map's yardstick."""
@@ -19,6 +20,20 @@ EDGED = 0.5
 """Plateau from which a change has an edge: of a smooth hill, (1 - r^2)^2, it is 0.41."""
 MOST = 40.0
 """Grey levels up to which a pixel's change counts, so that a bright letter does not outweigh a haze."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A change away from the edit: its middle and area in pixels of the image, its peak in grey levels.
+
+    `mark` is True if it is made of thin, strong strokes: lettering, a marker, a line.
+    """
+
+    x: int
+    y: int
+    area: int
+    peak: float
+    mark: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,13 +48,11 @@ class Change:
         brighter: share of the edit that is brighter with the finding.
         level: mean change of its core, in grey levels.
         texture: spread of the image's own fine structure there, in grey levels.
-        radius: of the largest disc in the edit; radii: of every part.
+        radii: of the largest disc in each part; radius: the largest of them.
         long: area of the largest part over that of the largest disc in it.
-        alike: spread of the radii over their mean.
         reach: height or width of the largest part, whichever is larger.
-        hill: share of the edit's shape that one smooth hill explains; 0 where it has an edge.
-        plateau: area at 60 % of its strength over that at 20 %.
-        strays: parts elsewhere, as (x, y, area in pixels, peak), largest first.
+        hill: share of the largest part's shape that one smooth hill explains; 0 where it has an edge.
+        strays: changes elsewhere, largest first.
     """
 
     mask: Mask
@@ -50,14 +63,38 @@ class Change:
     brighter: float
     level: float
     texture: float
-    radius: float
     radii: tuple[float, ...]
     long: float
-    alike: float
     reach: float
     hill: float
-    plateau: float
-    strays: tuple[tuple[int, int, int, float], ...]
+    strays: tuple[Stray, ...]
+
+    @property
+    def radius(self) -> float:
+        """Radius of the largest disc in the edit."""
+        return max(self.radii)
+
+    @property
+    def alike(self) -> float:
+        """Spread of the radii over their mean: next to 0 for copies of one spot."""
+        return float(np.std(self.radii) / np.mean(self.radii))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """Connected changes: a label for each pixel and, by label, area, box, middle, mass, mass in place and peak."""
+
+    labels: npt.NDArray[np.int32]
+    stats: npt.NDArray[np.int32]
+    centres: Floats
+    masses: Floats
+    within: Floats
+    peaks: Floats
+
+    def seen(self, unit: float) -> list[int]:
+        """Return the labels of parts that are large and strong enough to be seen."""
+        areas = self.stats[:, cv2.CC_STAT_AREA]
+        return [i for i in range(1, len(areas)) if areas[i] >= 8 * unit**2 and self.peaks[i] >= 2.5]
 
 
 def change_of(pair: Pair, anatomy: AnatomyMap, place: Mask) -> Change | None:
@@ -69,77 +106,83 @@ def change_of(pair: Pair, anatomy: AnatomyMap, place: Mask) -> Change | None:
         place: bool (256, 256), where the finding may be.
     """
     shape = (pair.delta.shape[0], pair.delta.shape[1])
-    scale = shape[1] / place.shape[1]
-    yard = anatomy.yard * scale
-    where = enlarged(grow(place, NEAR * anatomy.yard), shape) > 0.5
-    size = 2 * max(1, round(3 * pair.unit)) + 1
-    joined = cv2.morphologyEx(pair.changed.astype(np.uint8), cv2.MORPH_CLOSE, np.ones((size, size), np.uint8))
-    count, labels, stats, centres = cv2.connectedComponentsWithStats(joined, connectivity=8)
+    yard = anatomy.yard * shape[1] / place.shape[1]
     strength = np.minimum(np.abs(pair.delta), MOST) * pair.changed
-    masses = np.bincount(labels.ravel(), strength.ravel(), count)
-    within = np.bincount(labels.ravel(), (strength * where).ravel(), count)
-    peaks = np.zeros(count)
-    np.maximum.at(peaks, labels.ravel(), np.abs(pair.delta).ravel())
-    areas = stats[:, cv2.CC_STAT_AREA]
-    seen = [i for i in range(1, count) if areas[i] >= 8 * pair.unit**2 and peaks[i] >= 2.5]
+    parts = _parts(pair, strength, enlarged(grow(place, NEAR * anatomy.yard), shape) > 0.5)
+    seen = parts.seen(pair.unit)
     if not seen:
         return None
-    share = within / np.maximum(masses, 1e-9)
-    own = [i for i in seen if share[i] >= 0.5] or [max(seen, key=lambda i: float(masses[i]))]
-    largest = max(float(masses[i]) for i in own)
-    belongs = np.isin(labels, own)
-    close = grow(belongs, 0.06 * yard)
-    strays = []
-    for i in seen:
-        if i in own or areas[i] < 25 * pair.unit**2 or peaks[i] < 4.0:
-            continue
-        if close[labels == i].mean() > 0.5 and masses[i] < 0.3 * largest:
-            continue  # an island of the border
-        strays.append(
-            (round(2 * centres[i][0]), round(2 * centres[i][1]), int(4 * areas[i]), float(peaks[i]))
-        )
+    own = [i for i in seen if parts.within[i] >= 0.5 * parts.masses[i]]
+    own = own or [max(seen, key=lambda i: float(parts.masses[i]))]
+    belongs = np.isin(parts.labels, own)
     mask = belongs & pair.changed
     weights = strength * mask
     total = float(weights.sum())
-    left, right = 0.5, 0.5
-    if anatomy.midline is not None:
-        on_left = enlarged(anatomy.side("left"), shape) > 0.5
-        left = float(weights[on_left].sum()) / total
-        right = 1 - left
-    main = [i for i in own if masses[i] >= 0.04 * largest]
+    on_left = enlarged(anatomy.side("left"), shape) > 0.5
+    left = 0.5 if anatomy.midline is None else float(weights[on_left].sum()) / total
+    first = max(own, key=lambda i: float(parts.masses[i]))
+    main = [i for i in own if parts.masses[i] >= 0.04 * parts.masses[first]]
     solid = _solid(mask, 0.02 * yard)
-    _, parts = cv2.connectedComponents(solid.astype(np.uint8))
-    depth = cv2.distanceTransform(solid.astype(np.uint8), cv2.DIST_L2, 3)
-    deepest = np.zeros(count)
-    np.maximum.at(deepest, labels.ravel(), depth.ravel())
-    radii = np.array([deepest[i] for i in main])
-    first = max(main, key=lambda i: float(masses[i]))
-    core = mask & (np.abs(pair.delta) >= 0.5 * np.percentile(np.abs(pair.delta)[mask], 90))
-    fine = pair.clean - cv2.GaussianBlur(pair.clean, (0, 0), 3.0)
-    near = (
-        cv2.resize(grow(mask, 6).astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST)
-        > 0
-    )
-    main_part = int(np.bincount(parts[mask & (labels == first)]).argmax())
-    plateau = _plateau(np.abs(pair.delta), mask & (labels == first))
+    deepest = _largest(parts.labels, cv2.distanceTransform(solid.astype(np.uint8), cv2.DIST_L2, 3))
+    _, joined = cv2.connectedComponents(solid.astype(np.uint8))
+    largest = mask & (parts.labels == first)
+    whole = joined == np.bincount(joined[largest]).argmax()
+    size = np.abs(pair.delta)
+    fine = halved(np.abs(pair.clean - blur(pair.clean, 3.0)))
     return Change(
         mask=mask,
         parts=len(main),
-        inside=float(sum(within[i] for i in seen) / sum(masses[i] for i in seen)),
+        inside=float(parts.within[seen].sum() / parts.masses[seen].sum()),
         left=left,
-        right=right,
+        right=1 - left,
         brighter=float(weights[pair.delta > 0].sum()) / total,
-        level=float(np.abs(pair.delta)[core].mean()),
-        texture=float(fine[near].std()),
-        radius=float(radii.max()) / yard,
-        radii=tuple(float(r) / yard for r in radii),
-        long=float((solid & (parts == main_part)).sum() / (np.pi * max(deepest[first], 1.0) ** 2)),
-        alike=float(radii.std() / radii.mean()) if len(radii) >= 4 else float("inf"),
-        reach=float(max(stats[first, cv2.CC_STAT_WIDTH], stats[first, cv2.CC_STAT_HEIGHT])) / yard,
-        hill=_hill(pair.delta, mask & (labels == first)) if plateau < EDGED else 0.0,
-        plateau=plateau,
-        strays=tuple(sorted(strays, key=lambda stray: -stray[2])),
+        level=float(size[mask & (size >= 0.5 * np.percentile(size[mask], 90))].mean()),
+        texture=1.25 * float(fine[grow(mask, 6)].mean()),
+        radii=tuple(float(deepest[i]) / yard for i in main),
+        long=float(whole.sum() / (np.pi * max(deepest[first], 1.0) ** 2)),
+        reach=float(max(parts.stats[first, cv2.CC_STAT_WIDTH], parts.stats[first, cv2.CC_STAT_HEIGHT]))
+        / yard,
+        hill=_hill(pair.delta, largest) if _plateau(size, largest) < EDGED else 0.0,
+        strays=_strays(
+            parts, [i for i in seen if i not in own], first, grow(belongs, 0.06 * yard), pair.unit
+        ),
     )
+
+
+def _parts(pair: Pair, strength: Field, where: Mask) -> _Parts:
+    size = 2 * max(1, round(3 * pair.unit)) + 1
+    closed = cv2.morphologyEx(pair.changed.astype(np.uint8), cv2.MORPH_CLOSE, np.ones((size, size), np.uint8))
+    count, labels, stats, centres = cv2.connectedComponentsWithStats(closed, connectivity=8)
+    masses, within = (
+        np.bincount(labels.ravel(), weights.ravel(), count).astype(np.float64)
+        for weights in (strength, strength * where)
+    )
+    peaks = _largest(labels, np.abs(pair.delta))
+    return _Parts(np.asarray(labels, np.int32), np.asarray(stats, np.int32), centres, masses, within, peaks)
+
+
+def _largest(labels: npt.NDArray[np.integer], values: npt.NDArray[np.floating]) -> Floats:
+    """The largest value under each label."""
+    out = np.zeros(int(labels.max()) + 1)
+    np.maximum.at(out, labels.ravel(), values.ravel())
+    return out
+
+
+def _strays(parts: _Parts, others: list[int], first: int, close: Mask, unit: float) -> tuple[Stray, ...]:
+    found = []
+    for i in others:
+        x, y, wide, high, area = (int(value) for value in parts.stats[i])
+        if area < 25 * unit**2 or parts.peaks[i] < 4.0:
+            continue
+        box = (slice(y, y + high), slice(x, x + wide))
+        own = parts.labels[box] == i
+        if close[box][own].mean() > 0.5 and parts.masses[i] < 0.3 * parts.masses[first]:
+            continue  # an island of the edit's border
+        thick = cv2.distanceTransform(np.pad(own, 1).astype(np.uint8), cv2.DIST_L2, 3).max()
+        mark = bool(parts.peaks[i] > 12 and thick < 0.35 * max(wide, high))
+        at = (round(2 * float(parts.centres[i, 0])), round(2 * float(parts.centres[i, 1])))
+        found.append(Stray(*at, 4 * area, float(parts.peaks[i]), mark))
+    return tuple(sorted(found, key=lambda stray: -stray.area))
 
 
 def _solid(mask: Mask, reach: float) -> Mask:

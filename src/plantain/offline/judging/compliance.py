@@ -8,13 +8,11 @@ from plantain.offline.anatomy.maps import blur, enlarged, shrink
 from plantain.offline.judging.case import Case
 from plantain.offline.judging.change import Change
 from plantain.offline.judging.checks import Check, at_least, at_most
-from plantain.offline.judging.shapes import shape_checks
+from plantain.offline.judging.shapes import shape_checks, sign_checks
 from plantain.records import FailureCode
 
 LEAST_LEVEL = 5.0
 """Grey levels of the core from which a change is seen."""
-NEGLIGIBLE = 0.22
-"""Share of a change that may go against the finding's sign."""
 
 
 def compliance(case: Case) -> list[Check]:
@@ -33,7 +31,7 @@ def compliance(case: Case) -> list[Check]:
         at_least(visible, 0.6, 0.4, texture, FailureCode.TOO_SUBTLE),
         at_least(change.inside, 0.65, 0.5, there, FailureCode.WRONG_LOCATION),
         *_side(case, change),
-        *_sign(case, change),
+        *sign_checks(case, change),
         *shape_checks(case, change),
     ]
 
@@ -48,36 +46,9 @@ def _side(case: Case, change: Change) -> list[Check]:
         return [at_least(share, 0.8, 0.65, text, FailureCode.WRONG_LOCATION)]
     if side == "bilateral":
         lesser = min(change.left, change.right)
-        return [
-            at_least(
-                lesser,
-                0.15,
-                0.08,
-                f"the lesser side has {lesser:.0%} of the change",
-                FailureCode.WRONG_LOCATION,
-            )
-        ]
+        text = f"the lesser side has {lesser:.0%} of the change"
+        return [at_least(lesser, 0.15, 0.08, text, FailureCode.WRONG_LOCATION)]
     return []
-
-
-def _sign(case: Case, change: Change) -> list[Check]:
-    """Which way the change goes against which way the finding's drawing steps go."""
-    text = f"{change.brighter:.0%} of it is brighter with the finding"
-    shapes = {stroke.shape for stroke in case.strokes}
-    signs = {np.sign(sum(stroke.level)) for stroke in case.strokes} - {0.0}
-    other = FailureCode.NON_TARGET_FINDING
-    if "border" in shapes:  # it covers what is darker, and what moves along with it darkens and brightens
-        return [
-            at_least(change.brighter, 0.55, 0.45, text, FailureCode.DISTORTION),
-            at_most(change.brighter, 0.97, 0.985, text, other),
-        ]
-    if len(signs) == 2:
-        return [at_least(min(change.brighter, 1 - change.brighter), 0.08, 0.04, text, other)]
-    if not signs:
-        return []
-    share = change.brighter if signs == {1.0} else 1 - change.brighter
-    passes, fails = (0.6, 0.5) if "line" in shapes else (1 - NEGLIGIBLE, 0.62)
-    return [at_least(share, passes, fails, text, FailureCode.DISTORTION)]
 
 
 def _hazed(case: Case) -> list[Check]:

@@ -9,6 +9,7 @@ from plantain.metrics.ssim import masked_ssim
 from plantain.offline.anatomy.maps import grow, largest_channel
 from plantain.offline.judging.case import Case
 from plantain.offline.judging.checks import Check, at_least, at_most
+from plantain.offline.judging.pair import doubled
 from plantain.pixels.arrays import Field, Mask
 from plantain.records import FailureCode
 
@@ -22,49 +23,33 @@ CODING = 0.15
 def fidelity(case: Case) -> list[Check]:
     """Return the checks of the criterion."""
     pair, change = case.pair, case.change
-    checks = [
-        at_most(
-            abs(pair.brighter),
-            6,
-            8,
-            f"whole image {pair.brighter:+z.1f} grey levels",
-            FailureCode.EXCESS_CHANGE,
-        )
-        if not case.whole_field
-        else Check(True, 1.0, "the whole field was to change", FailureCode.EXCESS_CHANGE)
-    ]
+    excess = FailureCode.EXCESS_CHANGE
     if case.whole_field:
-        outside = grow(case.anatomy.field, 3)
-        beyond = (
-            cv2.resize((~outside).astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST)
-            > 0
-        )
+        beyond = doubled(~grow(case.anatomy.field, 3), pair)
         moved = largest_channel(cv2.absdiff(pair.after, pair.before))
         worst = float(np.percentile(moved[beyond], 99.9)) if beyond.any() else 0.0
-        checks.append(
-            at_most(worst, 12, 20, f"outside the field up to {worst:.0f} levels", FailureCode.EXCESS_CHANGE)
-        )
-        return checks
+        return [at_most(worst, 12, 20, f"outside the field up to {worst:.0f} levels", excess)]
+    checks = [at_most(abs(pair.brighter), 6, 8, f"whole image {pair.brighter:+z.1f} grey levels", excess)]
     if change is None:
         return checks
     if change.strays:
-        x, y, area, peak = change.strays[0]
-        count = len(change.strays)
-        text = f"{count} change(s) elsewhere, the largest at x {x}, y {y}: {area} pixels, {peak:.0f} levels"
-        checks.append(Check(False, min(1.0, peak / 20), text, FailureCode.EXCESS_CHANGE))
-    mask = (
-        cv2.resize(change.mask.astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0
-    )
+        first = change.strays[0]
+        what = "mark or text" if first.mark else "change"
+        text = (
+            f"{len(change.strays)} change(s) elsewhere, the largest a {what} at x {first.x}, y {first.y}: "
+            f"{first.area} pixels, up to {first.peak:.0f} grey levels"
+        )
+        checks.append(Check(False, min(1.0, first.peak / 20), text, excess))
+    mask = doubled(change.mask, pair)
     score = masked_ssim(pair.before, pair.after, grow(mask, 14 * pair.unit)).value
     if score is not None:
-        checks.append(
-            at_least(score, 0.93, 0.88, f"SSIM outside the edit {score:.3f}", FailureCode.EXCESS_CHANGE)
-        )
+        checks.append(at_least(score, 0.93, 0.88, f"SSIM outside the edit {score:.3f}", excess))
     kept = _grain(pair.clean, pair.shown, mask)
     if kept is not None:
+        text = f"grain {kept:.2f} of what it was"
         checks += [
-            at_least(kept, 0.6, 0.45, f"grain {kept:.2f} of what it was", FailureCode.LOST_GRAIN),
-            at_most(kept, 1.6, 2.2, f"grain {kept:.2f} of what it was", FailureCode.BLENDING_ARTEFACT),
+            at_least(kept, 0.6, 0.45, text, FailureCode.LOST_GRAIN),
+            at_most(kept, 1.6, 2.2, text, FailureCode.BLENDING_ARTEFACT),
         ]
     return checks
 

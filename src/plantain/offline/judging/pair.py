@@ -89,6 +89,12 @@ def halved(plane: Field) -> Field:
     return np.asarray(cv2.resize(plane, size, interpolation=cv2.INTER_AREA), np.float32)
 
 
+def doubled(mask: Mask, pair: Pair) -> Mask:
+    """Return a smaller mask at the size of the image."""
+    size = (pair.clean.shape[1], pair.clean.shape[0])
+    return np.asarray(cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0, bool)
+
+
 def _level(pixels: Pixels, weights: np.ndarray) -> Field:
     return np.asarray(cv2.transform(pixels.astype(np.float32), weights), np.float32).reshape(pixels.shape[:2])
 

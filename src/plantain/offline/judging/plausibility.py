@@ -7,6 +7,7 @@ import numpy as np
 from plantain.offline.anatomy.maps import blur, enlarged, grow
 from plantain.offline.judging.case import Case
 from plantain.offline.judging.checks import Check, at_least, at_most
+from plantain.offline.judging.shapes import sign_checks
 from plantain.records import FailureCode
 
 MOST_LEVEL = 150.0
@@ -32,6 +33,7 @@ def plausibility(case: Case) -> list[Check]:
     level = f"core changed by {change.level:.0f} grey levels"
     return [
         at_least(organ, 0.95, 0.85, f"{organ:.0%} of the change is in the body", FailureCode.WRONG_LOCATION),
+        *sign_checks(case, change),
         at_least(change.inside, 0.6, 0.45, there, FailureCode.WRONG_LOCATION),
         at_most(change.level, MOST_LEVEL, 1.3 * MOST_LEVEL, level, FailureCode.OVERCORRECTED),
         at_most(share, 0.9, 1.2, covers, FailureCode.OVERCORRECTED),

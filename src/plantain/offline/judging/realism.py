@@ -8,7 +8,7 @@ import numpy as np
 from plantain.offline.anatomy.maps import blur, colour_of
 from plantain.offline.judging.case import Case
 from plantain.offline.judging.checks import Check, at_least, at_most
-from plantain.offline.judging.pair import halved
+from plantain.offline.judging.pair import doubled, halved
 from plantain.pixels.arrays import Field, Mask
 from plantain.records import FailureCode
 
@@ -19,30 +19,21 @@ STEP = 3.0
 def realism(case: Case) -> list[Check]:
     """Return the checks of the criterion."""
     pair = case.pair
+    blending = FailureCode.BLENDING_ARTEFACT
     checks = []
     if case.image.modality != "fundus":
         colour = float(np.percentile(colour_of(pair.after).astype(np.int16) - colour_of(pair.before), 99.95))
-        checks.append(
-            at_most(
-                colour, 8, 14, f"colour in a grey image: {colour:.0f} levels", FailureCode.BLENDING_ARTEFACT
-            )
-        )
+        checks.append(at_most(colour, 8, 14, f"colour in a grey image: {colour:.0f} levels", blending))
     if case.change is None or case.whole_field:
         return checks
-    mask = (
-        cv2.resize(case.change.mask.astype(np.uint8), pair.clean.shape[::-1], interpolation=cv2.INTER_NEAREST)
-        > 0
-    )
-    burnt = float((np.all(pair.after[mask] > 252, axis=1) & ~np.all(pair.before[mask] > 252, axis=1)).mean())
-    checks.append(
-        at_most(burnt, 0.1, 0.2, f"{burnt:.0%} of the change became white", FailureCode.OVERCORRECTED)
-    )
+    mask = doubled(case.change.mask, pair)
+    white = np.all(pair.after[mask] > 252, axis=1) & ~np.all(pair.before[mask] > 252, axis=1)
+    burnt = f"{white.mean():.0%} of the change became white"
+    checks.append(at_most(float(white.mean()), 0.1, 0.2, burnt, FailureCode.OVERCORRECTED))
     if any(stroke.shape in ("border", "line") for stroke in case.strokes):
         return checks  # structure moves along with the border; a line is all border
     seam = _seam(pair.shown - pair.clean, mask)
-    checks.append(
-        at_most(seam, 0.3, 0.5, f"{seam:.0%} of the outline is one even step", FailureCode.BLENDING_ARTEFACT)
-    )
+    checks.append(at_most(seam, 0.3, 0.5, f"{seam:.0%} of the outline is one even step", blending))
     if not case.added or any(stroke.shape == "spots" for stroke in case.strokes):
         return checks  # what is under a finding is new; all fine structure of spots is theirs
     kept = _own_texture(case, case.change.mask)

@@ -1,4 +1,4 @@
-"""Does the change have the shape of the primitive that the finding is drawn with?
+"""Does the change have the sign and shape of the primitive that the finding is drawn with?
 
 One function for each primitive; the finding's own data give sizes, direction and place.
 """
@@ -8,12 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from plantain.offline.judging.case import Case
 from plantain.offline.judging.change import Change, contact, leaves
 from plantain.offline.judging.checks import Check, at_least, at_most
 from plantain.records import FailureCode, Stroke
 
 OTHER = FailureCode.NON_TARGET_FINDING
+NEGLIGIBLE = 0.22
+"""Share of a change that may go against the finding's sign."""
+
+
+def sign_checks(case: Case, change: Change) -> list[Check]:
+    """Return whether the change goes the way that the finding's drawing steps go."""
+    text = f"{change.brighter:.0%} of it is brighter with the finding"
+    shapes = {stroke.shape for stroke in case.strokes}
+    signs = {np.sign(sum(stroke.level)) for stroke in case.strokes} - {0.0}
+    if "border" in shapes:  # it covers what is darker, and what moves along with it darkens and brightens
+        return [
+            at_least(change.brighter, 0.55, 0.45, text, FailureCode.DISTORTION),
+            at_most(change.brighter, 0.97, 0.985, text, OTHER),
+        ]
+    if len(signs) == 2:
+        return [at_least(min(change.brighter, 1 - change.brighter), 0.08, 0.04, text, OTHER)]
+    if not signs:
+        return []
+    share = change.brighter if signs == {1.0} else 1 - change.brighter
+    passes, fails = (0.6, 0.5) if "line" in shapes else (1 - NEGLIGIBLE, 0.62)
+    return [at_least(share, passes, fails, text, FailureCode.DISTORTION)]
 
 
 def shape_checks(case: Case, change: Change) -> list[Check]:
