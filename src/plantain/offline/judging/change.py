@@ -143,9 +143,7 @@ def change_of(pair: Pair, anatomy: AnatomyMap, place: Mask) -> Change | None:
         reach=float(max(parts.stats[first, cv2.CC_STAT_WIDTH], parts.stats[first, cv2.CC_STAT_HEIGHT]))
         / yard,
         hill=_hill(pair.delta, largest) if _plateau(size, largest) < EDGED else 0.0,
-        strays=_strays(
-            parts, [i for i in seen if i not in own], first, grow(belongs, 0.06 * yard), pair.unit
-        ),
+        strays=_strays(parts, [i for i in seen if i not in own], first, grow(belongs, 0.06 * yard), pair),
     )
 
 
@@ -168,18 +166,19 @@ def _largest(labels: npt.NDArray[np.integer], values: npt.NDArray[np.floating]) 
     return out
 
 
-def _strays(parts: _Parts, others: list[int], first: int, close: Mask, unit: float) -> tuple[Stray, ...]:
+def _strays(parts: _Parts, others: list[int], first: int, close: Mask, pair: Pair) -> tuple[Stray, ...]:
     found = []
     for i in others:
         x, y, wide, high, area = (int(value) for value in parts.stats[i])
-        if area < 25 * unit**2 or parts.peaks[i] < 4.0:
+        if area < 25 * pair.unit**2 or parts.peaks[i] < 4.0:
             continue
         box = (slice(y, y + high), slice(x, x + wide))
         own = parts.labels[box] == i
         if close[box][own].mean() > 0.5 and parts.masses[i] < 0.3 * parts.masses[first]:
             continue  # an island of the edit's border
-        thick = cv2.distanceTransform(np.pad(own, 1).astype(np.uint8), cv2.DIST_L2, 3).max()
-        mark = bool(parts.peaks[i] > 12 and thick < 0.35 * max(wide, high))
+        strong = np.pad(own & (np.abs(pair.delta[box]) > 0.4 * parts.peaks[i]), 1).astype(np.uint8)
+        thick = cv2.distanceTransform(strong, cv2.DIST_L2, 3).max()
+        mark = bool(parts.peaks[i] > 12 and thick < 0.25 * max(wide, high))
         at = (round(2 * float(parts.centres[i, 0])), round(2 * float(parts.centres[i, 1])))
         found.append(Stray(*at, 4 * area, float(parts.peaks[i]), mark))
     return tuple(sorted(found, key=lambda stray: -stray.area))
