@@ -6,7 +6,7 @@ import cv2
 
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.judging.case import Case, case_of
-from plantain.offline.judging.checks import Check, result_of
+from plantain.offline.judging.checks import result_of
 from plantain.offline.judging.compliance import compliance
 from plantain.offline.judging.fidelity import fidelity
 from plantain.offline.judging.plausibility import plausibility
@@ -131,11 +131,6 @@ def judge_encoded(
         opinion=all(result.passed for result in results.values()),
         reason=_reason(results, case),
     )
-
-
-def checks_of(case: Case) -> dict[Criterion, list[Check]]:
-    """Return every check of every criterion."""
-    return {criterion: measure(case) for criterion, measure in MEASURES.items()}
 
 
 def _undecided(reason: str, rubric: Rubric) -> Observations:

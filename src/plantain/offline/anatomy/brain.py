@@ -18,7 +18,6 @@ from plantain.offline.anatomy.maps import (
     colour_of,
     ellipse,
     filled,
-    grow,
     hull,
     largest_part,
     reduced,
@@ -64,7 +63,9 @@ def brain_map(pixels: Pixels, plane: str) -> AnatomyMap:
     midline = None if plane == "sagittal" else _midline(smooth, brain)
     width = float(np.ptp(np.flatnonzero(brain.any(axis=0)))) + 1
     places, points = _places(smooth, brain, head, midline, plane, width)
-    return AnatomyMap(head, brain, places, width, midline, points)
+    # Where the skull was taken off, the sella is a hollow in the outline.
+    field = head | places.get("sella", head)
+    return AnatomyMap(field, brain, places, width, midline, points)
 
 
 def _places(
@@ -107,8 +108,9 @@ def _places(
     sella = _sella(smooth, brain, head, centre, plane, width)
     if sella is not None:
         points["sella"] = sella
-        places["sella"] = ellipse(sella, (0.15 * width, 0.15 * width)) & hull(head)
-        places["suprasellar"] = ellipse((sella[0], sella[1] - 0.05 * width), (0.16 * width, 0.19 * width))
+        up = 0.0 if plane == "axial" else 0.03 * width
+        places["sella"] = ellipse(sella, (0.13 * width, 0.13 * width))
+        places["suprasellar"] = ellipse((sella[0], sella[1] - up), (0.13 * width, 0.15 * width))
         places["brain"] = deep & ~ellipse(sella, (0.11 * width, 0.11 * width))
     return places, points
 
@@ -220,12 +222,8 @@ def _sella(
     reach = (0.13 if plane == "sagittal" else 0.022, radius)  # the horns of the ventricles are further out
     room = np.where(ellipse(expected, (reach[0] * width, reach[1] * width)), room, 0)
     y, x_ = np.unravel_index(int(np.argmax(room)), room.shape)
-    if room[y, x_] < 0.025 * width:
-        return None
+    pocket = ellipse((float(x_), float(y)), (0.8 * room[y, x_] + 1, 0.8 * room[y, x_] + 1))
+    if room[y, x_] < 0.025 * width or float(smooth[pocket].mean()) > 0.33 * tissue:
+        return None  # what is less dark is a ventricle
     # On sagittal and coronal slices the pocket is the sphenoid sinus, and the sella is on its roof.
     return float(x_), float(y) - (0.0 if plane == "axial" else 0.8 * float(room[y, x_]))
-
-
-def touches(change: Mask, border: Mask, reach: float) -> float:
-    """Return the share of a change that is within `reach` pixels of a border."""
-    return float(grow(border, reach)[change].mean()) if change.any() else 0.0

@@ -73,10 +73,9 @@ def chest_map(pixels: Pixels) -> AnatomyMap:
     columns = np.flatnonzero(both.any(axis=0))
     thorax = float(columns[-1] - columns[0])
     midline = _midline(right, left)
-    places, points = _places(right, left, midline, thorax)
-    places = {name: place & film for name, place in places.items()}
+    places = {name: place & film for name, place in _places(right, left, midline, thorax).items()}
     places["aerated"] = _aerated(smooth, both & film, places["base"])
-    return AnatomyMap(film, both & film, places, thorax, midline, points)
+    return AnatomyMap(film, both & film, places, thorax, midline)
 
 
 def _film(smooth: Field) -> _Box:
@@ -88,48 +87,41 @@ def _film(smooth: Field) -> _Box:
     return int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
 
 
-def _places(
-    right: Mask, left: Mask, midline: float, thorax: float
-) -> tuple[dict[str, Mask], dict[str, tuple[float, float]]]:
+def _places(right: Mask, left: Mask, midline: float, thorax: float) -> dict[str, Mask]:
     rows, columns = (axis.astype(np.float64) for axis in np.mgrid[:SIDE, :SIDE])
-    both = right | left
-    ends = np.flatnonzero(both.any(axis=1))
-    apex, base = float(ends[0]), float(ends[-1])
-    depth = base - apex
+    lungs = right | left
+    ends = np.flatnonzero(lungs.any(axis=1))
+    apex, depth = float(ends[0]), float(ends[-1] - ends[0])
     away = np.abs(columns - midline) / thorax
-    places = {name: np.zeros((SIDE, SIDE), bool) for name in ("lateral", "perihilar", "base")}
-    height = np.zeros((SIDE, SIDE))
-    points = {}
-    for name, lung in (("right", right), ("left", left)):
+    lateral, perihilar, base = (np.zeros((SIDE, SIDE), bool) for _ in range(3))
+    height = np.zeros((SIDE, SIDE))  # of each lung: 0 at its top, 1 at its bottom
+    for lung, half, sign in ((right, columns < midline, -1), (left, columns >= midline, 1)):
         own = np.flatnonzero(lung.any(axis=1))
-        top, bottom = float(own[0]), float(own[-1])
-        half = (columns < midline) if name == "right" else (columns >= midline)
-        height[half] = ((rows - top) / (bottom - top))[half]
-        outward = _outward(lung, midline)
-        places["lateral"] |= lung & (outward > 0.6)
-        hilum = (midline + (-0.13 if name == "right" else 0.13) * thorax, top + 0.52 * (bottom - top))
-        points[f"{name} hilum"] = hilum
-        points[f"{name} base"] = (float(np.median(np.nonzero(lung[int(bottom) - 2])[0])), bottom)
+        top, tall = float(own[0]), float(own[-1] - own[0])
+        height[half] = ((rows - top) / tall)[half]
+        lateral |= lung & (_outward(lung, midline) > 0.6)
+        hilum = (midline + sign * 0.13 * thorax, top + 0.52 * tall)
+        perihilar |= half & ellipse(hilum, (0.2 * thorax, 0.26 * tall))
         lowered = lung.copy()
         for step in range(1, max(2, round(0.14 * depth))):
             lowered[step:] |= lung[:-step]
-        places["base"] |= lowered & half
-        places["perihilar"] |= half & ellipse(hilum, (0.2 * thorax, 0.26 * (bottom - top)))
-    lungs = both
-    places |= {
+        base |= lowered & half
+    return {
         "lungs": lungs,
+        "lateral": lateral,
+        "perihilar": perihilar,
+        "base": base,
         "apical": lungs & (height < 0.3),
         "upper": lungs & (height < 0.42),
         "mid": lungs & (height > 0.25) & (height < 0.72),
         "lower": lungs & (height > 0.5),
         "basal": lungs & (height > 0.6),
-        "lateral rib": lungs & places["lateral"] & (height > 0.15) & (height < 0.85),
-        "posterior rib": lungs & ~places["lateral"] & (away > 0.14) & (height > 0.08) & (height < 0.6),
+        "lateral rib": lungs & lateral & (height > 0.15) & (height < 0.85),
+        "posterior rib": lungs & ~lateral & (away > 0.14) & (height > 0.08) & (height < 0.6),
         "clavicle": (away > 0.12) & (away < 0.42) & (np.abs(height - 0.06) < 0.11),
         "upper mediastinum": (away < 0.24) & (rows > apex - 0.02 * depth) & (rows < apex + 0.5 * depth),
         "heart": ellipse((midline + 0.09 * thorax, apex + 0.74 * depth), (0.36 * thorax, 0.34 * depth)),
     }
-    return places, points
 
 
 def _aerated(smooth: Field, lungs: Mask, base: Mask) -> Mask:
@@ -175,13 +167,13 @@ def _dark_areas(smooth: Field, box: _Box) -> Iterator[_DarkArea]:
         dark = cv2.morphologyEx(((even < level) & inside).astype(np.uint8), cv2.MORPH_OPEN, np.ones((7, 7)))
         count, labels, stats, centres = cv2.connectedComponentsWithStats(dark, connectivity=4)
         for index in range(1, count):
-            x, y, wide_, high, area = (int(one) for one in stats[index])
+            x, y, broad, high, area = (int(one) for one in stats[index])
             own = np.asarray(labels == index, bool)
             if (
                 not LEAST_AREA < area / (height * width) < MOST_AREA
                 or not 0.18 < high / height < 0.8
-                or wide_ > 0.5 * width
-                or (own & edge).sum() > 0.06 * (wide_ + high)  # air beside the body touches the film's edge
+                or broad > 0.5 * width
+                or (own & edge).sum() > 0.06 * (broad + high)  # air beside the body touches the film's edge
             ):
                 continue
             whole = hull(own)
@@ -190,7 +182,7 @@ def _dark_areas(smooth: Field, box: _Box) -> Iterator[_DarkArea]:
             if solid >= 0.55 and around.any():
                 rise = float(even[around].mean() - even[rim].mean())
                 across = float(centres[index][0])
-                yield _DarkArea(whole, y, y + high, x, x + wide_, across, int(whole.sum()), solid, rise)
+                yield _DarkArea(whole, y, y + high, x, x + broad, across, int(whole.sum()), solid, rise)
 
 
 def _worth(first: _DarkArea, second: _DarkArea, box: _Box) -> float:

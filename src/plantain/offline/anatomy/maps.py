@@ -15,9 +15,6 @@ from plantain.pixels.arrays import Field, Mask, Pixels
 SIDE = 256
 """Side of the frame that anatomy is mapped on; a prepared image is 1024 pixels wide."""
 
-OUTSIDE = 4.0
-"""Border depth outside an organ, negative; deeper than this it is not measured."""
-
 
 class CannotShow(Exception):
     """The finding cannot be shown, or found, on this image; the message is the reason."""
@@ -34,7 +31,6 @@ class AnatomyMap:
         yard: the modality's yardstick in small pixels: thorax width, head width or disc diameter.
         midline: column that separates the patient's right (image left) from the left; None without sides.
         points: landmarks (x, y) in small pixels, e.g. "fovea".
-        notes: structures that were not found, in words.
     """
 
     field: Mask
@@ -43,7 +39,6 @@ class AnatomyMap:
     yard: float
     midline: float | None
     points: dict[str, tuple[float, float]] = default(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     def place(self, name: str) -> Mask:
         """Return the named place.

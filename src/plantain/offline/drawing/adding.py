@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -102,7 +102,7 @@ def add(
         raise CannotShow(f"the procedural editor cannot draw {finding.title}")
     if any("T1" in stroke.on for stroke in finding.draw) and UNKNOWN in (plane, sequence):
         raise CannotShow("plane or sequence of the slice is not recorded and cannot be told from its pixels")
-    anatomy = map_of(pixels, image if image.plane == plane else _with_plane(image, plane))
+    anatomy = map_of(pixels, replace(image, plane=plane))
     zones, sides = zones_on(finding, image), sides_on(finding, image)
     zone = intent.zone or (zones[int(rng.integers(len(zones)))] if zones else None)
     side = intent.side or (sides[int(rng.integers(len(sides)))] if sides else None)
@@ -155,9 +155,3 @@ def finished(pixels: Pixels, drawn: Field, finding: Finding, anatomy: AnatomyMap
         raise CannotShow("nothing of it would be seen in this image")
     out = np.where(mask[..., None], out, pixels)
     return Rendering(out, mask, finding.support, "")
-
-
-def _with_plane(image: SourceImage, plane: str) -> SourceImage:
-    from dataclasses import replace
-
-    return replace(image, plane=plane)

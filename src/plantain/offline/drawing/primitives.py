@@ -52,7 +52,7 @@ def mass(sketch: Sketch) -> Drawn:
         1 + 0.13 * texture(sketch, 0.5 * radius) + 0.07 * texture(sketch, 0.15 * radius), 0.5, 1.4
     )
     alpha = alpha * uneven * ramp(depth / np.float32(6) + 1 if sketch.stroke.based else np.ones_like(depth))
-    return paint(sketch, alpha, hides=sketch.stroke.hides, reach=max(0.5 * radius, 6)), centre
+    return paint(sketch, alpha, hides=sketch.stroke.hides, reach=max(0.8 * radius, 6)), centre
 
 
 def band(sketch: Sketch) -> Drawn:

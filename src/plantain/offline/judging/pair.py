@@ -30,7 +30,6 @@ class Pair:
         changed: bool (h, w) at half size.
         brighter: grey levels by which the whole edited image changed.
         moved: pixels (x, y) by which the whole edited image was moved.
-        noise: grey levels of the difference that the whole image has, from codecs and resampling.
     """
 
     clean: Field
@@ -41,7 +40,6 @@ class Pair:
     changed: Mask
     brighter: float
     moved: tuple[int, int]
-    noise: float
 
     @property
     def unit(self) -> float:
@@ -80,7 +78,7 @@ def pair_of(before: Pixels, after: Pixels, *, added: bool, fundus: bool) -> Pair
     changed = (np.abs(smooth) > least) | (colour > 3 * least)
     clean, shown = (first, second) if added else (second, first)
     delta = smooth if added else -smooth
-    return Pair(clean, shown, before, after, delta, changed, brighter, moved, noise)
+    return Pair(clean, shown, before, after, delta, changed, brighter, moved)
 
 
 def halved(plane: Field) -> Field:

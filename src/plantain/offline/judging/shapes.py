@@ -91,21 +91,22 @@ def _covers(case: Case, change: Change, stroke: Stroke, towards: tuple[float, fl
 
 
 def _mass(case: Case, change: Change, stroke: Stroke) -> list[Check]:
-    organ = case.anatomy.organ
-    touch = max(contact(change, case.anatomy, organ & case.anatomy.side(side)) for side in ("left", "right"))
+    text = f"its area is that of {change.long:.1f} of the largest disc in it"
+    checks = [
+        *_sized(change.radius, stroke, "radius"),
+        _no_hill(change),
+        at_most(change.long, 2.0, 2.6, text, OTHER),
+        at_most(change.parts, 2, 4, f"{change.parts} parts", OTHER),
+    ]
+    if "midline" in case.finding.sides:
+        return checks
+    halves = (case.anatomy.organ & case.anatomy.side(side) for side in ("left", "right"))
+    touch = max(contact(change, case.anatomy, half) for half in halves)
     text = f"{touch:.0%} of its length is at a border"
     based = (
         at_least(touch, 0.25, 0.12, text, OTHER) if stroke.based else at_most(touch, 0.25, 0.35, text, OTHER)
     )
-    return [
-        *_sized(change.radius, stroke, "radius"),
-        based,
-        _no_hill(change),
-        at_most(
-            change.long, 2.0, 2.6, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER
-        ),
-        at_most(change.parts, 2, 4, f"{change.parts} parts", OTHER),
-    ]
+    return [*checks, based]
 
 
 def _opacity(case: Case, change: Change, stroke: Stroke) -> list[Check]:
@@ -132,7 +133,7 @@ def _band(case: Case, change: Change, stroke: Stroke) -> list[Check]:
 def _line(case: Case, change: Change, stroke: Stroke) -> list[Check]:
     return [
         *_sized(change.reach, stroke, "length"),
-        at_most(change.radius, 0.016, 0.022, f"half as thick as {change.radius:.3f}", OTHER),
+        at_most(change.radius, 0.024, 0.032, f"half as thick as {change.radius:.3f}", OTHER),
         at_most(change.parts, 3, 6, f"{change.parts} parts", OTHER),
     ]
 
