@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 
 from plantain.offline.anatomy.maps import CannotShow
-from plantain.offline.judging.case import Case, case_of
+from plantain.offline.judging.case import Case, case_of, unmapped
 from plantain.offline.judging.checks import result_of
 from plantain.offline.judging.compliance import compliance
 from plantain.offline.judging.fidelity import fidelity
@@ -38,6 +38,8 @@ MEASURES = {
     Criterion.REALISM: realism,
     Criterion.FIDELITY_PRESERVATION: fidelity,
 }
+PLACED = (Criterion.INSTRUCTION_COMPLIANCE, Criterion.STRUCTURAL_PLAUSIBILITY)
+"""Criteria that need the map of the anatomy."""
 
 
 class InstrumentJudge:
@@ -112,12 +114,19 @@ def judge_encoded(
     """
     intent = read_instruction(instruction, [finding])
     try:
-        case = case_of(decode(original), decode(edited), intent, image, finding, direction)
+        before, after = decode(original), decode(edited)
+        try:
+            case, why_not = case_of(before, after, intent, image, finding, direction), ""
+        except CannotShow as reason:
+            case, why_not = (
+                unmapped(before, after, image, finding, added=direction is Direction.ADD),
+                str(reason),
+            )
     except (BadImage, ValueError, cv2.error) as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
-    except CannotShow as reason:
-        return _undecided(str(reason), rubric)
     measured = {criterion: result_of(measure(case)) for criterion, measure in MEASURES.items()}
+    if why_not:
+        measured |= dict.fromkeys(PLACED, CriterionResult(None, evidence=f"cannot tell: {why_not}"))
     results = {c.name: measured[Criterion(c.name)] for c in rubric.criteria}
     shown = bool(measured[Criterion.INSTRUCTION_COMPLIANCE].passed)
     facts = {
@@ -130,14 +139,6 @@ def judge_encoded(
         facts={name: facts[name] for name in rubric.facts},
         opinion=all(result.passed for result in results.values()),
         reason=_reason(results, case),
-    )
-
-
-def _undecided(reason: str, rubric: Rubric) -> Observations:
-    result = CriterionResult(None, evidence=f"cannot tell: {reason}")
-    facts = dict.fromkeys(rubric.facts, False)
-    return Observations(
-        {c.name: result for c in rubric.criteria}, facts, None, f"The image was not mapped: {reason}."
     )
 
 

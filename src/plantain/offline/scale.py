@@ -13,14 +13,13 @@ import cv2
 import numpy as np
 
 from plantain.metrics.ssim import masked_ssim
-from plantain.offline.anatomy.maps import SIDE, AnatomyMap, CannotShow, blur, grow
-from plantain.offline.judging.case import Case, case_of
-from plantain.offline.judging.change import change_of
+from plantain.offline.anatomy.maps import CannotShow, blur, grow
+from plantain.offline.judging.case import Case, case_of, unmapped
 from plantain.offline.judging.checks import Check
 from plantain.offline.judging.compliance import compliance
-from plantain.offline.judging.pair import doubled, pair_of
+from plantain.offline.judging.pair import doubled
 from plantain.offline.judging.realism import realism
-from plantain.offline.language import Intent, read_instruction
+from plantain.offline.language import read_instruction
 from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.pixels.decode import BadImage, decode
 from plantain.records import (
@@ -97,12 +96,7 @@ def _case(
             return case_of(before, after, read_instruction(text, [finding]), image, finding, direction)
         except CannotShow:
             pass
-    everywhere = np.ones((SIDE, SIDE), bool)
-    anatomy = AnatomyMap(everywhere, everywhere, {}, float(SIDE), None)
-    unknown = Finding("", image.modality, "", "", "")
-    pair = pair_of(before, after, added=True, fundus=image.modality == "fundus")
-    change = change_of(pair, anatomy, everywhere)
-    return Case(Intent(None, None), unknown, image, True, (), anatomy, everywhere, pair, change)
+    return unmapped(before, after, image, None, added=True)
 
 
 def _measured(case: Case, truth: Pixels | None, rubric: Rubric) -> Observations:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plantain.findings import zones_on
-from plantain.offline.anatomy.maps import AnatomyMap, CannotShow, grow
+from plantain.offline.anatomy.maps import SIDE, AnatomyMap, CannotShow, grow
 from plantain.offline.drawing.adding import completed, map_of, strokes_on
 from plantain.offline.judging.change import Change, change_of
 from plantain.offline.judging.pair import Pair, pair_of
@@ -63,6 +63,22 @@ def case_of(
     strokes = strokes_on(finding, sequence, intent.zone)
     place = _place(finding, image, intent.zone, strokes, anatomy)
     return Case(intent, finding, image, added, strokes, anatomy, place, pair, change_of(pair, anatomy, place))
+
+
+def unmapped(
+    before: Pixels, after: Pixels, image: SourceImage, finding: Finding | None, *, added: bool
+) -> Case:
+    """Measure an edit of an image without a map, or of which no finding is known.
+
+    Raises:
+        ValueError: the images differ in size.
+    """
+    everywhere = np.ones((SIDE, SIDE), bool)
+    anatomy = AnatomyMap(everywhere, everywhere, {}, float(SIDE), None)
+    known = finding or Finding("", image.modality, "", "", "")
+    pair = pair_of(before, after, added=added, fundus=image.modality == "fundus")
+    change = change_of(pair, anatomy, everywhere)
+    return Case(Intent(None, None), known, image, added, (), anatomy, everywhere, pair, change)
 
 
 def _place(

@@ -41,6 +41,8 @@ def fidelity(case: Case) -> list[Check]:
         )
         checks.append(Check(False, min(1.0, first.peak / 20), text, excess))
     mask = doubled(change.mask, pair)
+    share = float(mask.mean())
+    checks.append(at_most(share, 0.6, 0.75, f"{share:.0%} of the image changed", excess))
     score = masked_ssim(pair.before, pair.after, grow(mask, 14 * pair.unit)).value
     if score is not None:
         checks.append(at_least(score, 0.93, 0.88, f"SSIM outside the edit {score:.3f}", excess))

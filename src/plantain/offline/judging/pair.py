@@ -13,8 +13,8 @@ from plantain.pixels.arrays import Field, Mask, Pixels
 GREY = (0.299, 0.587, 0.114)
 FUNDUS = (0.3, 0.6, 0.1)
 """Weights of red, green and blue in the level."""
-LEAST = 2.0
-"""Grey levels of a change that is seen, after smoothing."""
+LEAST, MOST = 2.0, 10.0
+"""Grey levels from which a change is seen, after smoothing: in an image that is otherwise the same, and in any."""
 MOST_SHIFT = 4
 """Pixels by which a whole image may have been moved; more is not looked for."""
 
@@ -73,7 +73,7 @@ def pair_of(before: Pixels, after: Pixels, *, added: bool, fundus: bool) -> Pair
     # Codecs and resampling change places with much fine texture more than others.
     fine = blur(np.abs(halved(first - blur(first, 2.0))), 2.0) + np.float32(0.1)
     usual = float(np.median((np.abs(smooth) / fine)[field])) if field.any() else 0.0
-    least = np.maximum(max(LEAST, 2.5 * noise), 3.0 * usual * fine)
+    least = np.clip(np.maximum(2.5 * noise, 3.0 * usual * fine), LEAST, MOST)
     colour = blur(halved(largest_channel(cv2.absdiff(after, before)).astype(np.float32)), 2.0) - abs(brighter)
     changed = (np.abs(smooth) > least) | (colour > 3 * least)
     clean, shown = (first, second) if added else (second, first)
