@@ -146,6 +146,14 @@ def test_own_modality_needs_a_normal_class(tmp_path: Path) -> None:
         ),
         (('source = "own"', 'source = "own"\nimplies = ["Lung Opacities"]'), "implies: 'Lung Opacities'"),
         (
+            ('source = "own"', 'source = "own"\ndraw = [{ shape = "mas", level = [3], size = [1, 2] }]'),
+            "draw: shape: 'mas'; did you mean 'mass'",
+        ),
+        (
+            ('source = "own"', 'source = "own"\ndraw = [{ shape = "mass", levels = [3], size = [1, 2] }]'),
+            "draw.0.levels: unknown key; did you mean 'level'",
+        ),
+        (
             ('source = "own"', 'source = "own"\nzone_visibility = { apical = {} }'),
             "zone_visibility: 'apical'",
         ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypedDict
 
-from plantain.audit.clean import renderers
+from plantain.audit.clean import drawable
 from plantain.audit.gate import CLEAN
 from plantain.audit.pictures import TrialPicture, cluster_of
 from plantain.audit.published import PublishedEdit, askable
@@ -79,7 +79,7 @@ def forecast(
         terms: with the prices.
     """
     modalities = sorted({picture.image.modality for picture in pictures})
-    named = {m: [f for f in taxonomy.of(m) if f.name in renderers(m)] for m in modalities}
+    named = {m: [f for f in taxonomy.of(m) if f.name in drawable(taxonomy, m)] for m in modalities}
     others = max((len(found) - 1 for found in named.values() if found), default=0)
     kinds = [kind for kind in plan.kinds if kind != CLEAN]
 

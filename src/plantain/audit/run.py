@@ -10,7 +10,7 @@ from itertools import islice
 
 from plantain.audit.asking import Asking
 from plantain.audit.card_making import Answered, make_card
-from plantain.audit.clean import CleanEditRecipe, recipes, renderers
+from plantain.audit.clean import CleanEditRecipe, drawable, recipes
 from plantain.audit.gate import AGAIN, CLEAN, NAIVE
 from plantain.audit.pictures import TrialPicture, cluster_of
 from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
@@ -68,7 +68,7 @@ class _Audit:
         """Everything of a recipe that is still wanted."""
         lacking = [kind for kind, left in self.wanted.items() if left > 0]
         others = self.taxonomy.of(recipe.picture.image.modality)
-        drawn = renderers(recipe.picture.image.modality)
+        drawn = drawable(self.taxonomy, recipe.picture.image.modality)
         named = [one for one in others if one.name in drawn]
         made = await compute("judge", trials_of, recipe, lacking, self.plan.amplitude, named)
         if isinstance(made, Outcome):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
+from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.editor import render_instruction
 from plantain.offline.language import Intent, compose
-from plantain.offline.rendering import CannotShow
 from plantain.pipeline.recipe import Recipe
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
@@ -98,7 +98,7 @@ def _rendered_images(
         rendered_id = f"{image.id}+{name.replace(' ', '')}"
         if known.find(rendered_id) is not None:
             continue
-        intent = Intent(name, Direction.ADD, extent=extent, conspicuity=conspicuity, softness="soft")
+        intent = Intent(name, Direction.ADD, extent=extent, conspicuity=conspicuity)
         instruction = compose(intent, taxonomy.get(image.modality, name))
         seed = derive_seed(SEED, "demo", image.id, name)
         try:

@@ -71,8 +71,8 @@ def test_the_fingerprints_are_what_they_were(leniency: str) -> None:
         "scale@1 fake/m temperature=0.2 prompts=scale@1:e195f7294363,scale_system@1:29a126115c44,"
         f"{AGAIN} rubric=medebench@1 schema=3311595e5f9e"
     )
-    assert fingerprint_of(InstrumentJudge(), MED_BANANA) == "9"
-    assert fingerprint_of(InstrumentJudge(), MEDEBENCH) == "scale 9"
+    assert fingerprint_of(InstrumentJudge(), MED_BANANA) == "1"
+    assert fingerprint_of(InstrumentJudge(), MEDEBENCH) == "scale 1"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from plantain.findings import Taxonomy, describe_place, load_taxonomy
 from plantain.journal import BlobStore, JournalReader, TaskRow
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.offline.language import Intent, compose, read_instruction
-from plantain.offline.wordings import presentation
+from plantain.offline.writer import signs_of
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_mask
 from plantain.pixels.prepare import resize
@@ -265,10 +265,10 @@ class _Success:
         done = "added" if intent.direction is Direction.ADD else "removed"
         place = describe_place(intent.zone, intent.side)
         where = f" {place}" if place else ""
-        seen = " ".join(presentation(intent, self._finding, self._image, 0))
+        seen = signs_of(intent, self._finding, self._image)
         parts = (
             f"{self._title}: {self._finding.title}{where} was {done}.",
-            seen,
+            f"It shows {seen}." if seen else "",
             "Everything else stays as it was.",
         )
         return " ".join(part for part in parts if part)
