@@ -2,10 +2,9 @@
 
 Plane, sequence, and whether it lies off the sella are told by linear rules over what can be measured on a small copy:
 the outline of the head against its mirror image, where it is bright and dark, and the levels of fluid, cortex, depth
-and scalp against each other. The rules were fitted to slices that were read by eye
-(`benchmarks/planes_and_sequences.py`), and their numbers stand in a data file beside this one. They were fitted to
-whole heads: where the skull was taken off, nothing is told. Contrast medium is not told either: a bright lesion is
-none.
+and scalp against each other. The rules were fitted to slices that were read by eye, on whole heads: where the skull
+was removed, everything is unknown. Their coefficients are in a data file beside this one. The contrast medium is not
+estimated: a bright lesion is none.
 """
 
 from __future__ import annotations
