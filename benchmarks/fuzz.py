@@ -206,10 +206,10 @@ def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
 def _text_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     from plantain.bench.benchmark.benchmark import read_benchmark
     from plantain.findings import load_taxonomy
+    from plantain.models.hosted.published import read_lines
     from plantain.models.hosted.reports import read_report
-    from plantain.models.hosted.scores.replies import parse_scores
     from plantain.pipeline.recipe import load_recipe
-    from plantain.rubrics import MED_BANANA
+    from plantain.rubrics import MED_BANANA, MEDEBENCH
     from plantain.runs.settings.terms import load_terms
 
     def file(name: str, parse: Callable[[Path], object]) -> Parser:
@@ -253,7 +253,10 @@ def _text_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
             lambda data, folder: read_report(data.decode("utf-8", "replace"), MED_BANANA),
             [json.dumps(answer).encode()],
         ),
-        "judge scale": (lambda data, folder: parse_scores(data.decode("utf-8", "replace")), [reply]),
+        "judge lines": (
+            lambda data, folder: read_lines(data.decode("utf-8", "replace"), MEDEBENCH, ("visual_quality",)),
+            [reply],
+        ),
     }
 
 

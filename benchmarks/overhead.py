@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import Any
 
 import skimage.data
+from google.genai import types
 from google.genai.types import GenerateContentResponse
 from PIL import Image
 
@@ -140,11 +141,17 @@ class Recorded:
 
         generate, post, post_form = GeminiWire.generate, OpenAIWire.post, OpenAIWire.post_form
 
-        async def heard_generate(wire: GeminiWire, contents: Any, config: Any) -> Any:
-            image = "IMAGE" in (config.response_modalities or [])
-            step = "edit" if image else "judge" if config.response_json_schema else "write"
-            self.requests.setdefault(f"gemini {step}", (contents, config))
-            return await generate(wire, contents, config)
+        async def heard_generate(wire: GeminiWire, body: Any) -> Any:
+            settings = body["generationConfig"]
+            image = "responseModalities" in settings
+            step = "edit" if image else "judge" if "responseJsonSchema" in settings else "write"
+            if f"gemini {step}" not in self.requests:
+                turns = [types.Content.model_validate_json(json.dumps(turn)) for turn in body["contents"]]
+                told = {**settings, "systemInstruction": body.get("systemInstruction")}
+                config = types.GenerateContentConfig.model_validate(told)
+                config.automatic_function_calling = types.AutomaticFunctionCallingConfig(disable=True)
+                self.requests[f"gemini {step}"] = turns, config
+            return await generate(wire, body)
 
         async def heard_post(wire: OpenAIWire, path: str, body: Any) -> Any:
             self.requests.setdefault(f"openai {'judge' if 'text' in body else 'write'}", (body,))
@@ -164,7 +171,6 @@ KEEPING, RECORDED = Keeping(), Recorded()
 
 def bare_gemini(url: str, key: str, recorded: Recorded) -> tuple[Send, Close]:
     from google import genai
-    from google.genai import types
 
     client = genai.Client(
         api_key=key, http_options=types.HttpOptions(base_url=url, timeout=60_000, api_version="v1beta")

@@ -104,8 +104,8 @@ def main() -> int:
             open_calls, cost = len(reader.open_calls()), reader.spent_usd()
             left = reader.counts()[TaskState.PENDING]
     calls = sum(outcomes.values())
-    settled = resident[SETTLING:]
-    third = len(settled) // 3
+    settled = resident[SETTLING:] or resident  # a short run has nothing else
+    third = -(-len(settled) // 3)
     first, last = (sum(part) / len(part) for part in (settled[:third], settled[-third:]))
     print(f"{sum(states.values())} tasks in {seconds:.0f} s: {states}; stopped: {stopped}")
     print(

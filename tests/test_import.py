@@ -23,8 +23,6 @@ HEAVY = [
     "torch",
     "diffusers",
     "transformers",
-    "google.genai",
-    "openai",
     "httpx2",
     "pyarrow",
     "datasets",

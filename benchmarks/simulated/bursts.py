@@ -29,7 +29,7 @@ from plantain.records import (
 )
 from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply, WriteRequest, failed
 from plantain.rubrics import MED_BANANA
-from plantain.runs.money.spending import budget_of
+from plantain.runs.limits import budget_of
 from simulated.clock import SimulatedLoop, run_simulated
 from simulated.day import PRICES
 

@@ -20,7 +20,7 @@ from plantain.calls import (
     ModelLimits,
     RunHalted,
     TaskCalls,
-    circuit_breaker,
+    policy,
 )
 from plantain.journal import CallResult, Journal, StartedCall
 from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
@@ -127,8 +127,8 @@ async def live_through(
             concurrency, price=PRICES[Step(model.partition("/")[2])], deadline_s=180.0, outage_s=12 * 3600.0
         )
 
-    outages = SimpleNamespace(Random=lambda: random.Random(seed))  # their pauses, the same every time
-    with patch.object(circuit_breaker, "random", outages):
+    waits = SimpleNamespace(Random=lambda: random.Random(seed))  # pauses of outages, the same every time
+    with patch.object(policy, "random", waits):
         return await _through(budget_usd, budget, provider, limits, seed, concurrency)
 
 

@@ -14,24 +14,16 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from plantain.models.registry import provider_names, settings_class
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Price
-from plantain.roles.batch_rules import BatchRules
-from plantain.roles.options import LoraChoice, ProviderOptions, WorkerCommand
-from plantain.runs.settings.providers import (
-    BatchSection,
-    LoraSection,
-    PriceSection,
-    ProviderSection,
-    WorkerSection,
-)
-from plantain.runs.settings.roles import OPTION_OF, RoleSection
+from plantain.roles.options import PriceSection, ProviderOptions, ProviderSettings
 from plantain.runs.settings.terms import Settings
 from reference_from_code.markdown import cell, code, table
 from reference_from_code.meanings import meanings
 
-KEYED = {"providers": "NAME", "settings": "ROLE", "prices": '"MODEL"', "workers": "NAME"}
-"""Sections that stand once for each name."""
+KEYED = {"prices": '"MODEL"', "workers": "NAME"}
+"""Sections that appear once for each name."""
 
 WORDS: dict[object, str] = {
     str: "text",
@@ -41,18 +33,8 @@ WORDS: dict[object, str] = {
     Path: "path",
     object: "value",
 }
-TOLD_BY: dict[type, type] = {
-    ProviderSection: ProviderOptions,
-    RoleSection: ProviderOptions,
-    BatchSection: BatchRules,
-    WorkerSection: WorkerCommand,
-    LoraSection: LoraChoice,
-    PriceSection: Price,
-}
-"""The records that sections become, where these describe the fields."""
-
-UNSTATED = {RoleSection: "as the provider's section"}
-"""Whose fields, left out, are no default of their own."""
+BY_PROVIDER = frozenset({"providers", "settings"})
+"""Tables whose keys depend on the provider."""
 
 
 class Key(NamedTuple):
@@ -69,6 +51,8 @@ def keys(model: type[BaseModel], section: str = "") -> Iterator[Key]:
     """Every key that a file of this model may hold, in the order of its fields, sections after their keys."""
     inner: list[tuple[str, type[BaseModel]]] = []
     for name, field in model.model_fields.items():
+        if name in BY_PROVIDER and not section:
+            continue
         below = _section_of(field.annotation)
         if below is not None:
             path = ".".join(
@@ -82,7 +66,7 @@ def keys(model: type[BaseModel], section: str = "") -> Iterator[Key]:
 
 
 def _meaning(model: type[BaseModel], name: str) -> str:
-    said = meanings(model).get(name) or meanings(TOLD_BY.get(model, model)).get(OPTION_OF.get(name, name), "")
+    said = meanings(model).get(name) or meanings(Price if model is PriceSection else model).get(name, "")
     said = re.sub(r"\bNone (for|where)\b", r"unset \1", said)
     return said[:1].upper() + said[1:]
 
@@ -144,8 +128,6 @@ def vars_of(bound: Any) -> tuple[float, ...]:
 
 
 def _default(model: type[BaseModel], field: FieldInfo) -> str:
-    if model in UNSTATED:
-        return UNSTATED[model]
     if field.is_required():
         return "required"
     value = field.default
@@ -168,6 +150,8 @@ def _sections(model: type[BaseModel]) -> Iterator[str]:
     found: dict[str, list[Key]] = {}
     for key in keys(model):
         found.setdefault(key.section, []).append(key)
+    for key in (one for own in _provider_sections() for one in own):
+        found.setdefault(key.section, []).append(key)
     for section, rows in found.items():
         yield f"## {code(f'[{section}]') if section else 'At the top'}\n"
         yield table(
@@ -177,6 +161,31 @@ def _sections(model: type[BaseModel]) -> Iterator[str]:
                 for key in rows
             ],
         )
+    yield ROLES
+
+
+def _provider_sections() -> Iterator[Iterator[Key]]:
+    """The keys of every provider, then those that are common to several, then each provider's own."""
+    yield keys(ProviderSettings, "providers.NAME")
+    yield _beyond(ProviderOptions, ProviderSettings, "providers.NAME of a hosted provider")
+    for name in provider_names():
+        own = settings_class(name)
+        base = ProviderOptions if issubclass(own, ProviderOptions) else ProviderSettings
+        yield _beyond(own, base, f"providers.{name}")
+
+
+def _beyond(own: type[BaseModel], base: type[BaseModel], section: str) -> Iterator[Key]:
+    """The keys that a class has beside those of its base, or with another type."""
+    known = {(key.name, key.type) for key in keys(base, section)}
+    return (key for key in keys(own, section) if (key.name, key.type) not in known)
+
+
+ROLES = """## `[settings.ROLE]`
+
+ROLE is writer, editor, judge or describer. Every frozen key of the provider of the role's model is a key here, too, and
+replaces the provider's. `thinking` is called `effort` here, and `image_quality` is called `quality`. `size` is the
+`image_size` of an editor and the `shown_side` of the others.
+"""
 
 
 def recipe_page() -> str:

@@ -15,7 +15,7 @@ from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 from plantain.roles import EditedImage, EditRequest, Reply
-from plantain.runs.stopping import stoppable
+from plantain.runs.open_run import stoppable
 from plantain.runs.summary import RunSummary
 
 

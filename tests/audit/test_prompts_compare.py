@@ -121,8 +121,6 @@ def test_flips_agreement_and_cost_are_those_of_the_answers(
     assert json.loads((run / "prompts.json").read_text())["flips"] == told["flips"]
     before = len(server.calls)
     assert compare(capsys, "shipped", mine, *options) == told and len(server.calls) == before
-    third = compare(capsys, "shipped", "edition-1", *options, "--sample", 4)
-    assert third["sampled"] == 4 and len(server.calls) == before + 4  # only what is new
 
 
 def test_blind_judges_are_compared_with_two_calls_each_and_the_same_order(
@@ -151,16 +149,17 @@ def test_blind_judges_are_compared_with_two_calls_each_and_the_same_order(
         (("shipped", "shipped"), "in the same words"),
         (("shiped", "shipped"), "did you mean 'shipped'?"),
         (("shipped", "nowhere"), "no such folder"),
-        (("shipped", "{broken}"), "judge_add.md.j2: must begin with"),
+        (("shipped", "{broken}"), "judge_add.md.j2: 'verdict' is undefined"),
         (("shipped", "{empty}"), "in the same words: they differ in no prompt that it reads"),
-        (("shipped", "edition-1", "--run", "{on}"), "a folder other than --on"),
-        (("shipped", "edition-1", "--on", "nowhere"), "nowhere"),
+        (("shipped", "{mine}", "--run", "{on}"), "a folder other than --on"),
+        (("shipped", "{mine}", "--on", "nowhere"), "nowhere"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(
     args: tuple[str, ...],
     said: str,
     on: Path,
+    mine: Path,
     server: FakeProvider,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -169,8 +168,8 @@ def test_what_cannot_be_compared_is_one_line(
     broken, empty = tmp_path / "broken", tmp_path / "empty"
     broken.mkdir()
     empty.mkdir()
-    (broken / "judge_add.md.j2").write_text("Judge it.")
-    told = [arg.format(on=on, broken=broken, empty=empty) for arg in args]
+    (broken / "judge_add.md.j2").write_text("{{ verdict }}")
+    told = [arg.format(on=on, mine=mine, broken=broken, empty=empty) for arg in args]
     for extra in ((), ("--plan",)) if "--run" not in args else ((),):  # a plan is refused as what it plans
         assert main(["prompts", "compare", *given, *told, "--judge", "gemini/m", *extra]) == 2
         line = capsys.readouterr().err
@@ -200,10 +199,12 @@ def test_a_plan_needs_no_key_and_says_so(
     assert plan["attempts"] == ATTEMPTS and "GEMINI_API_KEY" in plan["remarks"][0]
 
 
-def test_without_a_run_of_its_own_nothing_is_asked(on: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["prompts", "compare", "shipped", "edition-1", "--on", str(on), "--judge", "gemini/m"]) == 2
+def test_without_a_run_of_its_own_nothing_is_asked(
+    on: Path, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["prompts", "compare", "shipped", str(mine), "--on", str(on), "--judge", "gemini/m"]) == 2
     assert "--run" in capsys.readouterr().err
-    assert main(["prompts", "compare", "shipped", "edition-1", "--on", str(on)]) == 2
+    assert main(["prompts", "compare", "shipped", str(mine), "--on", str(on)]) == 2
     assert "names no judge; choose one with --judge" in capsys.readouterr().err
     with pytest.raises(InputError):
         wording_of("edition-9")

@@ -29,7 +29,7 @@ from plantain.journal import CallResult, Journal, RunHeader
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Direction, EditTask, Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles import Reply, failed
-from plantain.runs.money.spending import budget_of, costs_of
+from plantain.runs.limits import budget_of, costs_of
 
 PRICES = {
     "m/writer": Price(input_per_m=1.5, output_per_m=9.0, cached_per_m=0.2),

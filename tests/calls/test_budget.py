@@ -14,7 +14,7 @@ from plantain.calls import AdmissionController, Budget, LimitReached, ModelLimit
 from plantain.calls.budget import StepCosts, cost_of, demand
 from plantain.journal import JournalReader
 from plantain.records import FREE, OK, Outcome, OutcomeKind, Price, Step, Usage
-from plantain.runs.money.spending import budget_of
+from plantain.runs.limits import budget_of
 from simulated.clock import run_simulated
 
 SEED = 20261121

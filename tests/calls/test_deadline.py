@@ -7,10 +7,9 @@ from typing import cast
 
 import pytest
 
-from plantain.calls import ModelClient
-from plantain.calls.admission import Admission
+from plantain.calls import AdmissionController, ModelClient
 from plantain.calls.client import CallSpec
-from plantain.calls.deadline import CALM_ANSWERS, LONGEST_S, Deadline
+from plantain.calls.limits import CALM_ANSWERS, LONGEST_S, Deadline
 from plantain.journal import CallResult, Journal
 from plantain.records import Outcome, OutcomeKind, Step
 from plantain.roles import Reply
@@ -27,7 +26,7 @@ async def ask(deadline: Deadline, seconds: float) -> Outcome:
     async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
         return draft
 
-    client = ModelClient(cast(Journal, None), cast(Admission, None))
+    client = ModelClient(cast(Journal, None), cast(AdmissionController, None))
     spec = CallSpec(Step.EDIT, 1, 0, "hosted/m", {}, send, settle)
     return (await client.send(spec, deadline)).outcome
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from plantain.calls import AdmissionController, Budget, ModelLimits, next_step
+from plantain.calls import AdmissionController, Budget, ModelLimits
+from plantain.calls.policy import next_step
 from plantain.records import OK, Outcome, OutcomeKind, Step, Usage
 from simulated.clock import run_simulated
 from simulated.servers import QueueingServer

@@ -29,7 +29,7 @@ def test_help_of_the_whole_loads_no_image_library() -> None:
 
 
 def test_every_sub_command_comes_without_the_extras() -> None:
-    extras = "httpx2 openai google.genai pyarrow datasets webdataset c2pa rapidocr torch statsmodels sklearn"
+    extras = "httpx2 pyarrow datasets webdataset c2pa rapidocr torch statsmodels sklearn"
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({extras.split()!r}))\n"
         "import importlib; from plantain.cli.bench import app\n"

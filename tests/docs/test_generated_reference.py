@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from plantain.cli import COMMANDS, main
+from plantain.models.registry import provider_names, settings_class
 from plantain.pipeline.recipe import Recipe
 from plantain.runs.settings.terms import Settings
 
@@ -63,8 +64,8 @@ def schema_keys(schema: dict[str, Any], part: dict[str, Any]) -> Iterator[tuple[
 
 @pytest.mark.parametrize(("model", "page"), [(Recipe, "recipe.md"), (Settings, "settings-file.md")])
 def test_every_key_has_type_and_meaning(model: type[Recipe], page: str, pages: dict[str, str]) -> None:
-    schema = model.model_json_schema()
-    known = {key for _, key in schema_keys(schema, schema)}
+    schemas = [one.model_json_schema() for one in (model, *map(settings_class, provider_names()))]
+    known = {key for schema in schemas for _, key in schema_keys(schema, schema)}
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*)$", pages[page], flags=re.M))
     sections = set(re.findall(r"[\w]+", " ".join(re.findall(r"^## `\[(.*)\]`$", pages[page], flags=re.M))))
     assert known - set(rows) - sections == set()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import socket
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -15,9 +18,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from plantain.engines.cluster import Need, RayEngine, Staff
-from plantain.engines.greeting import wants_token
-from plantain.engines.joining import host_and_port, join, show_token
+from plantain.engines.cluster import RayEngine
+from plantain.engines.joining import host_and_port, join, wants_token
+from plantain.engines.settings import EngineSection
 from plantain.records import InputError
 from plantain.version import __version__
 
@@ -32,11 +35,15 @@ raise Unpicklable("of a worker")
 """
 
 
+def engine_of(**section: Any) -> RayEngine:
+    return RayEngine(EngineSection.model_validate({"kind": "ray", "address": "local", **section}))
+
+
 def on(work: Callable[[RayEngine], Awaitable[T]], workers: int = 1) -> T:
     """What work came to with an engine of so many workers."""
 
     async def within() -> T:
-        engine = RayEngine("local", {"": Staff(Need(), workers)})
+        engine = engine_of(workers=workers)
         engine.open()
         try:
             return await work(engine)
@@ -79,74 +86,118 @@ def test_workers_of_a_local_cluster_find_no_key_and_one_that_comes_too_late_serv
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "ray://127.0.0.1:10001"])
-def test_a_wrong_address_is_refused_with_a_line(address: str) -> None:
-    engine = RayEngine(address, {"": Staff(Need())})
+def test_a_wrong_address_is_refused_with_a_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "ray", raising=False)  # as in a process that has no connection
     with pytest.raises(
         InputError, match=r"engine\.address: no Ray cluster at .*start one with `ray start --head`"
     ):
-        engine.open()
+        engine_of(address=address).open()
 
 
-def test_a_server_that_is_not_rays_is_no_cluster() -> None:
+def test_a_server_that_is_not_rays_is_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the port of Ray's own dashboard, which is HTTP/1.1: Ray itself tries for three minutes."""
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        engine = RayEngine(f"127.0.0.1:{server.server_port}", {"": Staff(Need())})
+        engine = engine_of(address=f"127.0.0.1:{server.server_port}")
         with pytest.raises(InputError, match="what answers there is no head of a Ray cluster"):
             engine.open()
         server.shutdown()
 
 
-def test_a_users_token_is_shown_to_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where Ray 2.60 finds one `ray start` wants it, and who shows none hears "Failed to connect"."""
-    monkeypatch.delitem(sys.modules, "ray", raising=False)
-    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
+BUILD = """
+import asyncio, sys
+from plantain.engines.cluster import RayEngine
+from plantain.engines.settings import EngineSection
 
-    def mode(stated: str = "") -> str:
-        monkeypatch.setenv("RAY_AUTH_MODE", stated)
-        if not stated:
-            monkeypatch.delenv("RAY_AUTH_MODE")
-        show_token()
-        return os.environ.get("RAY_AUTH_MODE", "")
+async def main():
+    engine = RayEngine(EngineSection(kind="ray", address=sys.argv[1], workers=1))
+    engine.open()
+    try:
+        for _ in range(3):  # a head that takes the worker's owner for dead does so within seconds
+            print((await engine.run("editor", len, ("abc",))).value, flush=True)
+            await asyncio.sleep(5)
+    finally:
+        await engine.aclose()
 
-    assert mode() == ""
+asyncio.run(main())
+"""
+
+
+def in_a_process(folder: Path, address: str) -> list[str]:
+    """What workers answered to a program of its own: Ray reads how it authenticates once, when it is imported."""
+    environment = {**without_rays(), "HOME": str(folder), "RAY_TMPDIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, address], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout.split()
+
+
+def without_rays() -> dict[str, str]:
+    """The environment without variables that Ray has set in this process."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["token", "disabled"])
+def test_heads_with_and_without_a_token_are_joined_by_a_user_who_has_one(mode: str, tmp_path: Path) -> None:
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text("a" * 64)
-    assert mode() == "token" and mode("disabled") == "disabled"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory(prefix="ray-") as short:  # paths of sockets are short
+        head = subprocess.Popen(
+            [
+                *(str(Path(sys.executable).with_name("ray")), "start", "--head", "--block"),
+                *(f"--port={port}", "--num-cpus=1", "--include-dashboard=false", f"--temp-dir={short}"),
+            ],
+            env={
+                **without_rays(),
+                "HOME": str(tmp_path),
+                "RAY_AUTH_MODE": mode,
+                "RAY_USAGE_STATS_ENABLED": "0",
+            },
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            while not answers(port):
+                assert head.poll() is None
+                time.sleep(0.1)
+            assert in_a_process(tmp_path, f"127.0.0.1:{port}") == ["3", "3", "3"]
+        finally:
+            head.terminate()
+            head.wait()
 
 
-def test_a_process_that_has_a_cluster_works_for_no_other(
-    cluster: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def answers(port: int) -> bool:
+    try:
+        wants_token("127.0.0.1", port)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_without_a_cluster_one_is_started_here_and_one_that_is_gone_does_not_matter() -> None:
+    with tempfile.TemporaryDirectory(prefix="ray-") as short:
+        (Path(short) / "ray").mkdir()
+        # As `ray start` leaves it behind, of a head that is no more.
+        (Path(short) / "ray" / "ray_current_cluster").write_text("127.0.0.1:1\n")
+        assert in_a_process(Path(short), "auto") == ["3", "3", "3"]
+
+
+def test_a_process_that_has_a_cluster_works_for_no_other(cluster: None) -> None:
     import ray
 
-    remembered = tmp_path / "ray" / "ray_current_cluster"  # by `ray start`, of a head that is no more
-    remembered.parent.mkdir()
-    remembered.write_text("127.0.0.1:1\n")
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    connected = ray.get_runtime_context().gcs_address
-    port = int(connected.rpartition(":")[2])
-    for here in ("auto", connected, f"127.0.0.1:{port}"):
+    host, port = host_and_port(ray.get_runtime_context().gcs_address)
+    for here in ("auto", "local", f"{host}:{port}"):
         assert join(here) == (ray, False)
-    assert wants_token(*host_and_port(connected), seconds=60.0), "local clusters ask for a token, as Ray says"
-    with (
-        monkeypatch.context() as unconnected,
-        pytest.raises(InputError, match=r"no Ray cluster at '127\.0\.0\.1:1'"),
-    ):
-        unconnected.setattr(ray, "is_initialized", lambda: False)
-        join("auto")
-    raylet = ray.nodes()[0]["NodeManagerPort"]
+    with pytest.raises(InputError, match=f"connected to the Ray cluster at {host}:{port} already"):
+        join(f"{host}:{port + 1}")
+    assert wants_token(host, port), "local clusters ask for a token, as Ray says"
     with pytest.raises(ConnectionError, match="no head of a Ray cluster"):
-        wants_token("127.0.0.1", raylet, 60.0)
-    monkeypatch.setattr("plantain.engines.joining.wants_token", lambda *_: None)
-    address = f"127.0.0.1:{raylet}"
-    with pytest.raises(
-        InputError, match=f"connected to the Ray cluster at {connected} already, not {address}"
-    ):
-        RayEngine(address, {"": Staff(Need())}).open()
+        wants_token("127.0.0.1", ray.nodes()[0]["NodeManagerPort"])
 
 
 def test_work_without_room_is_said_and_starts_when_there_is_some(
@@ -155,7 +206,7 @@ def test_work_without_room_is_said_and_starts_when_there_is_some(
     monkeypatch.setattr("plantain.engines.cluster.LOOK_S", 0.05)
 
     async def work() -> Any:
-        engine = RayEngine("local", {"": Staff(Need(gpus=1))})
+        engine = engine_of(editor={"gpus": 1})
         engine.open()
         try:
             waiting = asyncio.create_task(engine.run("editor", len, ("abc",)))
@@ -247,12 +298,12 @@ def test_no_more_is_in_flight_than_there_are_workers_and_cancelled_work_gives_it
 def test_without_ray_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install -e '\.\[ray\]'"):
-        RayEngine("auto", {"": Staff(Need())}).open()
+        engine_of(address="auto").open()
 
 
 def test_a_role_without_work_takes_no_room_from_those_that_have_some(cluster: None) -> None:
     async def work() -> Any:
-        engine = RayEngine("local", {"": Staff(Need(), 2), "editor": Staff(Need(cpus=0.5), 2)})
+        engine = engine_of(workers=2, editor={"cpus": 0.5})
         engine.open()
         try:
             return await asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0), engine.state
@@ -265,7 +316,7 @@ def test_a_role_without_work_takes_no_room_from_those_that_have_some(cluster: No
 
 def test_two_roles_that_take_all_there_is_share_it(cluster: None) -> None:
     async def work() -> Any:
-        engine = RayEngine("local", {"": Staff(Need()), "editor": Staff(Need(memory_gb=0.01))})
+        engine = engine_of(editor={"memory_gb": 0.01})
         engine.open()
         try:
             edited = await asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0)

@@ -11,8 +11,9 @@ import pytest
 from fakes.medebench_tree import picture, write_png
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
-from plantain.engines.cluster import Need, RayEngine, Staff
+from plantain.engines.cluster import RayEngine
 from plantain.engines.repeating import engine_thread
+from plantain.engines.settings import EngineSection
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import InputError
 from sources.published import jpeg, put
@@ -84,7 +85,7 @@ def test_a_lost_worker_is_replaced_until_the_work_itself_must_be_the_reason(
     log = tmp_path / "log"
     once = f"import os; there = os.path.exists({str(log)!r}); open({str(log)!r}, 'a'); there or os._exit(1)"
     always = f"import os; open({str(log)!r}, 'a').write('x'); os._exit(1)"
-    with engine_thread(RayEngine("local", {"": Staff(Need(), 1)})) as engine:
+    with engine_thread(RayEngine(EngineSection(kind="ray", address="local", workers=1))) as engine:
         assert engine.run("ingest", exec, once) is None
         assert engine.run("ingest", os.path.getsize, str(log)) == 0
         with pytest.raises(InputError, match="2 workers in a row were lost"):

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from fakes.requests import edit_request, judge_request, write_request
 from fakes.server import FakeProvider
+from plantain.models.registry import settings_class
 from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writer
+from plantain.records import InputError
 from plantain.roles import Reply
-from plantain.roles.options import ProviderOptions
+from plantain.runs.settings.reading import SectionError, validated
 
 KEY_NAMES = ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
 RESOLVE = {"write": resolve_writer, "edit": resolve_editor, "judge": resolve_judge}
+
+
+CONTEXT = ("clearance", "jobs", "key_later", "edition")
+"""What a run adds to a provider's settings."""
+
+
+def options_of(name: str, **fields: Any) -> Any:
+    """Return the settings of a provider, or of a model's, as a recipe's section with these fields is read."""
+    provider = name.partition("/")[0]
+    stated = {field: value for field, value in fields.items() if field not in CONTEXT}
+    try:
+        made = validated(settings_class(provider), f"providers.{provider}", stated, strictly=False).beside(
+            Path()
+        )
+    except (SectionError, ValueError) as error:
+        raise InputError(str(error)) from error
+    return made.within(**{field: fields[field] for field in CONTEXT if field in fields})
 
 
 class Caller:
@@ -28,7 +48,7 @@ class Caller:
         if at not in self.roles:
             url = self.server.url if provider == "gemini" else f"{self.server.url}/v1"
             self.roles[at] = RESOLVE[step](
-                f"{provider}/m", ProviderOptions(base_url=url, timeout_s=timeout_s)
+                f"{provider}/m", options_of(provider, base_url=url, timeout_s=timeout_s)
             )
         role = self.roles[at]
         if step == "write":

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from fakes.caller import options_of
 from plantain.files.redaction import HIDDEN, hide, redacted
 from plantain.files.secrets import environment_without_keys, hide_environment, key_from_environment
-from plantain.models.hosted.addresses import stays_in_the_house
+from plantain.models.hosted.addresses import stays_on_premises
 from plantain.models.process.program import Program
+from plantain.models.process.settings import WorkerCommand
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions, WorkerCommand
 
 KEY = "sk-live-4f9a8b7c6d5e-plantain"
 
@@ -38,10 +39,9 @@ def test_a_placeholder_is_taken_only_near(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_near_is_this_machine_or_declared(address: str, on_premises: bool, near: bool) -> None:
-    assert stays_in_the_house(ProviderOptions(base_url=address, on_premises=on_premises)) is near
-    if near:
-        both = ProviderOptions(base_url=address, base_urls=(address, "https://far.example/v1"))
-        assert not stays_in_the_house(both)
+    assert (
+        stays_on_premises(options_of("openai-compatible", base_url=address, on_premises=on_premises)) is near
+    )
 
 
 def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_a_program_sees_no_key_and_its_last_words_hold_none(
         "sys.stderr.write('seen: ' + os.environ.get('OPENAI_API_KEY', 'none') + ' told: ' + sys.argv[1] + '\\n')\n"
         "sys.exit(3)"
     )
-    program = Program("process/talker", WorkerCommand((sys.executable, "-c", code, KEY)))
+    program = Program("process/talker", WorkerCommand(command=(sys.executable, "-c", code, KEY)))
     outcome = asyncio.run(program.run(tmp_path / "manifest.json"))
     assert outcome is not None
     assert outcome.reason.endswith(f"seen: none told: {HIDDEN}")

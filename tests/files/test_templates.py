@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plantain.files.templates import StrangersTemplates
-from plantain.models.hosted.prompts import checked_library
+from plantain.models.hosted.prompts.fill import checked_library
 from plantain.records import InputError
 
 HOSTILE = {
@@ -41,7 +41,7 @@ def test_a_hostile_template_is_one_line(name: str, tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "prompts"
     folder.mkdir()
-    (folder / "system.md.j2").write_text("{#- version: 1. -#}\n" + HOSTILE[name], encoding="utf-8")
+    (folder / "system.md.j2").write_text("" + HOSTILE[name], encoding="utf-8")
     with pytest.raises(InputError, match=r"\Aprompt system\.md\.j2") as told:
         library = checked_library(folder)
         _ = library._system

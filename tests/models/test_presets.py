@@ -1,18 +1,16 @@
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 
 from plantain.models.diffusers.methods import METHODS
+from plantain.models.diffusers.settings import Settings
 from plantain.models.facts import facts_of
 from plantain.models.frames import FramePolicy
 from plantain.models.presets import known_weights, preset, presets
 from plantain.models.registry import provider_names
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions
 
-OPTIONS = {field.name for field in fields(ProviderOptions)}
+OPTIONS = set(Settings.model_fields)
 
 
 def test_the_seven_baselines_of_the_paper_with_their_settings() -> None:

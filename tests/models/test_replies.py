@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plantain.models.hosted.bodies import scrub
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.gemini import replies as gemini
-from plantain.models.hosted.openai import chat, picture_model, responses
-from plantain.models.hosted.scrub import scrub
+from plantain.models.hosted.openai import chat, images, responses
 from plantain.pixels.decode import BadImage
 from plantain.records import Usage
 
@@ -89,12 +89,12 @@ BODY = st.recursive(
 
 READERS: list[Callable[[dict[str, object]], object]] = [
     gemini.read_text,
-    gemini.read_picture,
+    gemini.read_image,
     responses.read_text,
     chat.read_text,
-    picture_model.read_picture,
+    images.read_image,
 ]
-USAGES = [gemini.read_usage, responses.read_usage, chat.read_usage, picture_model.read_usage]
+USAGES = [gemini.read_usage, responses.read_usage, chat.read_usage, images.read_usage]
 
 
 @settings(max_examples=150, deadline=None)
@@ -129,7 +129,7 @@ def test_last_picture_that_is_no_thought_is_taken() -> None:
 
     parts = [part("YQ=="), part("Yg=="), part("Yw==", thought=True)]
     body: dict[str, object] = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
-    assert gemini.read_picture(body) == b"b"
+    assert gemini.read_image(body) == b"b"
     assert gemini.read_usage(body).images == 2
 
 

@@ -138,5 +138,5 @@ def test_build_command_ends_with_code_3_and_says_how_to_go_on(
     )
     assert main(["build", str(recipe), "--run", str(tmp_path / "run")]) == 3
     err = capsys.readouterr().err
-    assert "limits.max_calls = 1: all are made; raise limits.max_calls to go on" in err
+    assert "limits.max_calls = 1: all are made; raise limits.max_calls to resume" in err
     assert f"resume with: plantain build {recipe} --run {tmp_path / 'run'}" in err

@@ -7,7 +7,7 @@ import pytest
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import FREE, InputError, Price
-from plantain.runs.money.pricing import price_under
+from plantain.runs.limits import price_under
 
 GOOD = """
 name = "pilot"
@@ -56,7 +56,9 @@ def test_judge_that_stands_twice_is_two_draws_and_the_plan_says_so(tmp_path: Pat
             GOOD + '[models]\njudge = ["gemini/m", "gemini/m"]\n[providers.gemini]\ntemperature = 0\n',
             r"models.judge: gemini/m is named 2 times but answers the same each time",
         ),
-        (GOOD + '[loop]\npolicy = "most"\n', r"loop.policy: input should be 'all-pass' or 'weighted'"),
+        (GOOD + "[lop]\nx = 3\n", r"unknown key 'lop'; did you mean 'loop'\?"),
+        (GOOD + "[loop]\nmax_rounds = 0\n", r"loop.max_rounds: input should be greater than or equal to 1"),
+        (GOOD + '[loop]\npolicy = "most"\n', r"loop.policy: 'most'; choose one of all-pass, weighted"),
         (GOOD.replace("seed = 7", 'seed = "x"'), r"seed: input should be a valid integer"),
         ('name = "x"\n', r"data: field required"),
         ("name = \n", r"is not valid TOML"),
@@ -69,6 +71,10 @@ def test_judge_that_stands_twice_is_two_draws_and_the_plan_says_so(tmp_path: Pat
         (
             GOOD + "[providers.gemni]\ntemperature = 1\n",
             r"recipe.toml: providers.gemni: no such provider; did you mean 'gemini'\?",
+        ),
+        (
+            GOOD + '[providers.gemini]\ntransport = "post"\n',
+            r"transport: 'post'; choose one of online, batch",
         ),
         (GOOD + '[data.consent]\nby = "A person"\n', r"data.consent.agreement: field required"),
     ],

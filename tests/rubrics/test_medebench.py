@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from plantain.models.hosted.scores.words import DIMENSIONS
+from plantain.models.hosted.published import LABELS
 from plantain.rubrics import MEDEBENCH
 
 
 def test_its_dimensions_are_those_of_reports_and_replies() -> None:
     names = tuple(dimension.name for dimension in MEDEBENCH.criteria)
-    assert names == DIMENSIONS
+    assert names == tuple(LABELS)
     assert [criterion.short for criterion in MEDEBENCH.criteria] == ["EA", "CP", "VQ"]
 
 

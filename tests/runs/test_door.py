@@ -27,7 +27,7 @@ from fakes.away import NAME, RecordedConnections, look_hosted
 from fakes.gemini_format import gemini_route
 from fakes.medebench_tree import picture, spot, write_png
 from fakes.openai_format import openai_route
-from fakes.server import KEY, Answer, FakeProvider, Request, json_answer
+from fakes.server import KEY, FakeProvider
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.judges import Judgement
@@ -371,26 +371,3 @@ def test_an_output_inherits_from_the_demonstrations_that_its_editor_was_shown(
     said = capsys.readouterr().err
     assert code in (1, 2) and "credentialed" in said, said
     assert len(away.calls) == asked and connections == []
-
-
-def test_the_lists_of_models_are_asked_for_through_the_door(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each provider's list is a call of the run that keeps them; one that does not answer is named."""
-
-    def lists(request: Request) -> Answer | None:
-        return json_answer({"models": []}) if request.path.startswith("/v1beta/models?") else None
-
-    run = tmp_path / "probes"
-    with FakeProvider([lists]) as away:
-        url = look_hosted(monkeypatch, away.url)
-        assert main(["models", "--drift", "--base-url", url, "--run", str(run), "--json"]) == 1
-    assert "openai" in json.loads(capsys.readouterr().out)["unanswered"]
-    with JournalReader.open(run) as reader:
-        calls = [
-            (call.model, call.outcome.ok)
-            for row in reader.tasks()
-            for call in reader.calls(row.id)
-            if call.outcome
-        ]
-    assert sorted(calls) == [("gemini/…", True), ("openai/…", False)]

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from plantain.calls.circuit_breaker import CircuitBreaker
-from plantain.calls.policy import LOST, POLICY, next_step
-from plantain.engines.cluster import Need, Staff
+from plantain.calls.policy import LOST, POLICY, CircuitBreaker, next_step
+from plantain.engines.settings import EngineSection, WorkersSection
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.exchange import Exchange, answered_by, exchange
-from plantain.runs.settings.engine import EngineSection
+from plantain.runs.limits import calls_at_once
 from plantain.runs.settings.reading import read_toml
 from plantain.runs.settings.terms import Settings
-from plantain.runs.settings.transport import calls_at_once
 
 
 def recipe(**engine: object) -> Recipe:
@@ -27,14 +25,15 @@ def test_engine_is_no_part_of_what_a_run_freezes() -> None:
     assert recipe(kind="ray", workers=4).frozen_part() == recipe().frozen_part()
 
 
-def test_staff_by_role() -> None:
+def test_workers_by_role() -> None:
     section = EngineSection.model_validate(
         {"kind": "ray", "workers": 3, "editor": {"gpus": 1, "workers": "auto", "resources": {"H200": 1}}}
     )
-    staff = section.staff()
-    assert staff["editor"] == Staff(Need(1.0, 1.0, 0.0, (("H200", 1.0),)), None)
-    assert staff["judge"] == staff[""] == Staff(Need(), 3)
-    assert staff["editor"].need.named == {"CPU": 1.0, "GPU": 1.0, "H200": 1.0}
+    assert section.of("editor").amounts == {"CPU": 1.0, "GPU": 1.0, "H200": 1.0}
+    assert (
+        section.of("editor").workers == "auto" and str(section.of("editor")) == "1 CPU and 1 GPU and 1 H200"
+    )
+    assert section.of("judge") == section.of("") == WorkersSection(workers=3)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ def test_staff_by_role() -> None:
         ("workers = 0", "engine.workers"),
         ("editor = { gpu = 1 }", "did you mean 'gpus'"),
         ('editor = { gpus = "1" }', "engine.editor.gpus"),
-        ("editor = { cpus = 0 }", "takes nothing of the cluster"),
+        ("editor = { cpus = 0 }", "takes nothing fits without end"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, said: str, tmp_path: Path) -> None:

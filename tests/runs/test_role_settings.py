@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, get_args
 
 import cv2
@@ -17,8 +17,10 @@ from google.genai import types
 from openai.types.responses.image_detail import ImageDetail
 from openai.types.responses.service_tier import ServiceTier
 from openai.types.shared.reasoning_effort import ReasoningEffort
+from pydantic import BaseModel
 
 from fakes import gemini_format, openai_format
+from fakes.caller import options_of
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
@@ -26,18 +28,16 @@ from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.hosted.openai import provider as of_openai
 from plantain.models.hosted.vertex import provider as vertex
-from plantain.models.registry import close_models
+from plantain.models.registry import close_models, settings_class
 from plantain.models.resolver import resolve_editor
 from plantain.pipeline.recipe import Recipe
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
 from plantain.roles import EncodedImage, Reply
-from plantain.roles.options import ProviderOptions
+from plantain.roles.options import FREE
 from plantain.runs.door import Door
-from plantain.runs.money.pricing import check_prices, model_limits
-from plantain.runs.settings.providers import SAMPLING, ProviderSection
-from plantain.runs.settings.roles import OPTION_OF, RoleSection
+from plantain.runs.limits import check_prices, model_limits
 
 SETTINGS = {
     "writer": {"temperature": 0.9, "size": "128x128", "effort": "xhigh", "max_output_tokens": 9000},
@@ -153,7 +153,9 @@ def test_a_mask_is_clear_where_openai_is_to_edit(server: FakeProvider) -> None:
         edit_request(EncodedImage(picture, "image/png")),
         region=EncodedImage(encode_mask(region), "image/png"),
     )
-    editor = resolve_editor("openai/gpt-image-2", ProviderOptions(base_url=f"{server.url}/v1", mask=True))
+    editor = resolve_editor(
+        "openai/gpt-image-2", options_of("openai", base_url=f"{server.url}/v1", mask=True)
+    )
 
     async def once() -> Reply[Any]:
         try:
@@ -175,7 +177,9 @@ def test_an_edit_that_says_its_moderation_is_sent_in_its_json_form(server: FakeP
         cv2.imencode(".png", np.full((256, 256, 3), 80, np.uint8))[1].tobytes(), "image/png"
     )
     region = EncodedImage(encode_mask(np.eye(256, dtype=bool)), "image/png")
-    options = ProviderOptions(base_url=f"{server.url}/v1", mask=True, moderation="low", image_quality="low")
+    options = options_of(
+        "openai", base_url=f"{server.url}/v1", mask=True, moderation="low", image_quality="low"
+    )
     editor = resolve_editor("openai/gpt-image-2", options)
 
     async def once() -> Reply[Any]:
@@ -197,7 +201,7 @@ def test_an_edit_that_says_its_moderation_is_sent_in_its_json_form(server: FakeP
     shown, mask = (cv2.imdecode(np.frombuffer(base64.b64decode(one), np.uint8), -1) for one in data)
     assert (shown == 80).all() and np.array_equal(mask[..., 3] == 0, np.eye(256, dtype=bool))
     with pytest.raises(InputError, match="'lo'; did you mean 'low'"):
-        resolve_editor("openai/gpt-image-2", replace(options, moderation="lo"))
+        options_of("openai", moderation="lo")
 
 
 def test_an_edit_keeps_its_request_and_the_model_that_served_it(server: FakeProvider) -> None:
@@ -255,11 +259,17 @@ def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
     ("role", "settings", "said"),
     [
         ("judge", {"effort": "hihg"}, r"settings.judge.effort: 'hihg'; did you mean 'high'\?"),
-        ("judge", {"effort": "max"}, r"settings.judge.effort: 'max'; choose one of"),
-        ("judge", {"quality": "high"}, r"settings.judge.quality: is a setting of editors"),
+        ("judge", {"effort": "max"}, r"settings.judge.effort: 'max'; choose one of none, minimal"),
+        ("judge", {"quality": "high"}, r"unknown key 'settings.judge.quality'; gemini takes .*effort"),
+        (
+            "judge",
+            {"image_size": "1K"},
+            r"settings.judge.image_size: is a setting of editors, and of no judge",
+        ),
+        ("judge", {"base_url": "http://x"}, r"settings.judge.base_url: is a setting of the provider"),
         ("writer", {"leniency": "strict"}, r"settings.writer.leniency: is a setting of judges"),
         ("editor", {"effort": "low"}, r"settings.editor.effort: is a setting of writers or judges"),
-        ("editor", {"mask": True}, r"settings.editor.mask: gemini has no such setting"),
+        ("editor", {"mask": True}, r"unknown key 'settings.editor.mask'"),
         ("editor", {"service_tier": "flx"}, r"settings.editor.service_tier: 'flx'; did you mean 'flex'"),
         ("judge", {"size": 3}, r"settings.judge.size"),
     ],
@@ -280,21 +290,32 @@ def test_choices_are_those_of_the_installed_sdks() -> None:
             word for one in get_args(literal) for word in (get_args(one) or (one,)) if isinstance(word, str)
         }
 
+    def choices(settings: type[BaseModel], name: str) -> set[str]:
+        return words(settings.model_fields[name].annotation) - {""}
+
     edits = sdk.image_edit_params.ImageEditParamsBase.__annotations__
-    assert set(of_openai.CHOICES["thinking"]) == words(ReasoningEffort)
-    assert set(of_openai.CHOICES["service_tier"]) == words(ServiceTier)
-    assert set(of_openai.CHOICES["media_resolution"]) == words(ImageDetail)
+    assert choices(of_openai.Settings, "thinking") == words(ReasoningEffort)
+    assert choices(of_openai.Settings, "service_tier") == words(ServiceTier)
+    assert choices(of_openai.Settings, "media_resolution") == words(ImageDetail)
     for name in ("input_fidelity", "background", "output_format", "quality", "size", "mask"):
         assert name in edits
     levels = {level.value.lower() for level in types.ThinkingLevel} - {"thinking_level_unspecified"}
-    assert set(gemini.CHOICES["thinking"]) == levels | {"none"}
-    assert set(gemini.CHOICES["service_tier"]) == {tier.value for tier in types.ServiceTier} - {"unspecified"}
+    assert choices(gemini.Settings, "thinking") == levels | {"none"}
+    assert choices(gemini.Settings, "service_tier") == {tier.value for tier in types.ServiceTier} - {
+        "unspecified"
+    }
     resolutions = {r.value.removeprefix("MEDIA_RESOLUTION_").lower() for r in types.MediaResolution}
-    assert set(gemini.CHOICES["media_resolution"]) == resolutions - {"unspecified"}
-    assert "output_mime_type" in types.ImageConfig.model_fields and "output_format" in vertex.TAKES
+    assert choices(gemini.Settings, "media_resolution") == resolutions - {"unspecified"}
+    assert "output_mime_type" in types.ImageConfig.model_fields
+    assert "output_format" in vertex.Settings.model_fields
 
 
-def test_every_setting_of_a_role_is_an_option_and_frozen() -> None:
-    options = {field.name for field in fields(ProviderOptions)}
-    named = {OPTION_OF.get(name, name) for name in RoleSection.model_fields}
-    assert named <= options & set(ProviderSection.model_fields) & set(SAMPLING)
+@pytest.mark.parametrize(
+    "provider", ["gemini", "openai", "openai-compatible", "azure", "vertex", "diffusers"]
+)
+def test_an_address_may_change_when_a_run_is_resumed_and_what_changes_answers_may_not(provider: str) -> None:
+    fields = settings_class(provider).model_fields
+    free = {name for name, field in fields.items() if FREE in field.metadata}
+    assert {"concurrency", "requests_per_minute", "prices"} <= free
+    assert free & {"temperature", "thinking", "max_output_tokens", "steps", "side", "image_size"} == set()
+    assert {"base_url", "timeout_s", "device", "cache_dir"} & fields.keys() <= free

@@ -7,12 +7,11 @@ import asyncio
 import pytest
 
 from plantain.calls import Budget
-from plantain.calls.concurrency import FIRST
-from plantain.calls.rate_limiter import RateLimiter
-from plantain.runs.money.pricing import model_limits
-from plantain.runs.settings.providers import ProviderSection
+from plantain.calls.admission import ModelGate
+from plantain.calls.limits import FIRST
+from plantain.models.diffusers.settings import Settings
+from plantain.runs.limits import calls_at_once, model_limits, tasks_at_once
 from plantain.runs.settings.terms import Limits, Terms
-from plantain.runs.settings.transport import calls_at_once, tasks_under_way
 
 
 @pytest.mark.parametrize(
@@ -31,14 +30,14 @@ def test_open_editors_have_as_many_calls_in_flight_as_their_devices_take(
     terms = Terms(
         models=("offline/templates", "diffusers/flux2-klein-4b"),
         limits=Limits(**limits),  # type: ignore[arg-type]
-        providers={"diffusers": ProviderSection(device=device, batch_size=batch_size)},
+        providers={"diffusers": Settings(device=device, batch_size=batch_size)},
     )
     assert calls_at_once(terms, "diffusers/flux2-klein-4b") == at_once
-    assert tasks_under_way(terms) == max(at_once, terms.limits.concurrency)
+    assert tasks_at_once(terms) == max(at_once, terms.limits.concurrency)
     assert calls_at_once(terms, "offline/templates") == terms.limits.concurrency
 
     async def first_calls(model: str) -> int:
-        return RateLimiter(model, model_limits(terms, model), Budget(None), lambda one: None).window.size
+        return ModelGate(model, model_limits(terms, model), Budget(None), lambda one: None).window.size
 
     first = {model: asyncio.run(first_calls(model)) for model in terms.models}
     assert first["diffusers/flux2-klein-4b"] == at_once, "devices that get no call are not started"

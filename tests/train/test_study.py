@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from plantain.models.diffusers.plan import plan_editor
+from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.weights import LORA
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions
 from plantain.train.base import TrainingBase, open_base
 from plantain.train.finished import DONE
 from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
@@ -23,7 +23,7 @@ from plantain.train.split import largest_tasks, split_preferences, split_task
 from plantain.train.study import cells_of, splits_of, train_study
 from train.moles import INSTRUCTION, fresh, pairs, preferences
 
-OPTIONS = ProviderOptions(device="cpu")
+OPTIONS = Settings(device="cpu")
 
 
 class Moles:

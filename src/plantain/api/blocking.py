@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from plantain.runs.stopping import stoppable
+from plantain.runs.open_run import stoppable
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from plantain.pipeline.forecast import BuildPlan
 from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
-from plantain.runs.stopping import stoppable
+from plantain.runs.open_run import stoppable
 
 
 def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:

@@ -15,10 +15,9 @@ from plantain.audit.rejudging.stored import describe_ending
 from plantain.records import EditTask, InputError, Observations, Rubric, SourceImage, TaskKind, TaskState
 from plantain.roles import Judge, JudgeRequest
 from plantain.rubrics import MED_BANANA
-from plantain.runs.door import Door
+from plantain.runs.door import Beginning, Door, changed_since
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
-from plantain.runs.opening import Beginning, changed_since
 from plantain.runs.settings.terms import Terms
 
 MOST_AGAIN = 100

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.looking import look_first, seen_in
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.payload import from_json, to_json
 from plantain.privacy.lineage import sha256_of
@@ -20,6 +19,7 @@ from plantain.records import OK, Direction, InputError, Observations, Outcome, R
 from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
 from plantain.rubrics import identity_of, majority
 from plantain.runs.door import Door
+from plantain.runs.looking import look_first, seen_in
 
 MOST_MEMBERS = 100
 """Draws that one asking may take: those of a judge's next asking begin behind them."""
@@ -69,7 +69,6 @@ def jury_of(
     prompts: Path | None = None,
     label: str = "",
     *,
-    edition: int = 0,
     missing: list[str] | None = None,
 ) -> Jury:
     """A judge by its name, or a model that somebody made, ready to be asked.
@@ -80,7 +79,6 @@ def jury_of(
         rubric: by which it judges.
         prompts: a folder of prompts of its own.
         label: what its verdicts are stored under, where that is not its name.
-        edition: of our prompts; 0 for the latest.
         missing: takes a line for a key that is not set, instead of a refusal; such a judge cannot be asked.
 
     Raises:
@@ -88,7 +86,7 @@ def jury_of(
     """
     if isinstance(judge, str):
         members = tuple(
-            door.judge(name, missing=missing, prompts=prompts, edition=edition, named_by="--judge")
+            door.judge(name, missing=missing, prompts=prompts, named_by="--judge")
             for name in models_of(judge)
         )
     else:

@@ -16,8 +16,7 @@ from plantain.audit.run import COMPARED, PATIENCE, AuditPlan
 from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
 from plantain.records import Step
-from plantain.runs.money.pricing import usual_cost
-from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
+from plantain.runs.limits import SPREAD, TYPICAL_USAGE, usual_cost
 from plantain.runs.settings.terms import Terms
 
 
@@ -118,7 +117,7 @@ def forecast_published(edits: Sequence[PublishedEdit], judge: Sequence[str], ter
 
 def _steps(model: str, terms: Terms) -> tuple[Step, ...]:
     """The calls that a judge makes for one verdict."""
-    return (Step.LOOK, Step.JUDGE) if terms.options(model, "judge").form == "blind" else (Step.JUDGE,)
+    return (Step.LOOK, Step.JUDGE) if terms.options(model, "judge").get("form") == "blind" else (Step.JUDGE,)
 
 
 def _cost(asked: Mapping[str, int], terms: Terms) -> float | None:

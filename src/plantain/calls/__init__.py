@@ -1,24 +1,13 @@
-"""What stands around every model call: memo, admission, retry by outcome, money, deadline."""
+"""Every model call passes here: memo, admission, retry by outcome, budget, deadline."""
 
-from plantain.calls.admission import Admission, Bounded, Ticket
+from plantain.calls.admission import AdmissionController, ModelLimits, Ticket
 from plantain.calls.budget import Budget
-from plantain.calls.client import (
-    Answer,
-    CallSpec,
-    ModelClient,
-    TaskCalls,
-)
-from plantain.calls.controller import AdmissionController
-from plantain.calls.model_drift import ModelDrift
-from plantain.calls.policy import Retry, next_step
-from plantain.calls.rate_limiter import ModelLimits
-from plantain.calls.stops import Interrupted, LimitReached, RequestChanged, RunHalted
+from plantain.calls.client import Answer, CallSpec, ModelClient, ModelDrift, TaskCalls
+from plantain.calls.policy import Interrupted, LimitReached, RequestChanged, RunHalted
 
 __all__ = [
-    "Admission",
     "AdmissionController",
     "Answer",
-    "Bounded",
     "Budget",
     "CallSpec",
     "Interrupted",
@@ -27,9 +16,7 @@ __all__ = [
     "ModelDrift",
     "ModelLimits",
     "RequestChanged",
-    "Retry",
     "RunHalted",
     "TaskCalls",
     "Ticket",
-    "next_step",
 ]

@@ -1,82 +1,416 @@
-"""Admission: when a call may be sent. This module is the contract and the plain bounded form of it."""
+"""Admission: when a call may be sent. One gate for each model, one budget and one count of calls for all."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Protocol
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 
-from plantain.calls.deadline import Deadline
-from plantain.records import Outcome, Step, Usage
+from plantain.calls.budget import Budget, StepCosts, cost_of, demand
+from plantain.calls.limits import Concurrency, Deadline, Pace
+from plantain.calls.policy import PASSING, CircuitBreaker, Interrupted, LimitReached
+from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles.exchange import AnnouncedLimit
 
+TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.LOOK: 5_000, Step.JUDGE: 5_000}
+"""Tokens that a call is assumed to take of a token limit before one was seen."""
 
-@dataclass(slots=True)
-class Ticket:
-    """Leave to send one call. The sender reports back how it went before handing the ticket in.
+SMOOTHING = 0.1
+SPREAD = 0.5
+"""Once a model without a known rate has refused a call, calls are sent apart: by this share of the time of an answer,
+divided by the window. Many providers refuse two calls in the same instant."""
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
+"""Seconds without a call after a refusal that does not say when to come again; doubled while refusals follow."""
+
+LONGEST_BLOCK_S = 60.0
+"""Seconds that a limit that is used up is waited for on a header's word; a refusal may say more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLimits:
+    """What the recipe states of one model.
 
     Attributes:
-        reserved_usd: money set aside for this call, None where the model has no price.
-        cost_usd: what it turned out to cost; set by `settle`.
-        started: set by the sender once the call is journalled as started; from then on it may have been billed.
-        deadline: how long the call may take.
-        sit_out: set by `settle` where the model answers nobody: this call is not to blame, and is tried again.
-        give_up: set by `settle` where that has lasted too long.
+        concurrency: most calls in flight.
+        requests_per_minute, tokens_per_minute, images_per_minute: stated limits; None where none is stated.
+        price: None when unknown.
+        max_output_tokens: where the adapter has an answer cut; what money is set aside for.
+        image_tokens: the most that one written image comes to, as far as is known.
+        tier_factor: how much dearer than listed the requested service tier is.
+        in_jobs: its calls wait for batch jobs: all of a wave at once, and their outcomes say nothing of limits.
+        slow_start: start with few calls; not for devices, which wait to be started.
+        deadline_s: seconds that a call may take, as a first guess; None for as long as it takes.
+        outage_s: seconds of an outage that are waited for; None where failed calls say nothing of later ones.
     """
 
-    reserved_usd: float | None = None
-    cost_usd: float | None = None
+    concurrency: int
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    images_per_minute: float | None = None
+    price: Price | None = None
+    max_output_tokens: int = 8_192
+    image_tokens: int = 0
+    tier_factor: float = 1.0
+    in_jobs: bool = False
+    slow_start: bool = True
+    deadline_s: float | None = None
+    outage_s: float | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """Permission to send one call. The sender reports the outcome with `settle` before it returns the ticket.
+
+    Attributes:
+        gate: of the model.
+        step: of the call.
+        reserved_usd: money set aside for this call, None where the model has no price.
+        price: at which it is billed.
+        tokens: set aside of the token limit.
+        sent_at, level: when it was granted, and how many calls were in flight with it.
+        started: set by the sender once the call is journalled as started; from then on it may have been billed.
+        cost_usd: what it turned out to cost; set by `settle`.
+        sit_out: set by `settle` during an outage: this call is not to blame, and is tried again.
+        give_up: set by `settle` where the outage has lasted too long.
+    """
+
+    gate: ModelGate
+    step: Step
+    reserved_usd: float | None
+    price: Price | None
+    tokens: float
+    sent_at: float
+    level: int
     started: bool = False
-    deadline: Deadline = field(default_factory=lambda: Deadline(None))
+    settled: bool = False
+    cost_usd: float | None = None
     sit_out: bool = False
     give_up: bool = False
 
+    @property
+    def deadline(self) -> Deadline:
+        """How long the call may take."""
+        return self.gate.deadline
+
     def announced(self, limits: Sequence[AnnouncedLimit]) -> None:
-        """Called before `settle` with what the provider stated of its limits, whatever the outcome."""
+        """Report what the provider stated of its limits, before `settle`, whatever the outcome."""
+        for limit in limits:
+            self.gate.announced(limit)
 
     def settle(self, outcome: Outcome, usage: Usage) -> None:
-        """Called once with the call's outcome and usage, before the ticket is handed in."""
+        """Report the call's outcome and usage, once, before the ticket is returned."""
+        self.settled = True
+        self.cost_usd = self.gate.settled(self, outcome, usage)
+        if outcome.kind in PASSING:  # an answer that was under way when the trouble began is an answer
+            self.sit_out, self.give_up = self.gate.outage.open, self.gate.outage.over(_now())
 
 
-class Admission(Protocol):
-    """Grants tickets to calls of one model."""
+class ModelGate:
+    """The limits of one model, and a queue that is fair by step. Belongs to one event loop."""
 
-    def admit(self, model: str, step: Step) -> AbstractAsyncContextManager[Ticket]:
-        """Waits for leave to send a call. Raises LimitReached or Interrupted where there will be none."""
-        ...
+    def __init__(
+        self, model: str, rules: ModelLimits, budget: Budget, again: Callable[[ModelGate], None]
+    ) -> None:
+        """`again` is called when a wait is over and `pump` may grant more."""
+        self.model = model
+        self.rules = rules
+        self._again = again
+        self._budget = budget
+        first = {} if rules.slow_start else {"first": rules.concurrency}
+        self.window = Concurrency(rules.concurrency, **first)
+        self.requests = Pace(rules.requests_per_minute)
+        self._tokens = Pace(rules.tokens_per_minute)
+        self._images = Pace(rules.images_per_minute)
+        self.outage = CircuitBreaker(rules.outage_s)
+        self.deadline = Deadline(rules.deadline_s)
+        self._waiting: dict[Step, deque[asyncio.Future[Ticket]]] = {step: deque() for step in Step}
+        self._turn = list(Step)
+        self._usual = dict(TYPICAL_TOKENS)
+        self._costs = {step: self._step_costs(step) for step in Step}
+        self._pause, self._paused_at = 0.0, -math.inf
+        self._answer_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
-    def resume(
-        self, model: str, step: Step, reserved_usd: float | None
-    ) -> AbstractAsyncContextManager[Ticket]:
-        """The ticket of a call that an earlier process sent, and whose answer is still to come; never waits."""
-        ...
+    def queue(self, step: Step) -> asyncio.Future[Ticket]:
+        """Return a place in the queue, which receives the ticket."""
+        place: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+        self._waiting[step].append(place)
+        return place
 
-    def stop(self) -> None:
-        """The run is to stop: whoever waits for a ticket is told so."""
+    def resume(self, step: Step, usd: float | None) -> Ticket:
+        """Return the ticket of a call that an earlier process sent and that is still under way."""
+        costs = self._costs[step]
+        costs.in_jobs_usd = max(0.0, costs.in_jobs_usd - (usd or 0.0))
+        costs.in_flight += 1
+        return Ticket(self, step, usd, self.rules.price, 0.0, _now(), self.window.start(), started=True)
 
-    def rest(self) -> None:
-        """No call is in flight any more."""
+    def priced(self, price: Price, tier_factor: float) -> None:
+        """Take another price from now on, for what is set aside too; calls under way keep theirs."""
+        self.rules = replace(self.rules, price=price, tier_factor=tier_factor)
+        self._costs = {step: self._step_costs(step) for step in Step}
+
+    def fail(self, error: Exception) -> None:
+        """Raise an error in everybody who waits."""
+        for places in self._waiting.values():
+            while places:
+                place = places.popleft()
+                if not place.done():
+                    place.set_exception(again(error))
+
+    def pump(self) -> bool:
+        """Grant tickets until a rate, the window or the budget says no; return True when it was the budget.
+
+        Raises:
+            LimitReached: no call fits into the budget, and none in flight could make room; or all calls are made.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while (step := self._whose_turn()) is not None:
+            if not self._budget.calls_left:
+                raise LimitReached(
+                    f"limits.max_calls = {self._budget.max_calls}: all are made; raise limits.max_calls to resume"
+                )
+            usd = self.reservation(step)
+            if usd is not None and not self._budget.fits(usd):
+                if self._budget.outstanding == 0:
+                    raise LimitReached(self._out_of_money(usd))
+                return True
+            self._grant(step, usd)
+        return False
+
+    def reservation(self, step: Step) -> float | None:
+        """Return the dollars to set aside for a call; None without a price."""
+        return None if self.rules.price is None else self._costs[step].most
+
+    def settled(self, ticket: Ticket, outcome: Outcome, usage: Usage) -> float | None:
+        """Learn from a call's outcome; return its cost, which counts once the ticket is returned."""
+        if not self.rules.in_jobs:
+            self._learn(ticket, outcome)
+        self.window.end()
+        used = usage.total_tokens
+        if used or outcome.kind is OutcomeKind.RATE_LIMITED:
+            self._tokens.refund(ticket.tokens - used)
+        if used:
+            self._usual[ticket.step] += int(SMOOTHING * (used - self._usual[ticket.step]))
+        return cost_of(ticket.price, outcome, usage)
+
+    def returned(self, ticket: Ticket) -> None:
+        """Take back a ticket after its call is recorded; an unsettled one was not sent, or its outcome is unknown.
+
+        What was set aside is free only now: a call that is sent before would be recorded beside the whole of it.
+        """
+        costs = self._costs[ticket.step]
+        if ticket.settled:
+            self._budget.settle(costs, ticket.cost_usd if ticket.price is not None else 0.0)
+            return
+        ticket.settled = True
+        self.window.end()
+        self.outage.lost(ticket.sent_at)
+        if not ticket.started:
+            self._budget.calls -= 1
+        unknown = ticket.started and ticket.price is not None
+        self._budget.settle(costs, None if unknown else 0.0)
+
+    def announced(self, limit: AnnouncedLimit) -> None:
+        """Follow a limit that the provider has stated."""
+        now = _now()
+        pace = self._tokens if limit.what == "tokens" else self.requests
+        if math.isfinite(limit.per_minute):
+            pace.announced(limit.per_minute, now)
+        if limit.left is not None and limit.left < 1.0 and limit.reset_s is not None:
+            pace.block(now + min(limit.reset_s, LONGEST_BLOCK_S))
+
+    def _step_costs(self, step: Step) -> StepCosts:
+        costs = self._budget.costs(self.model, step)
+        price = self.rules.price
+        if price is not None and price != Price():
+            most = demand(step, self.rules.max_output_tokens, self.rules.image_tokens).most(price)
+            costs.bound = self.rules.tier_factor * most
+        return costs
+
+    def _whose_turn(self) -> Step | None:
+        """The step whose call may be sent now, the one served longest ago first; sets the timer when all must wait."""
+        waiting = [step for step in self._turn if self._has_waiting(step)]
+        if not waiting or not self.window.room:
+            return None
+        now = _now()
+        common = max(self.requests.wait(now), self._tokens.wait(now), self.outage.wait(now))
+        if math.isinf(common):  # a probe is on its way to find out whether the model answers again
+            return None
+        waits = {step: max(common, self._images.wait(now) if step is Step.EDIT else 0.0) for step in waiting}
+        for step in waiting:
+            if waits[step] <= 0.0:
+                return step
+        self._timer = asyncio.get_running_loop().call_later(min(waits.values()), self._again, self)
+        return None
+
+    def _has_waiting(self, step: Step) -> bool:
+        places = self._waiting[step]
+        while places and places[0].done():
+            places.popleft()
+        return bool(places)
+
+    def _grant(self, step: Step, usd: float | None) -> None:
+        now = _now()
+        place = self._waiting[step].popleft()
+        self._turn.remove(step)
+        self._turn.append(step)
+        tokens = self._usual[step]
+        self.requests.take(now)
+        self._tokens.take(now, tokens)
+        if step is Step.EDIT:
+            self._images.take(now)
+        self._costs[step].in_flight += 1
+        self._budget.calls += 1
+        self.outage.sent()
+        if not (self.requests.known or self.window.slow_start):
+            self.requests.block(now + SPREAD * self._answer_s / self.window.size)
+        place.set_result(Ticket(self, step, usd, self.rules.price, tokens, now, self.window.start()))
+
+    def _learn(self, ticket: Ticket, outcome: Outcome) -> None:
+        now = _now()
+        if outcome.kind is OutcomeKind.RATE_LIMITED and not outcome.fatal:
+            self.requests.block(now + (outcome.retry_after or 0.0))
+            if not self.window.too_many(ticket.level) and ticket.sent_at > self._paused_at:
+                self._pause = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2.0 * self._pause))
+                self._paused_at = now
+                self.requests.block(now + self._pause)
+            self.window.refused(now, ticket.sent_at, ticket.level, by_rate=self.requests.known)
+        elif outcome.timed_out:
+            self.window.timed_out(now, ticket.sent_at)
+        elif outcome.kind not in (OutcomeKind.TRANSPORT, OutcomeKind.CANCELLED):
+            if ticket.sent_at > self._paused_at:
+                self._pause = 0.0
+            took = now - ticket.sent_at
+            self._answer_s += (took - self._answer_s) * (SMOOTHING if self._answer_s else 1.0)
+            roomy = self.deadline.answered(took)
+            self.window.accepted(now, ticket.sent_at, ticket.level, roomy=roomy)
+        if self.outage.heard(outcome, ticket.sent_at, now):
+            self.window.restart()
+
+    def _out_of_money(self, usd: float) -> str:
+        budget = self._budget
+        held = (
+            f" and ${budget.held_usd:.4f} held for {budget.lost} calls of unknown cost"
+            if budget.held_usd
+            else ""
+        )
+        return (
+            f"limits.budget_usd = {budget.budget_usd:g}: ${budget.spent_usd:.4f} spent{held}, and the next call to "
+            f"{self.model} may cost ${usd:.4f}; raise limits.budget_usd to resume"
+        )
 
 
-class Bounded:
-    """At most `concurrency` calls at a time, whatever the model; no price."""
+class AdmissionController:
+    """Admission by stated, announced and observed limits, within a budget and a number of calls.
 
-    def __init__(self, concurrency: int) -> None:
-        self._slots = asyncio.Semaphore(concurrency)
+    Args:
+        rules: what the recipe states of a model, by its name; asked once for each, and again where its price has an
+            end.
+        budget: the run's money and calls.
+
+    Attributes:
+        on_outage: receives the model and a message at each pause in which the model does not answer.
+    """
+
+    def __init__(self, rules: Callable[[str], ModelLimits], budget: Budget) -> None:
+        self.budget = budget
+        self.gates: dict[str, ModelGate] = {}
+        self.on_outage: Callable[[str, str], None] | None = None
+        self._rules = rules
+        self._short_of_money: set[ModelGate] = set()
+        self._stopped: Exception | None = None
 
     @asynccontextmanager
     async def admit(self, model: str, step: Step) -> AsyncIterator[Ticket]:
-        async with self._slots:
-            yield Ticket()
+        """Wait for permission to send one call to `model`.
+
+        Raises:
+            LimitReached: the budget or the cap on calls is used up.
+            Interrupted: the run was asked to stop meanwhile.
+        """
+        if self._stopped is not None:
+            raise again(self._stopped)
+        gate = self._gate(model)
+        place = gate.queue(step)
+        self._pump(gate)
+        try:
+            ticket = await place
+        except BaseException:
+            if place.done() and not place.cancelled() and place.exception() is None:
+                self._take_back(place.result())  # granted and cancelled in the same instant
+            raise
+        try:
+            yield ticket
+        finally:
+            self._take_back(ticket)
 
     @asynccontextmanager
     async def resume(self, model: str, step: Step, reserved_usd: float | None) -> AsyncIterator[Ticket]:
-        yield Ticket(reserved_usd, started=True)
+        """Take over a call that an earlier process sent: it is counted and paid for already, so nothing is asked."""
+        ticket = self._gate(model).resume(step, reserved_usd)
+        try:
+            yield ticket
+        finally:
+            self._take_back(ticket)
 
     def stop(self) -> None:
-        """Whoever waits gets a slot as the calls in flight end."""
+        """Grant no ticket any more; whoever waits gets Interrupted."""
+        self._end(Interrupted())
 
-    def rest(self) -> None:
-        """Nothing was claimed."""
+    @property
+    def in_jobs(self) -> int:
+        """Calls that wait for batch jobs."""
+        return sum(gate.window.in_flight for gate in self.gates.values() if gate.rules.in_jobs)
+
+    def _gate(self, model: str) -> ModelGate:
+        if model not in self.gates:
+            self.gates[model] = ModelGate(model, self._rules(model), self.budget, self._pump)
+        return self.gates[model]
+
+    def _price_by_day(self, gate: ModelGate) -> None:
+        """Take up the price that has followed since the last call; one without a successor stays."""
+        price = gate.rules.price
+        if price is None or not price.until:
+            return
+        rules = self._rules(gate.model)
+        if rules.price is not None and rules.price.since != price.since:
+            gate.priced(rules.price, rules.tier_factor)
+
+    def _take_back(self, ticket: Ticket) -> None:
+        gate = ticket.gate
+        gate.returned(ticket)
+        if self.on_outage is not None and (news := gate.outage.news(_now())):
+            self.on_outage(gate.model, news)
+        self._pump(gate)
+        for short in list(self._short_of_money):
+            self._pump(short)
+
+    def _pump(self, gate: ModelGate) -> None:
+        self._short_of_money.discard(gate)
+        self._price_by_day(gate)
+        try:
+            if gate.pump():
+                self._short_of_money.add(gate)
+        except LimitReached as reached:
+            self._end(reached)
+
+    def _end(self, why: Exception) -> None:
+        if self._stopped is None:
+            self._stopped = why
+        for gate in self.gates.values():
+            gate.fail(self._stopped)
+
+
+def again(why: Exception) -> Exception:
+    """Return the same error anew: one object raised in many tasks would gather all their tracebacks."""
+    return type(why)(*why.args)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,9 +1,8 @@
-"""The budget: the most that a call can cost is reserved while it is in flight, and settled by how it ended."""
+"""The budget: the most that a call can cost is reserved while it is in flight, and settled by its outcome."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ TOLERANCE_USD = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The most that one call may consume, its adapter's second question after a malformed answer included."""
+    """The most that one call may consume, its adapter's second request after a malformed answer included."""
 
     input_tokens: int
     output_tokens: int
@@ -24,7 +23,7 @@ class Demand:
     images: int = 0
 
     def most(self, price: Price) -> float:
-        """Dollars that a call can come to at this price: nothing cached, every limit reached."""
+        """Return the dollars that a call can come to at this price: nothing cached, every limit reached."""
         text_in = price.input_per_m
         image_in = price.image_input_per_m or 0.0
         dearest = max(text_in, image_in, price.cached_per_m or 0.0, price.cache_write_per_m or 0.0)
@@ -41,77 +40,64 @@ INPUT_TOKENS = {Step.WRITE: 24_000, Step.EDIT: 8_000, Step.LOOK: 12_000, Step.JU
 history of twenty rounds."""
 
 IMAGE_TOKENS = 4_096
-"""Tokens of one image written, above the largest size of most models (2,520 for 4K), for those that list no sizes."""
+"""Tokens of one written image, above the largest size of most models (2,520 for 4K), for those that list no sizes."""
 
 
 def demand(step: Step, max_output_tokens: int, image_tokens: int = IMAGE_TOKENS) -> Demand:
-    """The most that a call of this step consumes when an answer is cut at `max_output_tokens`.
+    """Return the most that a call of this step consumes when an answer is cut at `max_output_tokens`.
 
-    `image_tokens` are the most that one picture of the model is known to come to at the size and quality asked for.
-    Writers and judges may ask a second time when an answer is malformed, with twice the room when it was cut.
+    `image_tokens` are the most that one image of the model is known to come to at the requested size and quality.
+    Writers and judges may be requested once more after a malformed answer, with twice the room when it was cut.
     """
     if step is Step.EDIT:
         return Demand(INPUT_TOKENS[step], max_output_tokens, max(image_tokens, IMAGE_TOKENS), images=1)
     return Demand(2 * INPUT_TOKENS[step], 3 * max_output_tokens)
 
 
-UPPER = 0.95
-"""A call of unknown cost is taken to have cost this quantile of its step's known costs..."""
-
-LEARNED = 5
-"""...once there are as many of them; until then the most that it can have cost."""
+UPPER, LEARNED = 0.95, 5
+"""A call of unknown cost is assumed to have cost this quantile of its step's known costs, once there are as many of
+them; until then the most that it can have cost."""
 
 REMEMBERED = 200
-"""Known costs that are looked at: the latest ones, since prompts grow from round to round and prices change."""
+"""Known costs that count: the latest ones, since prompts grow from round to round and prices change."""
 
 MARGIN = 1.25
-"""What a call is set aside for where one was billed at more than our upper bound, as a multiple of that bill."""
+"""What is set aside for a call after one was billed above our upper bound, as a multiple of that bill."""
 
 
 class StepCosts:
-    """What calls of one step to one model cost: the known ones, and from them what the others may come to.
+    """The costs of calls of one step to one model: the known ones, and from them what the others may come to.
 
     Attributes:
-        bound: dollars that a call can come to by our own reckoning; set by whoever knows its price.
+        bound: dollars that a call can come to by our own estimate; set by the gate, which knows its price.
         dearest: the highest bill so far.
         in_flight: calls whose answers are still to come.
-        lost: calls that may have been billed and whose cost never became known; `lost_most` is what they can have
-            cost at the most.
+        lost: calls that may have been billed and whose cost never became known; `lost_most` is the most that they can
+            have cost.
         in_jobs_usd: set aside for calls of earlier processes that batch jobs still answer.
     """
 
     def __init__(
-        self,
-        costs: Iterable[float] = (),
-        *,
-        lost: int = 0,
-        lost_most: float = 0.0,
-        in_jobs_usd: float = 0.0,
+        self, costs: Iterable[float] = (), *, lost: int = 0, lost_most: float = 0.0, in_jobs_usd: float = 0.0
     ) -> None:
-        self.bound = 0.0
-        self.dearest = 0.0
+        self.bound = self.dearest = 0.0
         self.in_flight = 0
         self.lost = lost
         self.lost_most = lost_most
         self.in_jobs_usd = in_jobs_usd
-        self._latest: deque[float] = deque()
-        self._sorted: list[float] = []
+        self._latest: deque[float] = deque(maxlen=REMEMBERED)
         for cost in costs:
             self.learn(cost)
 
     def learn(self, cost_usd: float) -> None:
-        """A call's cost has become known. Calls that cost nothing say nothing about others."""
-        if cost_usd <= 0.0:
-            return
-        self.dearest = max(self.dearest, cost_usd)
-        self._latest.append(cost_usd)
-        insort(self._sorted, cost_usd)
-        if len(self._latest) > REMEMBERED:
-            del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
+        """Note a call's cost. Calls that cost nothing say nothing about others."""
+        if cost_usd > 0.0:
+            self.dearest = max(self.dearest, cost_usd)
+            self._latest.append(cost_usd)
 
     @property
     def most(self) -> float:
-        """Dollars set aside for a call in flight: our own bound, and more where a bill was above it."""
+        """Dollars to set aside for a call in flight: our own bound, and more where a bill was above it."""
         return self.bound if self.dearest <= self.bound + TOLERANCE_USD else MARGIN * self.dearest
 
     @property
@@ -120,20 +106,21 @@ class StepCosts:
 
     @property
     def held_usd(self) -> float:
-        """What the lost calls are taken to have cost."""
-        if len(self._sorted) < LEARNED:
+        """What the lost calls are assumed to have cost."""
+        if not self.lost or len(self._latest) < LEARNED:
             return self.lost_most
-        return min(self.lost_most, self.lost * self._sorted[math.ceil(UPPER * len(self._sorted)) - 1])
+        known = sorted(self._latest)
+        return min(self.lost_most, self.lost * known[math.ceil(UPPER * len(known)) - 1])
 
 
 class Budget:
     """What a run may spend, has spent, and has set aside. Belongs to one event loop.
 
     Whenever a call is sent, spent + held + reserved <= budget: reserved is the most that calls in flight can cost, held
-    what calls of unknown cost are taken to have cost, which grows, up to what was set aside for them, as dearer calls
-    of their kind become known. Where a provider bills more than our upper bound, it can be exceeded later:
-    `overrun_usd` sums by how much. From the first such bill on, more is set aside for every call of its step, those in
-    flight included, so that a run exceeds its budget by no more than what was in flight then.
+    what calls of unknown cost are assumed to have cost, which grows, up to what was set aside for them, as dearer calls
+    of their kind become known. A provider that bills more than our upper bound can exceed it later (`overrun_usd`).
+    From the first such bill on, more is set aside for every call of its step, those in flight included, so that a run
+    exceeds its budget by no more than what was in flight then.
 
     Args:
         budget_usd: the cap; None for none.
@@ -160,7 +147,7 @@ class Budget:
         self._costs = dict(costs or {})
 
     def costs(self, model: str, step: Step) -> StepCosts:
-        """What is known of a model's calls of one step."""
+        """Return what is known of a model's calls of one step."""
         return self._costs.setdefault((model, step), StepCosts())
 
     @property
@@ -194,7 +181,7 @@ class Budget:
         return self.budget_usd is None or self.committed_usd + usd <= self.budget_usd + TOLERANCE_USD
 
     def settle(self, costs: StepCosts, cost_usd: float | None) -> None:
-        """A call in flight has ended; of unknown cost, it counts with what such calls usually cost."""
+        """Note the end of a call in flight; one of unknown cost counts with what such calls usually cost."""
         costs.in_flight -= 1
         if cost_usd is None:
             costs.lost += 1
@@ -206,7 +193,7 @@ class Budget:
 
 
 def cost_of(price: Price | None, outcome: Outcome, usage: Usage) -> float | None:
-    """Dollars that a call cost; None where that cannot be known (no price, or an answer that never arrived)."""
+    """Return the dollars that a call cost; None where unknown (no price, or an answer that never arrived)."""
     if price is None:
         return None
     if price == Price():

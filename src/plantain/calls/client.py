@@ -1,4 +1,4 @@
-"""The memoised call: every answer is durable before it is used, and no recorded answer is asked for again."""
+"""The memoised call: every answer is durable before it is used, and no recorded answer is requested again."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 import orjson
 
-from plantain.calls.admission import Admission
-from plantain.calls.deadline import Deadline
-from plantain.calls.failure_streaks import FailureStreaks
-from plantain.calls.model_drift import ModelDrift
-from plantain.calls.policy import next_step
-from plantain.calls.stops import Interrupted, RequestChanged, RunHalted
+from plantain.calls.admission import AdmissionController
+from plantain.calls.limits import Deadline
+from plantain.calls.policy import FailureStreaks, Interrupted, RequestChanged, RunHalted, next_step
 from plantain.journal import CallResult, CallRow, Journal, StartedCall
 from plantain.journal.batches import LeftWithJob, current_call
 from plantain.records import CallKey, Outcome, OutcomeKind, Step
@@ -27,13 +25,19 @@ from plantain.roles.exchange import Exchange, exchange
 
 T = TypeVar("T")
 
+SERVED, CHANGES = "served_models", "model_changes"
+"""Keys of the run's meta: the served models by the name that was asked for, and accepted changes, as JSON."""
+
+PROBES = 24
+"""Failures during outages that do not count against a call; one whose own image is at fault would wait for ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallSpec(Generic[T]):
     """One call to be made or replayed.
 
     Attributes:
-        step, round, draw: where it stands in the task.
+        step, round, draw: its place in the task.
         model: the model's name; `identity` is everything else that the answer depends on.
         send: performs the call.
         settle: turns a final reply, good or bad, into what the journal keeps; it may find an ok reply wanting.
@@ -58,33 +62,75 @@ class CallSpec(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the loop gets of a call, fresh or replayed: its outcome and the JSON text that was recorded."""
+    """A call's answer, fresh or replayed: its outcome and the JSON text that was recorded."""
 
     outcome: Outcome
     text: str
 
 
+class ModelDrift:
+    """The served models that a run has accepted: providers change the model behind a name, and a run must notice.
+
+    Args:
+        journal: of the run.
+        accept_changes: accept and record a new one instead of stopping the run; None where the command has no option
+            for it.
+    """
+
+    def __init__(self, journal: Journal, *, accept_changes: bool | None = None) -> None:
+        self._journal = journal
+        self._accept = accept_changes
+        self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(SERVED) or "{}")
+
+    async def check(self, model: str, served: str, *, replayed: bool = False) -> None:
+        """Note who answered.
+
+        Args:
+            model, served: the name that was asked for, and who answered; "" where that is unknown.
+            replayed: the answer was recorded by an earlier process. The process that a change stops has recorded the
+                first answers of the new model already: they were paid for.
+
+        Raises:
+            RunHalted: another model than before answered, and changes are not accepted.
+        """
+        known = self._known.setdefault(model, [])
+        if not served or served in known:
+            return
+        before = list(known)
+        if before and not self._accept:
+            way = "" if self._accept is None else "resume with --accept-model-change (it is recorded), or "
+            raise RunHalted(
+                f"{model} {'was once' if replayed else 'is now'} served by {served}, and this run was made with "
+                f"{', '.join(known)}: the answers would not be of one model; {way}start a new run folder"
+            )
+        known.append(served)
+        await self._journal.set_meta(SERVED, orjson.dumps(self._known).decode())
+        if before:
+            changes = orjson.loads(self._journal.reader.meta(CHANGES) or "[]")
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            changes.append({"model": model, "from": before, "to": served, "at": at})
+            await self._journal.set_meta(CHANGES, orjson.dumps(changes).decode())
+
+
 @dataclass(slots=True)
 class ModelClient:
-    """What all tasks of a run share: the journal, admission, and the wish to stop.
+    """What all tasks of a run share: the journal, admission, and whether the run is to stop.
 
     Attributes:
-        served: who has answered so far; None where nobody asks.
-        unhurried: models whose answers come from jobs.
-        leave_jobs: called when the run stops without waiting for jobs.
+        served: the served models so far; None where they are not checked.
+        unhurried: models whose answers come from batch jobs.
         in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
-        on_waiting: told why nothing goes on for now.
-        on_worker: told a model and the kind of worker that answered for it.
+        leave_jobs: called when the run stops without waiting for jobs.
+        on_worker: receives a model and the kind of worker that answered for it.
         streaks: failures in a row, which end the run before they have used up its tasks.
     """
 
     journal: Journal
-    admission: Admission
+    admission: AdmissionController
     served: ModelDrift | None = None
     unhurried: Collection[str] = ()
     in_jobs: Collection[int] = ()
     leave_jobs: Callable[[], None] | None = None
-    on_waiting: Callable[[str], None] | None = None
     on_worker: Callable[[str, str], Awaitable[None]] | None = None
     made: int = 0
     replayed: int = 0
@@ -94,7 +140,7 @@ class ModelClient:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def request_stop(self, *, wait_for_jobs: bool = False) -> None:
-        """No new call is sent from now on; those in flight finish and are recorded.
+        """Send no new call from now on; those in flight finish and are recorded.
 
         Calls in batch jobs, which may take a day, stay open and are continued by the next process, unless this one is
         to wait for them.
@@ -105,13 +151,8 @@ class ModelClient:
         self.wake.set()
         self.admission.stop()
 
-    def outage(self, model: str, news: str) -> None:
-        """Report that a model does not answer."""
-        if self.on_waiting is not None:
-            self.on_waiting(f"{model}: {news}")
-
     async def send(self, spec: CallSpec[T], deadline: Deadline) -> Reply[T]:
-        """Performs a call within its deadline."""
+        """Perform a call within its deadline."""
         try:
             async with deadline.guard() as guard:
                 return await spec.send()
@@ -122,15 +163,11 @@ class ModelClient:
             return failed(Outcome(OutcomeKind.TRANSPORT, message, timed_out=True))
 
     async def pause(self, seconds: float) -> None:
-        """Waits before another try; a wish to stop ends the wait."""
+        """Wait before another try; a request to stop ends the wait."""
         try:
             await asyncio.wait_for(self.wake.wait(), timeout=seconds)
         except TimeoutError:
             return
-
-
-PROBES = 24
-"""Failures during outages that a call is not blamed for; one whose own picture is the trouble would wait for ever."""
 
 
 @dataclass(slots=True)
@@ -139,23 +176,16 @@ class _Tries:
 
     Attributes:
         made: by all processes, as they are numbered in the journal.
-        left_open: the last one of an earlier process, whose request is in a job: it goes on as that call.
-        counted: those of this process that the retry policy counts, by how they ended: a busy provider's refusals use
-            up none of the tries that a broken connection has.
-        excused: those that failed while nobody was answered; they are not counted.
+        left_open: the last one of an earlier process, whose request is in a job: it is continued.
+        counted: those of this process that the retry policy counts, by outcome: a busy provider's refusals use up none
+            of the tries that a broken connection has.
+        excused: those that failed during an outage; they are not counted.
     """
 
     made: int
     left_open: CallRow | None
     counted: Counter[tuple[OutcomeKind, bool]] = field(default_factory=Counter)
     excused: int = 0
-
-
-def _too_long(model: str, outcome: Outcome) -> Outcome:
-    message = (
-        f"{outcome.reason}; no answer for longer than limits.outage_hours; resume when {model} answers again"
-    )
-    return replace(outcome, reason=message, fatal=True)
 
 
 class TaskCalls:
@@ -175,14 +205,17 @@ class TaskCalls:
             elif row.outcome is None and row.id in client.in_jobs:
                 self._in_jobs[row.key] = row
 
+    def answers(self, step: Step, round: int) -> bool:
+        """Return True if an earlier process has an answer of this step and round, or a job that will bring one."""
+        key = CallKey(self._task_id, self._generation, round, step, 0)
+        return key in self._final or key in self._in_jobs
+
     async def check_recorded(self, step: Step, round: int, draws: range) -> None:
-        """Takes note of who gave recorded answers whose result is used as it is stored, without asking for them again.
+        """Note who gave recorded answers whose result is used as it is stored.
 
         Raises:
-            RunHalted: another model than before, and changes are not accepted.
+            RunHalted: another model than before answered, and changes are not accepted.
         """
-        if self._client.served is None:
-            return
         for key, row in self._final.items():
             if (
                 (key.step, key.round) == (step, round)
@@ -190,13 +223,13 @@ class TaskCalls:
                 and row.outcome
                 and row.outcome.ok
             ):
-                await self._client.served.check(row.model, row.usage.served_model, replayed=True)
+                await self._check_served(row.model, row.usage.served_model, replayed=True)
 
     async def answer(self, spec: CallSpec[T]) -> Answer:
-        """The recorded answer to this call, or a new one that is durable before this returns.
+        """Return the recorded answer to this call, or a new one that is durable before this returns.
 
         Raises:
-            RequestChanged: the recorded call was asked with another request.
+            RequestChanged: the recorded call had another request.
             Interrupted: a stop was requested before the call was sent.
             RunHalted: the outcome concerns the whole run.
         """
@@ -210,8 +243,7 @@ class TaskCalls:
                     "was made with a different prompt, model version or image than today's; resume with the version "
                     "that began this run, or start a new run folder"
                 )
-            if self._client.served is not None:
-                await self._client.served.check(recorded.model, recorded.usage.served_model, replayed=True)
+            await self._check_served(recorded.model, recorded.usage.served_model, replayed=True)
             self._client.replayed += 1
             return Answer(recorded.outcome, recorded.answer)
         tried = _Tries(self._tries.get(key, 0), self._in_jobs.pop(key, None))
@@ -221,18 +253,21 @@ class TaskCalls:
             settlement, wait = await self._send_once(spec, key, request_hash, tried)
             if settlement.outcome.fatal:
                 raise RunHalted(f"{spec.model}: {settlement.outcome.reason}")
-            if self._client.served is not None:
-                await self._client.served.check(spec.model, settlement.usage.served_model)
+            await self._check_served(spec.model, settlement.usage.served_model)
             if settlement.outcome.kind is OutcomeKind.CANCELLED:
                 raise Interrupted
             if settlement.final:
                 return Answer(settlement.outcome, settlement.answer)
             await self._client.pause(wait)
 
+    async def _check_served(self, model: str, served: str, *, replayed: bool = False) -> None:
+        if self._client.served is not None:
+            await self._client.served.check(model, served, replayed=replayed)
+
     async def _send_once(
         self, spec: CallSpec[T], key: CallKey, request_hash: str, tried: _Tries
     ) -> tuple[CallResult, float]:
-        """Journals the start, sends, journals what came; returns it and the seconds until another try."""
+        """Journal the start, send, journal the result; return it and the seconds until another try."""
         client = self._client
         left_open, tried.left_open = tried.left_open, None
         if left_open is None:
@@ -290,7 +325,7 @@ class TaskCalls:
         return draft, wait or 0.0
 
     def _closed(self, spec: CallSpec[T], key: CallKey, draft: CallResult) -> CallResult:
-        """A call as it is recorded at its end: as final, unless it is one of too many that failed.
+        """Return a call as it is recorded at its end: as final, unless it is one failure too many.
 
         Then it is left to be made again when the run is resumed.
         """
@@ -300,3 +335,10 @@ class TaskCalls:
         if outcome is draft.outcome:
             return draft
         return replace(draft, outcome=outcome, final=False, answer="", attempt=None, verdicts=(), blobs=())
+
+
+def _too_long(model: str, outcome: Outcome) -> Outcome:
+    message = (
+        f"{outcome.reason}; no answer for longer than limits.outage_hours; resume when {model} answers again"
+    )
+    return replace(outcome, reason=message, fatal=True)

@@ -1,16 +1,42 @@
-"""One retry policy per outcome, as a table; nothing else in plantain decides whether a call is made again."""
+"""What a failed call means: whether it is tried again, is part of an outage, or ends the run.
+
+`POLICY` has the tries of each outcome. The circuit breaker of a model pauses its calls while it answers nobody, and a
+probe now and then finds out when it is back. `FailureStreaks` ends a run whose calls fail in a row, before it has used
+up its tasks.
+"""
 
 from __future__ import annotations
 
+import math
 import random
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field, replace
 
-from plantain.records import Outcome, OutcomeKind
+from plantain.records import Outcome, OutcomeKind, Step
+
+
+class Interrupted(Exception):
+    """The run was asked to stop; this task stays pending until the run is resumed."""
+
+
+class RunHalted(Exception):
+    """The whole run cannot continue (bad key, exhausted quota); the message says what to do."""
+
+
+class RequestChanged(RunHalted):
+    """The request of a recorded call would differ now: prompt, model or image has changed."""
+
+
+class LimitReached(RunHalted):
+    """A cap of the recipe is used up; the run can be resumed with a higher one. The message names the cap."""
+
+
+# --- tries ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often, and after how long, a call that ended this way is tried again.
+    """How often, and after how long, a call with this outcome is tried again.
 
     Attributes:
         tries: total tries allowed, the first included.
@@ -32,19 +58,19 @@ POLICY: dict[OutcomeKind, Retry] = {
     OutcomeKind.MALFORMED: Retry(1),
     OutcomeKind.CANCELLED: Retry(1),
 }
-"""A malformed answer is repaired once inside its adapter by asking again with the error; a refusal or a missing image
-consumes a round of the loop, which then words its instruction anew. Only the wire's own faults are tried again here."""
+"""A malformed answer is requested once more inside its adapter, with the error; a refusal or a missing image consumes a
+round of the loop, which then writes another instruction. Only failures of the transport are tried again here."""
 
 LOST = Retry(10, base_s=0.2, cap_s=10.0)
-"""Of a call whose worker was lost: its tries are apart from those of a broken connection, and use up no round."""
+"""Of a call whose worker was lost: its tries are counted apart from those of a connection, and use up no round."""
 
 
 def next_step(outcome: Outcome, tries: int, rng: random.Random) -> float | None:
-    """Seconds to wait before the next try, or None when this outcome is final.
+    """Return the seconds to wait before the next try, or None when this outcome is final.
 
     Args:
-        outcome: how the last try ended; its `retry_after` is a lower bound that is always obeyed.
-        tries: how many tries there have been that ended in this way; lost workers count apart.
+        outcome: of the last try; its `retry_after` is a lower bound.
+        tries: tries so far with this outcome; lost workers count apart.
         rng: source of the jitter (not part of any result).
     """
     policy = LOST if outcome.lost else POLICY[outcome.kind]
@@ -54,3 +80,198 @@ def next_step(outcome: Outcome, tries: int, rng: random.Random) -> float | None:
     if outcome.retry_after is not None:
         return outcome.retry_after + 0.1 * backoff
     return backoff
+
+
+# --- outages ----------------------------------------------------------------------------------------
+
+FAILURES_TO_OPEN = 5
+"""Calls in a row that fail, with no answer between them, open the breaker."""
+
+SILENT_S = 120.0
+"""Refusals by a limit are no outage until they have lasted longer than a provider's minute."""
+
+FIRST_PAUSE_S = 5.0
+LONGEST_PAUSE_S = 300.0
+"""Seconds until the first probe, and at most between probes; every failed probe doubles them."""
+
+PASSING = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
+"""Failures that pass by themselves and say nothing about the request."""
+
+
+class CircuitBreaker:
+    """The breaker of one model, with an explicit clock.
+
+    Args:
+        longest_s: seconds that an outage is waited for; None for a breaker that never opens.
+
+    Attributes:
+        since: time of the first of the present failures; None while there are answers.
+        open: calls wait.
+        reason: of the latest failure.
+    """
+
+    def __init__(self, longest_s: float | None) -> None:
+        self.since: float | None = None
+        self.open = False
+        self.reason = ""
+        self._longest_s = longest_s
+        self._failures = 0
+        self._opened_at = math.inf
+        self._probing = False
+        self._pause = 0.0
+        self._next_at = -math.inf
+        self._unsaid = False
+        self._jitter = random.Random()
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until a call may be sent; infinite while a probe is under way."""
+        if not self.open:
+            return 0.0
+        return math.inf if self._probing else max(0.0, self._next_at - now)
+
+    def sent(self) -> None:
+        """Note that a call is sent; while the breaker is open it is the probe."""
+        self._probing = self.open
+
+    def heard(self, outcome: Outcome, sent_at: float, now: float) -> bool:
+        """Note the outcome of a call that was sent at `sent_at`; return True if it ends an outage."""
+        probe = self._probing and sent_at >= self._opened_at
+        if probe:
+            self._probing = False
+        if self._longest_s is None or outcome.fatal or outcome.lost or outcome.kind is OutcomeKind.CANCELLED:
+            return False
+        if outcome.kind in PASSING:
+            self._failed(outcome, probe, now)
+            return False
+        if self.since is not None and sent_at < self.since:
+            return False  # it was sent before the first failure, and says nothing about now
+        was_open, self.open = self.open, False
+        self.since, self._failures, self._unsaid = None, 0, False
+        return was_open
+
+    def lost(self, sent_at: float) -> None:
+        """Note that a call will have no outcome."""
+        if sent_at >= self._opened_at:
+            self._probing = False
+
+    def over(self, now: float) -> bool:
+        """Return True if the outage has lasted longer than it is to be waited for."""
+        return self.open and self._longest_s is not None and now >= self._since(now) + self._longest_s
+
+    def news(self, now: float) -> str:
+        """Return a message once for each pause, with its length, reason and next probe; "" otherwise."""
+        if not self._unsaid:
+            return ""
+        self._unsaid = False
+        since = minutes(now - self._since(now))
+        return f"no answer for {since} ({self.reason}); next try in {self.wait(now):.0f} s"
+
+    def _since(self, now: float) -> float:
+        return now if self.since is None else self.since
+
+    def _failed(self, outcome: Outcome, probe: bool, now: float) -> None:
+        self.since = self._since(now)
+        self.reason = outcome.reason
+        self._failures += 1
+        silent = outcome.kind is not OutcomeKind.RATE_LIMITED or now >= self.since + SILENT_S
+        if self.open and not probe:
+            return
+        if not self.open and (self._failures < FAILURES_TO_OPEN or not silent):
+            return
+        self._pause = min(LONGEST_PAUSE_S, 2.0 * self._pause) if self.open else FIRST_PAUSE_S
+        if not self.open:
+            self.open, self._opened_at = True, now
+        self._unsaid = True
+        pause = self._pause * self._jitter.uniform(0.75, 1.0)
+        self._next_at = now + max(pause, outcome.retry_after or 0.0)
+
+
+def minutes(seconds: float) -> str:
+    """Return a span of time for a person, e.g. "40 s", "12 min", "3.5 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+# --- failures in a row ------------------------------------------------------------------------------
+
+MOST = 20
+"""Calls in a row to one model for one step that may fail before the run halts..."""
+
+TASKS = 4
+"""...if they belong to at least this many tasks: one odd image may fail in all its rounds."""
+
+NO_ANSWER = frozenset({OutcomeKind.MALFORMED, OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
+"""No usable answer, after all tries. A refusal or a missing image is an answer, about the instruction, and ends a row.
+But `MOST` refusals before any other answer say something about the model."""
+
+
+@dataclass(slots=True)
+class FailureStreak:
+    """The failures since the last answer.
+
+    Attributes:
+        calls: their number.
+        tasks: their tasks.
+        kinds: their reasons, without numbers and ids.
+        ever_answered: there has been an answer before.
+        refusals: tasks whose calls were refused while there was no other answer; None once there was.
+    """
+
+    calls: int = 0
+    tasks: set[str] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
+    ever_answered: bool = False
+    refusals: list[str] | None = field(default_factory=list)
+
+
+class FailureStreaks:
+    """The failure streaks of all models and steps of a run, in this process."""
+
+    def __init__(self) -> None:
+        self._streaks: dict[tuple[str, Step], FailureStreak] = {}
+
+    def judged(self, model: str, step: Step, task_id: str, outcome: Outcome) -> Outcome:
+        """Return a call's last outcome, fatal where it is one failure too many.
+
+        Too many are `MOST` failures in a row that all have the same reason, or that no answer preceded.
+        """
+        streak = self._streaks.setdefault((model, step), FailureStreak())
+        if outcome.kind not in NO_ANSWER:
+            refusals = streak.refusals if outcome.kind is OutcomeKind.REFUSED else None
+            self._streaks[model, step] = FailureStreak(ever_answered=True, refusals=refusals)
+            if refusals is not None:
+                refusals.append(task_id)
+                if len(refusals) >= MOST and len(set(refusals)) >= TASKS:
+                    return replace(
+                        outcome, fatal=True, reason=f"{outcome.reason}; {_declined(step, refusals)}"
+                    )
+            return outcome
+        streak.calls += 1
+        streak.tasks.add(task_id)
+        streak.kinds.add(_kind(outcome))
+        alike = len(streak.kinds) == 1
+        if streak.calls < MOST or len(streak.tasks) < TASKS or (streak.ever_answered and not alike):
+            return outcome
+        return replace(outcome, fatal=True, reason=f"{outcome.reason}; {_advice(step, outcome, streak)}")
+
+
+def _advice(step: Step, outcome: Outcome, streak: FailureStreak) -> str:
+    verb = "ended so" if len(streak.kinds) == 1 else "failed"
+    return (
+        f"{streak.calls} {step} calls in a row {verb}, so no more are made: resume when the cause is fixed; "
+        f"retry tasks that it stopped with `plantain retry --outcome {outcome.kind} --step {step}`"
+    )
+
+
+def _declined(step: Step, refusals: list[str]) -> str:
+    return (
+        f"all of the first {len(refusals)} {step} calls were refused, so no more are made: try another model, safety "
+        "setting or prompt; resuming tries again"
+    )
+
+
+def _kind(outcome: Outcome) -> str:
+    """Return an outcome without numbers and request ids, but with a leading status code."""
+    first, _, rest = outcome.reason.partition(" ")
+    return " ".join([outcome.kind, first, *re.sub(r"\S*[0-9]\S*", "#", rest).split()])

@@ -37,9 +37,7 @@ app = application()
 
 @app.command()
 def compare(
-    first: Annotated[
-        str, typer.Argument(metavar="A", help="a folder of prompts, or ours: shipped, edition-1, ...")
-    ],
+    first: Annotated[str, typer.Argument(metavar="A", help="a folder of prompts, or ours: shipped")],
     second: Annotated[str, typer.Argument(metavar="B", help="the prompts to compare them with")],
     on: Annotated[Path, typer.Option("--on", metavar="RUN", help="the run whose stored edits are judged")],
     run: Annotated[

@@ -1,4 +1,4 @@
-"""What an engine is: it runs a module-level function on a worker, once, and says where, or that the worker was lost."""
+"""An engine runs a module-level function on a worker, once, and reports where, or that the worker was lost."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Ran(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """How an engine stands.
+    """The state of an engine.
 
     Attributes:
         kind: "local" or "ray".
         workers: that are ready; `busy` of them compute.
         queued: pieces of work that wait for one.
-        done: pieces of work that were answered so far; `lost` whose worker was lost.
+        done: pieces of work that were answered so far.
         lost: workers that were lost so far.
         no_room_for: what a worker needs that finds no place while work waits for it; "" where none is wanting.
     """
@@ -54,25 +54,25 @@ class WorkEngine(Protocol):
 
     @property
     def remote(self) -> bool:
-        """Whether workers stand on other machines, so that what is made there is best finished there."""
+        """True if workers are on other machines, so that what is made there is best finished there."""
         ...
 
     @property
     def state(self) -> EngineState: ...
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
-        """Runs a function of a module once, on a worker of a role ("editor", "judge").
+        """Run a function of a module once, on a worker of a role ("editor", "judge").
 
-        Waits for a free worker. What the function raises is raised here. Nothing is ever run again by itself.
+        Wait for a free worker. What the function raises is raised here. Nothing is ever run again by itself.
         """
         ...
 
 
 engine_in_place: ContextVar[WorkEngine | None] = ContextVar("engine_in_place", default=None)
-"""The engine of the run at hand; without one work runs in this machine's processes."""
+"""The engine of the present run; without one work runs in this machine's processes."""
 
 
 def remote_engine() -> WorkEngine | None:
-    """The engine of the run at hand, where its workers stand elsewhere."""
+    """Return the engine of the present run, where its workers are elsewhere."""
     engine = engine_in_place.get()
     return engine if engine is not None and engine.remote else None

@@ -1,7 +1,8 @@
-"""Joining a Ray cluster, or beginning one on this machine: refused in seconds, with a line, where there is none."""
+"""Joining a Ray cluster, or starting one on this machine: refused in seconds, in one line, where there is none."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -9,69 +10,72 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from plantain.engines.greeting import wants_token
 from plantain.files.installing import install_line
 from plantain.files.secrets import environment_without_keys
 from plantain.records import InputError
 
 REACH_S = 5.0
-"""How long an address has to answer. Ray itself tries for minutes, and prints each try."""
+"""Seconds that an address has to answer. Ray itself tries for minutes, and prints each try."""
+
+QUIET: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+
+CHECK_ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
+"""Every head answers it, and to a caller without a token says that it wants one."""
 
 
 def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
-    """Connects this process to a cluster; where it is connected already and no other is named, that stays.
+    """Connect this process to a cluster; a connection that it has already stays.
 
     Args:
-        address: "auto", "host:port", or "local" for a cluster of this machine that ends with this process. Its workers
-            find no keys in their environment.
+        address: "auto" for the cluster of this machine, else a local one; "host:port"; or "local" for a cluster of this
+            machine that ends with this process, and whose workers find no keys in their environment.
         processors: of a local cluster; None for all that this machine has.
 
     Returns:
         The package ray, and whether the connection was made here.
 
     Raises:
-        InputError: there is no such cluster, this process is connected to another one, or no Ray.
+        InputError: there is no such cluster, or no Ray.
     """
     there = os.environ.get("RAY_ADDRESS", "") or address if address == "auto" else address
     if importlib.util.find_spec("ray") is None:
         raise InputError(f'engine.kind = "ray" needs the package ray: {install_line("ray")}')
     try:
         imported: Any = sys.modules.get("ray")
-        if there in ("auto", "local") and imported is not None and imported.is_initialized():
+        if imported is not None and imported.is_initialized():
+            connected = imported.get_runtime_context().gcs_address
+            if there not in ("auto", "local", connected):
+                raise InputError(
+                    f"engine.address: this process is connected to the Ray cluster at {connected} already, not "
+                    f"{there}; end that connection (ray.shutdown())"
+                )
             return imported, False
-        there = _of_this_machine(there)
-        _reach(there)
+        there = _of_this_machine() if there == "auto" else there
+        if there != "local":
+            _show_token_where_wanted(*host_and_port(there))
         ray = _import_ray()
-        if ray.is_initialized():
-            _not_another(ray, there)
-            return ray, False
         if there == "local":
             with _without_keys():
-                _begin(ray, there, include_dashboard=False, num_cpus=processors)
+                ray.init(address=there, include_dashboard=False, num_cpus=processors, **QUIET)
         else:
-            _begin(ray, there)
-    except InputError:
-        raise
-    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        lines = [line.strip() for line in str(error).strip().splitlines()]
-        if lines and lines[0].startswith("Version mismatch"):
-            raise InputError(
-                f"engine.address: the Ray cluster at {there!r} has other versions, and every machine needs the same of "
-                f"Python, Ray and plantain ({' '.join(lines)[:300]})"
-            ) from error
+            ray.init(address=there, **QUIET)
+    except (OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        said = " ".join(str(error).split())[:300] or type(error).__name__
         raise InputError(
-            f"engine.address: no Ray cluster at {there!r} ({lines[0] if lines else type(error).__name__}); "
-            'start one with `ray start --head`, name another address, or set address = "local"'
+            f"engine.address: no Ray cluster at {there!r} that can be joined ({said}); start one with "
+            "`ray start --head` (the same Python, Ray and plantain on every machine), name another address, or set "
+            'address = "local"'
         ) from error
     return ray, True
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Of "host:port". Raises ValueError."""
+    """Return the parts of "host:port". Raise ValueError."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
         raise ValueError("an address is host:port")
@@ -79,7 +83,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def in_one_line(error: Exception) -> str:
-    """What Ray says of lost work, without its numbers; of a worker that failed as it began, what that raised."""
+    """Return what Ray says of lost work, without its ids; of a worker that failed as it started, what that raised."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     lines = [
         line for line in lines if not re.fullmatch(r"[a-z_]+: \S+", line)
@@ -88,48 +92,57 @@ def in_one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(lines)[:200]}" if lines else type(error).__name__
 
 
-def _begin(ray: Any, address: str, **more: object) -> None:
-    ray.init(address=address, log_to_driver=False, configure_logging=False, **more)
-
-
-def _of_this_machine(address: str) -> str:
-    """Where the cluster is that `ray start` began here, for "auto"; any other address as it is."""
+def _of_this_machine() -> str:
+    """Return the cluster that `ray start` began here; "local" where there is none, or its head is gone."""
     begun = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
-    return begun.read_text().strip() if address == "auto" and begun.is_file() else address
+    with contextlib.suppress(OSError, ValueError):
+        address = begun.read_text().strip()
+        wants_token(*host_and_port(address))
+        return address
+    return "local"
 
 
-def _reach(address: str) -> None:
-    """Shows Ray this user's token where the head at an address wants one; nothing is asked for "local".
+def _show_token_where_wanted(host: str, port: int) -> None:
+    """Have Ray show this user's token to a head that wants one, unless the environment says otherwise.
 
-    Raises OSError or ValueError where there is no head of a cluster.
+    Ray leaves a token in the user's home with the first local cluster, and reads how it authenticates once, when it is
+    imported. A driver that shows a token has its own requests checked, too: a head without one then takes each
+    worker's owner for dead. So the head is asked before Ray is imported.
     """
-    if "://" in address:
-        raise ValueError("Ray's client protocol has no workers of our own; name host:port of the head")
-    if address in ("auto", "local"):
-        return
-    if wants_token(*host_and_port(address), REACH_S):
-        show_token()
+    known = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    if wants_token(host, port) and (known or Path("~/.ray/auth_token").expanduser().is_file()):
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
-def _not_another(ray: Any, address: str) -> None:
-    """A process has one cluster: work that is meant for another must not go to it unseen."""
-    connected = ray.get_runtime_context().gcs_address
-    if not _same(host_and_port(address), host_and_port(connected)):
-        raise InputError(
-            f"engine.address: this process is connected to the Ray cluster at {connected} already, not {address}; end "
-            "that connection (ray.shutdown()), or build in a process of its own"
-        )
+def wants_token(host: str, port: int) -> bool:
+    """Return True if the head at an address wants a token, by one call of gRPC without Ray.
 
-
-def _same(one: tuple[str, int], other: tuple[str, int]) -> bool:
-    """Whether two addresses are one; Ray calls a head on this machine by its address in the network."""
-    first, second = (ip_address(socket.gethostbyname(host)) for host, _ in (one, other))
-    return one[1] == other[1] and (first == second or first.is_loopback or second.is_loopback)
+    Raises:
+        OSError: nothing answers there, or something else than the head of a Ray cluster.
+        InputError: the extra for Ray is not installed.
+    """
+    try:
+        import grpc
+    except ImportError as error:
+        raise InputError(f'engine.kind = "ray" needs the package grpcio: {install_line("ray")}') from error
+    socket.create_connection((host, port), REACH_S).close()  # says plainly what is wrong with an address
+    if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+        return False  # it wants a certificate, and says nothing without
+    target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    with grpc.insecure_channel(target, [("grpc.enable_http_proxy", 0)]) as channel:
+        try:
+            channel.unary_unary(CHECK_ALIVE)(b"", timeout=REACH_S)
+        except grpc.RpcError as error:
+            code, codes = error.code(), grpc.StatusCode
+            if code in (codes.UNIMPLEMENTED, codes.UNAVAILABLE, codes.DEADLINE_EXCEEDED):
+                raise ConnectionError("what answers there is no head of a Ray cluster") from error
+            return bool(code is codes.UNAUTHENTICATED)
+    return False
 
 
 @contextmanager
 def _without_keys() -> Iterator[None]:
-    """What is started meanwhile inherits no key: workers call no provider. Ray's own variables stay."""
+    """Hide keys, and how this process reaches other clusters, from the processes that a local cluster starts."""
     kept = environment_without_keys()
     hidden = {
         name: value for name, value in os.environ.items() if name not in kept and not name.startswith("RAY_")
@@ -142,17 +155,8 @@ def _without_keys() -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def show_token() -> None:
-    """Has Ray show this user's token, which `ray get-auth-token` and every local cluster leave behind, where it is not
-    said otherwise. Ray reads the variable as it is imported; where it is imported already, its importer sets it up.
-    """
-    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
-    if "ray" not in sys.modules and (named or Path("~/.ray/auth_token").expanduser().is_file()):
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
-
-
 def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     import ray
     import ray.exceptions

@@ -17,18 +17,21 @@ from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, TypeVar
 
 from plantain.engines.contract import EngineState, Ran
-from plantain.engines.machine import machine_kind
+from plantain.engines.worker import machine_kind
 
 if TYPE_CHECKING:
     from multiprocessing.popen_forkserver import Popen
 
 T = TypeVar("T")
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that stop a run."""
+
 
 def _begin_worker() -> None:
-    """A worker leaves Ctrl-C and SIGTERM to its parent, dies with it, and keeps to one core."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """Leave signals that stop a run to the parent, die with it, and keep to one core."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     import cv2
 
@@ -36,9 +39,9 @@ def _begin_worker() -> None:
 
 
 def _die_with_parent() -> None:
-    """Ends this worker when the process that computes is gone, however it went.
+    """End this worker when its parent process has ended, for whatever reason.
 
-    The system's own signal comes too late: a worker is the fork server's child, and that lives while a worker does.
+    The system's own signal comes too late: a worker is the fork server's child, and that lives as long as a worker.
     """
     if parent := multiprocessing.parent_process():
         parent.join()
@@ -46,9 +49,9 @@ def _die_with_parent() -> None:
 
 
 class _Worker(ForkServerProcess):
-    """A process that never runs the caller's script again: what it computes is ours, so it needs nothing of it.
+    """A process that does not import the caller's script.
 
-    Otherwise a script without `if __name__ == "__main__"` would begin its run once more in every worker.
+    Otherwise a script without `if __name__ == "__main__"` would start its run again in every worker.
     """
 
     @staticmethod
@@ -62,7 +65,7 @@ class _Worker(ForkServerProcess):
             main.update(kept)
 
     def terminate(self) -> None:
-        """Ends it when the pool is broken; SIGTERM is not heard, since it may be meant for the whole group."""
+        """End it when the pool is broken; SIGTERM is ignored, since it may be sent to the whole group."""
         self.kill()
 
 
@@ -71,7 +74,7 @@ class _Context(ForkServerContext):
 
 
 class LocalEngine:
-    """Processes of this machine, begun with the first work and again after they were closed or have died.
+    """Processes of this machine, started with the first work, and again after they were closed or have died.
 
     Args:
         preload: modules that the processes find imported.
@@ -90,12 +93,12 @@ class LocalEngine:
 
     @property
     def state(self) -> EngineState:
-        """How it stands."""
+        """The state now."""
         busy = min(self._cores, self._under_way)
         return EngineState("local", self._cores, busy, self._under_way - busy, self._done, self._lost)
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
-        """Runs a function in a process; every role has the same ones. See `WorkEngine`."""
+        """Run a function in a process; all roles share them. See `WorkEngine`."""
         pool = self._processes()
         loop = asyncio.get_running_loop()
         self._under_way += 1
@@ -114,7 +117,7 @@ class LocalEngine:
         return Ran(value, machine_kind())
 
     def close(self) -> None:
-        """Ends the processes; the next work starts new ones."""
+        """End the processes; the next work starts new ones."""
         with self._changing:
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -131,12 +134,12 @@ class LocalEngine:
 
 @contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait while a process is started, and the process inherits that: it never hears of them.
+    """Block the signals that stop a run while a process is started, which inherits that and never receives them.
 
-    So does the fork server. `timeout`, Slurm and shells send SIGTERM to the whole group, and only the parent, which
-    finishes what is in flight, may act on it.
+    So does the fork server. `timeout`, Slurm, shells and a closing terminal send them to the whole group, and only the
+    parent, which finishes what is in flight, may act on them.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:

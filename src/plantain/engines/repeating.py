@@ -20,13 +20,13 @@ LOST_IN_A_ROW = 10
 
 
 class NoWorkers(InputError):
-    """No worker does what was asked: a fault of the engine, not of a file that was handed to it."""
+    """No worker does what was asked: a fault of the engine, not of a file that was given to it."""
 
 
 async def repeated(
     engine: WorkEngine, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """What a module-level function returns on a worker of a role; one whose worker was lost is asked for again.
+    """Return what a module-level function returns on a worker of a role; ask again where its worker was lost.
 
     Raises:
         NoWorkers: there will be no worker, or so many were lost with this piece of work that it must be the reason.
@@ -46,7 +46,7 @@ async def repeated(
 
 
 class EngineThread:
-    """An engine as threads ask it, for programs without an event loop: its own runs in a thread.
+    """An engine for the threads of a program without an event loop: its own loop runs in a thread.
 
     Attributes:
         room: workers that it is to have.
@@ -63,11 +63,7 @@ class EngineThread:
 
 @contextmanager
 def engine_thread(engine: RayEngine) -> Iterator[EngineThread]:
-    """An engine that is open while the block lasts, for the threads of this process.
-
-    Raises:
-        InputError: there is no such cluster, or no Ray.
-    """
+    """Open an engine while the block lasts. Raise InputError where there is no such cluster, or no Ray."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="engine", daemon=True)
     thread.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -98,13 +98,12 @@ def _hub_blobs(home: Path) -> Path | None:
     return None
 
 
-def check_received(root: Path, levels: int = 64, known: Collection[Path] = ()) -> None:
+def check_received(root: Path, levels: int = 64) -> None:
     """Refuses a folder from somebody else that holds links out of it, pipes, sockets or devices.
 
     Args:
         root: the folder; it may itself be a link of the user's.
         levels: how deep it is looked through; a level below is for those who open single files there.
-        known: links that are ours, wherever they lead.
 
     Raises:
         InputError: the first such entry, or a folder that cannot be read.
@@ -117,7 +116,7 @@ def check_received(root: Path, levels: int = 64, known: Collection[Path] = ()) -
             for entry in entries:
                 if entry.is_symlink():
                     path = Path(entry.path)
-                    if path not in known and os.path.lexists(path) and not is_inside(path, root):
+                    if os.path.lexists(path) and not is_inside(path, root):
                         raise InputError(
                             f"{entry.path}: a link that leads out of {root}; nothing was read or written"
                         )

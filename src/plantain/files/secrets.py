@@ -32,7 +32,7 @@ class Secret:
         hide(value)
 
     def reveal(self) -> str:
-        """Return the key, for the SDK alone."""
+        """Return the key, for a request alone."""
         return self._value
 
     def __repr__(self) -> str:

@@ -25,7 +25,7 @@ class Preset:
         model: the hosted model that answers, for a hosted preset.
         worker: name of the worker, for `process`.
         lora: hub id of LoRA weights put onto the model.
-        settings: fields of `ProviderOptions` that the preset sets; a provider's section overrides them.
+        settings: fields of the provider's `Settings` that the preset sets; a provider's section overrides them.
         sweep: the published grid: field -> values.
         frame: the canvas of a `process` model, as fields of `plantain.models.frames.FramePolicy`; {} for own sizes.
         prompt: what the model is sent; "{instruction}" stands for the instruction.

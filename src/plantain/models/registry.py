@@ -6,7 +6,7 @@ from typing import Protocol, cast, runtime_checkable
 
 from plantain.files.installed import entry_named, installed, is_ours, load_entry
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions
+from plantain.roles.options import ProviderOptions, ProviderSettings
 
 GROUP = "plantain.models"
 """Entry point group: name of the provider -> a module of the shape of `Provider`, imported when it is asked for."""
@@ -18,9 +18,10 @@ class Provider(Protocol):
     MODELS: dict[str, tuple[str, ...]]
     """Models known by name -> the roles that each fills. A provider may load others too.
 
-    A module may add `LOCAL = True`: no picture that it is handed leaves this machine."""
+    A module may add `Settings`, the class of its section `[providers.NAME]`, below `ProviderSettings`; without one the
+    section is read as `ProviderOptions`. It may add `LOCAL = True`: no image that it receives leaves this machine."""
 
-    def load(self, name: str, role: str, options: ProviderOptions) -> object: ...
+    def load(self, name: str, role: str, options: ProviderSettings) -> object: ...
 
 
 @runtime_checkable
@@ -52,6 +53,17 @@ def provider(name: str) -> Provider:
     if not hasattr(module, "MODELS") or not hasattr(module, "load"):
         raise InputError(f"provider {name!r}: its entry point is not a module with MODELS and load")
     return cast(Provider, module)
+
+
+def settings_class(name: str) -> type[ProviderSettings]:
+    """Return the class of a provider's section; `ProviderOptions` for a provider that is not installed.
+
+    Raises:
+        InputError: the provider's module cannot be imported.
+    """
+    if name not in installed(GROUP):
+        return ProviderOptions
+    return cast(type[ProviderSettings], getattr(provider(name), "Settings", ProviderOptions))
 
 
 def brings_its_own_connection(name: str) -> bool:

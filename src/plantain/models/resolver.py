@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import cast
 
 from plantain.models.presets import presets
-from plantain.models.registry import provider, provider_names
+from plantain.models.registry import provider, provider_names, settings_class
 from plantain.records import InputError
 from plantain.roles import Editor, Judge, Writer
-from plantain.roles.options import ProviderOptions
+from plantain.roles.options import ProviderSettings
 
 
-def resolve_writer(name: str, options: ProviderOptions | None = None) -> Writer:
+def resolve_writer(name: str, options: ProviderSettings | None = None) -> Writer:
     """The writer of that name.
 
     Raises:
@@ -23,12 +23,12 @@ def resolve_writer(name: str, options: ProviderOptions | None = None) -> Writer:
     return cast(Writer, load_model(name, "writer", options))
 
 
-def resolve_editor(name: str, options: ProviderOptions | None = None) -> Editor:
+def resolve_editor(name: str, options: ProviderSettings | None = None) -> Editor:
     """The editor of that name; raises as `resolve_writer` does."""
     return cast(Editor, load_model(name, "editor", options))
 
 
-def resolve_judge(name: str, options: ProviderOptions | None = None, where: str = "models.judge") -> Judge:
+def resolve_judge(name: str, options: ProviderSettings | None = None, where: str = "models.judge") -> Judge:
     """The judge of that name; raises as `resolve_writer` does. `where` is the field or option that named it."""
     try:
         return cast(Judge, load_model(name, "judge", options))
@@ -36,7 +36,7 @@ def resolve_judge(name: str, options: ProviderOptions | None = None, where: str 
         raise type(error)(str(error).replace("models.judge:", f"{where}:", 1)) from error
 
 
-def load_model(name: str, role: str, options: ProviderOptions | None = None) -> object:
+def load_model(name: str, role: str, options: ProviderSettings | None = None) -> object:
     """The model of that name for "writer", "editor", "judge" or "describer"; raises as above."""
     provider_name, _, model = name.partition("/")
     if not model:
@@ -48,11 +48,12 @@ def load_model(name: str, role: str, options: ProviderOptions | None = None) -> 
         raise InputError(
             f"models.{role}: {name} is a preset of `plantain bench generate`; in a recipe name {preset.model}"
         )
+    kind = options.kind if options is not None and options.kind else provider_name
     try:
-        module = provider(options.kind if options is not None and options.kind else provider_name)
+        module, own = provider(kind), settings_class(kind)
     except InputError as error:
         raise InputError(f"{_role_name(role)}: {name!r}: {error}") from error
-    return module.load(name, role, options or ProviderOptions())
+    return module.load(name, role, own() if options is None else options)
 
 
 def _role_name(role: str) -> str:

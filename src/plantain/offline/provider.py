@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
-from plantain.roles.options import ProviderOptions
+from plantain.roles.options import ProviderSettings as Settings
+
+__all__ = ["MODELS", "Settings", "load"]
 
 MODELS: dict[str, tuple[str, ...]] = {
     "offline/templates": ("writer",),
@@ -13,7 +15,7 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 
 
-def load(name: str, role: str, options: ProviderOptions | None = None) -> object:
+def load(name: str, role: str, options: Settings | None = None) -> object:
     """The model that `name` names, for `role`; it takes no options.
 
     Raises:
@@ -24,7 +26,6 @@ def load(name: str, role: str, options: ProviderOptions | None = None) -> object
         raise InputError(f"{where}: no model {name!r}; {suggest(name, MODELS, cutoff=0.3)}")
     if role not in MODELS[name]:
         raise InputError(f"{where}: {name!r} can be {' and '.join(MODELS[name])}, not {role}")
-    (options or ProviderOptions()).check("offline", frozenset())
     if role == "writer":
         from plantain.offline.writer import TemplateWriter
 

@@ -18,9 +18,16 @@ from plantain.models.hosted.known import picture_range
 from plantain.pipeline.plan import enumerate_tasks, not_planned
 from plantain.pipeline.recipe import Recipe
 from plantain.records import InputError, Price, Step, TaskKind, TaskState, Usage
-from plantain.runs.money.pricing import ON_THIS_MACHINE, OPEN_MODELS, billed_tier, price_under, unpriced
-from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
-from plantain.runs.settings.transport import devices_of
+from plantain.runs.limits import (
+    ON_THIS_MACHINE,
+    OPEN_MODELS,
+    SPREAD,
+    TYPICAL_USAGE,
+    billed_tier,
+    devices_of,
+    price_under,
+    unpriced,
+)
 
 EXPECTED_ROUNDS = 3.15
 """Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);
@@ -225,11 +232,14 @@ def _provider(model: str) -> str:
 
 def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
     models = recipe.models
-    blind = [judge for judge in models.judges if recipe.terms.options(judge, "judge").form == "blind"]
     return [
         (Step.WRITE, models.writer),
         (Step.EDIT, models.editor),
-        *((Step.LOOK, judge) for judge in blind),
+        *(
+            (Step.LOOK, judge)
+            for judge in models.judges
+            if recipe.terms.options(judge, "judge").get("form") == "blind"
+        ),
         *((Step.JUDGE, judge) for judge in models.judges),
     ]
 
@@ -275,20 +285,22 @@ def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Ca
 def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage, Usage]:
     """Return the estimated usage of a call, low to high; of an edit by the recipe's image size and quality."""
     options = recipe.terms.options(model, ROLE_OF[step])
-    usage = replace(TYPICAL_USAGE[step], tier=billed_tier(options.service_tier))
+    usage = replace(TYPICAL_USAGE[step], tier=billed_tier(options.get("service_tier") or ""))
     if step is not Step.EDIT:
         return usage, usage, usage
     few, usual, many = (
         replace(usage, output_tokens=tokens, output_image_tokens=tokens)
-        for tokens in picture_range(options.listed, options.image_size, options.image_quality)
+        for tokens in picture_range(
+            options.listed, options.get("image_size") or "", options.get("image_quality") or ""
+        )
     )
     return few, usual, many
 
 
 def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate:
     """The longest of: calls in flight, each provider's limits, and what one machine computes."""
-    if any(recipe.terms.provider(model).transport == "batch" for _, model in plan.calls_by):
-        rounds = CallEstimate(1.0, float(recipe.loop.max_rounds), float(recipe.loop.max_rounds))
+    if any(recipe.terms.provider(model).in_jobs for _, model in plan.calls_by):
+        rounds = CallEstimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
         waves = math.ceil(plan.tasks / recipe.limits.wave)
         jobs = len({step for step, _ in plan.calls_by})  # of a round, one after the other
         return rounds.times(*(waves * jobs * 3600.0 * hours for hours in BATCH_HOURS))

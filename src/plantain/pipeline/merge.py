@@ -19,7 +19,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.calls import model_drift
+from plantain.calls.client import CHANGES, SERVED
 from plantain.journal import JournalReader
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.disk.blobs import BlobStore, sync_folder
@@ -48,8 +48,8 @@ _OWN = frozenset(
     {
         "run_id",
         META,
-        model_drift.META,
-        model_drift.CHANGES_META,
+        SERVED,
+        CHANGES,
         WITHDRAWN,
         CONNECTIONS,
         "consent",
@@ -210,9 +210,9 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
     meta[JOINED] = orjson.dumps(ids).decode()
     served, changes = _served(parts, accept_model_change=accept_model_change)
     if served:
-        meta[model_drift.META] = orjson.dumps(served).decode()
+        meta[SERVED] = orjson.dumps(served).decode()
     if changes:
-        meta[model_drift.CHANGES_META] = orjson.dumps(changes).decode()
+        meta[CHANGES] = orjson.dumps(changes).decode()
     reached: dict[str, list[str]] = {}
     for part in parts:
         for address, ips in orjson.loads(part.meta.get(CONNECTIONS, "{}")).items():
@@ -233,8 +233,8 @@ def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[s
     served: dict[str, list[str]] = {}
     changes: list[object] = []
     for part in parts:
-        changes += orjson.loads(part.meta.get(model_drift.CHANGES_META, "[]"))
-        accepted: dict[str, list[str]] = orjson.loads(part.meta.get(model_drift.META, "{}"))
+        changes += orjson.loads(part.meta.get(CHANGES, "[]"))
+        accepted: dict[str, list[str]] = orjson.loads(part.meta.get(SERVED, "{}"))
         for model, names in accepted.items():
             served.setdefault(model, list(names))
         for model, name in [

@@ -46,15 +46,12 @@ def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | Non
         InputError: an unknown model, or one that cannot fill its role; a key or extra that is missing.
     """
     door = door or Door(recipe.terms)
-    judges = tuple(
-        door.judge(name, f"judge {number}", missing)
-        for number, name in enumerate(recipe.models.judges, start=1)
-    )
+    judges = tuple(door.judge(name, missing) for name in recipe.models.judges)
     for judge in judges:
         fingerprint_of(judge, recipe.judged_by)  # refuses a rubric by which it cannot judge
     return Method(
-        writer=door.writer(recipe.models.writer, "writer", missing),
-        editor=door.editor(recipe.models.editor, "editor", missing),
+        writer=door.writer(recipe.models.writer, missing),
+        editor=door.editor(recipe.models.editor, missing),
         judges=judges,
         rubric=recipe.judged_by,
         policy=recipe.loop.policy,
@@ -89,7 +86,7 @@ def check_known(recipe: Recipe) -> None:
         provider, _, model = name.partition("/")
         theirs = roles_at(recipe.terms.kind(name))
         section = recipe.terms.provider(name)
-        if not theirs or not model or section.base_url or model in section.prices or name in presets():
+        if not theirs or not model or section.get("base_url") or model in section.prices or name in presets():
             continue
         row = known_model(f"{recipe.terms.kind(name)}/{model}")
         if row is None:

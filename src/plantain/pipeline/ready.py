@@ -16,8 +16,7 @@ from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.shards import Shard, Share, counted, lessened, share_begun
 from plantain.roles import TakesRegion
 from plantain.runs.door import Door
-from plantain.runs.money.pricing import check_prices
-from plantain.runs.settings.transport import check_transports
+from plantain.runs.limits import check_prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,6 @@ def make_ready(
             image may not be sent to a hosted model, or a budget meets a model without a price.
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
-    check_transports(recipe.terms)
     share = share_begun(run, shard)
     if method is None and (run is None or not (run / JOURNAL_NAME).exists()):
         check_known(recipe)

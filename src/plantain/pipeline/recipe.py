@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
+from plantain.engines.settings import HERE, EngineSection
 from plantain.journal import JsonValue
 from plantain.records import Direction, InputError, Rubric
+from plantain.roles.options import Section
 from plantain.rubrics import MED_BANANA, frozen, rubric_named
-from plantain.runs.settings.engine import HERE, EngineSection
-from plantain.runs.settings.providers import ProviderSection
-from plantain.runs.settings.reading import check_provider_names, read_toml
-from plantain.runs.settings.roles import Role, RoleSection
-from plantain.runs.settings.terms import Limits, Permissions, Section, Terms
+from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, read_toml
+from plantain.runs.settings.terms import Limits, Permissions, Terms, providers_beside
 
 
 class Data(Section):
@@ -100,8 +98,8 @@ class Recipe(Section):
     rubric: str = ""
     loop: Loop = Loop()
     limits: Limits = Limits()
-    providers: Mapping[str, ProviderSection] = Field(default_factory=dict)
-    settings: Mapping[Role, RoleSection] = Field(default_factory=dict)
+    providers: Providers = Field(default_factory=dict)
+    settings: RoleTables = Field(default_factory=dict)
     engine: EngineSection = HERE
 
     @classmethod
@@ -131,21 +129,36 @@ class Recipe(Section):
     def frozen_part(self) -> dict[str, JsonValue]:
         """What may not change when the run is resumed: models, loop, seed, and how the models are sampled."""
         sampling = self.terms.sampling()
-        stated = {role: section.stated() for role, section in sorted(self.settings.items())}
+        roles = {role: dict(table) for role, table in sorted(self.settings.items()) if table}
         return {
             "rubric": {**frozen(self.judged_by)},
             "sampling": sampling,
-            "settings": {role: dict(settings) for role, settings in stated.items() if settings},
+            "settings": cast(JsonValue, roles),
             "seed": self.seed,
             "models": {**self.models.model_dump(mode="json"), "judge": list(self.models.judges)},
             "loop": self.loop.model_dump(mode="json"),
         }
 
 
+def _check_roles(recipe: Recipe, path: Path) -> None:
+    """Refuse settings of a role that its model's provider does not have. Raise InputError."""
+    models = {
+        "writer": (recipe.models.writer,),
+        "editor": (recipe.models.editor,),
+        "judge": recipe.models.judges,
+    }
+    for role, names in models.items():
+        for name in names:
+            try:
+                recipe.terms.options(name, role)
+            except InputError as error:
+                raise InputError(f"{path}: {error}") from error
+
+
 def _check_panel(recipe: Recipe, path: Path) -> None:
     """Raise InputError for a judge that is named several times and would give the same answer each time."""
     for judge, times in Counter(recipe.models.judges).items():
-        fixed = judge.startswith("offline/") or recipe.terms.options(judge, "judge").temperature == 0.0
+        fixed = judge.startswith("offline/") or recipe.terms.options(judge, "judge").get("temperature") == 0.0
         if times > 1 and fixed:
             raise InputError(
                 f"{path}: models.judge: {judge} is named {times} times but answers the same each time: name it "
@@ -161,6 +174,7 @@ def load_recipe(path: Path) -> Recipe:
     """
     recipe = read_toml(path, Recipe, "recipe")
     check_provider_names(recipe.providers, recipe.terms.models, path)
+    _check_roles(recipe, path)
     _check_panel(recipe, path)
     here = path.resolve().parent
     data = recipe.data.model_copy(
@@ -169,7 +183,7 @@ def load_recipe(path: Path) -> Recipe:
             "finding_files": tuple(here / file for file in recipe.data.finding_files),
         }
     )
-    providers = {name: section.beside(here) for name, section in recipe.providers.items()}
+    providers = providers_beside(path, recipe.providers)
     rubric = str(here / recipe.rubric) if recipe.rubric.endswith(".toml") else recipe.rubric
     free = {"data": data, "providers": providers, "rubric": rubric}
     recipe = recipe.model_copy(update=free)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import orjson
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.looking import look_first, seen_in
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
 from plantain.journal.payload import clean_text, dumps, from_json, to_json
 from plantain.pipeline.method import Method
@@ -45,6 +44,7 @@ from plantain.roles import (
 )
 from plantain.rubrics import decide, identity_of, majority
 from plantain.runs.image_cache import ImageCache
+from plantain.runs.looking import look_first, seen_in
 
 Panel = list[tuple[str, Observations]]
 

@@ -22,10 +22,10 @@ from plantain.pipeline.text_check import TextCheck, fingerprint
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import open_reader
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
+from plantain.runs.door import Beginning, changed_since
 from plantain.runs.image_cache import ImageCache
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
-from plantain.runs.opening import Beginning, changed_since
 from plantain.runs.summary import RunSummary
 
 Chosen = Callable[[JournalReader], Iterable[TaskRow]]

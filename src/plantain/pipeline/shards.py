@@ -19,7 +19,7 @@ from plantain.journal import Journal, JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pipeline.recipe import Recipe
 from plantain.records import EditTask, InputError
-from plantain.runs.settings.providers import ProviderSection
+from plantain.roles.options import ProviderSettings
 
 META = "shard"
 """Meta key under which a run remembers which shard it is."""
@@ -150,9 +150,9 @@ def lessened(recipe: Recipe, share: Share) -> Recipe:
     if limits.max_calls is not None:
         update["max_calls"] = int(limits.max_calls * part)
 
-    def provider(section: ProviderSection) -> ProviderSection:
+    def provider(section: ProviderSettings) -> ProviderSettings:
         stated = {name: limit for name in PER_MINUTE if (limit := getattr(section, name)) is not None}
-        return section.model_copy(update={name: limit * part for name, limit in stated.items()})
+        return section.but(**{name: limit * part for name, limit in stated.items()})
 
     providers = {name: provider(section) for name, section in recipe.providers.items()}
     return recipe.model_copy(update={"limits": limits.model_copy(update=update), "providers": providers})

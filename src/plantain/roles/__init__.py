@@ -1,7 +1,7 @@
-"""The three roles that a model can fill, and what each is handed and hands back.
+"""The roles that a model can fill, with their requests and replies.
 
-A role knows nothing of journal, retries, limits or money: `plantain.calls` stands around it. A role never
-raises for what a model or provider did; it returns the outcome, and with it whatever was still billed.
+A role knows nothing of journal, retries, limits or money, which `plantain.calls` handles. It never raises for what a
+model or provider did: it returns the outcome, with whatever was billed.
 
 Every role has a `name`, "provider/model", and a `fingerprint`: a short text that changes whenever its answers could
 (version of an offline model; prompt hash, sampling and thinking of a hosted one). Both enter the request hash.
@@ -42,7 +42,7 @@ class EncodedImage:
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[T]):
-    """What a role hands back: a value when the outcome is ok, and always what the call consumed.
+    """What a role returns: a value when the outcome is ok, and always what the call consumed.
 
     Attributes:
         value: None unless `outcome.ok`.
@@ -58,13 +58,13 @@ class Reply(Generic[T]):
 
 
 def failed(outcome: Outcome, usage: Usage | None = None, raw: str = "") -> Reply[T]:
-    """A reply without a value."""
+    """Return a reply without a value."""
     return Reply(None, outcome, usage or Usage(), raw)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What a writer is handed. `history` is every earlier round of this generation, oldest first."""
+    """The request to a writer. `history` is every earlier round of this generation, oldest first."""
 
     task: EditTask
     finding: Finding
@@ -90,20 +90,20 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True)
 class EditRequest:
-    """What an editor is handed: always the original, never the last attempt.
+    """The request to an editor: always the original, never the last attempt.
 
     Attributes:
         image: what is known of the original.
         original: its bytes; JPEG in a build, PNG of any size in a benchmark.
         instruction: what to do.
         seed: of the editor's draws.
-        demonstrations: worked examples, oldest first; an editor that cannot use any refuses them as not applicable.
-        region: PNG, one channel, 255 where the change belongs; only for editors that ask for one.
+        demonstrations: worked examples, oldest first; an editor that takes none returns "not applicable".
+        region: PNG, one channel, 255 where the change belongs; only for editors that require one.
         parameters: settings for this request only, in place of the editor's own, e.g. {"guidance": 7.5}; only names
-            that the editor says are `adjustable`.
+            in the editor's `adjustable`.
         concept: what the edit is about, in a word or two, for editors that read no sentences; "" when unknown.
-        direction: which way it goes; None when unknown.
-        round: of the loop, from 1: an editor without chance of its own can try another way in a later one.
+        direction: add, remove or change; None when unknown.
+        round: of the loop, from 1: a deterministic editor can edit differently in a later one.
     """
 
     image: SourceImage
@@ -120,7 +120,7 @@ class EditRequest:
 
 @dataclass(frozen=True, slots=True)
 class NormalForm:
-    """A picture as it is judged and released: its bytes, and the SHA-256 of its pixels."""
+    """An image as it is judged and released: its bytes, and the SHA-256 of its pixels."""
 
     data: bytes = field(repr=False)
     pixel_sha256: str
@@ -128,15 +128,15 @@ class NormalForm:
 
 @dataclass(frozen=True, slots=True)
 class EditedImage:
-    """What an editor hands back.
+    """What an editor returns.
 
     Attributes:
         image: the file as the model returned it, untouched.
         mask: PNG, one channel, 255 where the editor meant to change pixels; None when it does not know.
-        support: "local", "diffuse" or "warp": how far the change honestly reaches; "" when unknown.
+        support: "local", "diffuse" or "warp": how far the change reaches; "" when unknown.
         note: one line on what was rendered.
-        pixels: uint8 (H, W, 3) RGB, what `image` decodes to, where that has been done: nobody need do it again.
-        normal: `image` in normal form, where a worker has brought it there.
+        pixels: uint8 (H, W, 3) RGB, `image` decoded, where that has been done.
+        normal: `image` in normal form, where a worker has made it.
     """
 
     image: EncodedImage
@@ -149,10 +149,10 @@ class EditedImage:
 
 @dataclass(frozen=True, slots=True)
 class LookRequest:
-    """What a judge that looks first is handed in its first turn: two pictures, and no word of what was asked.
+    """The first request to a judge that looks first: two images without the instruction.
 
     Attributes:
-        original, edited: the image before the edit, and the edit; the judge is not told which is which.
+        original, edited: the image before the edit, and the edit; the judge does not learn which is which.
         seed: of the judge's draws.
         edited_first: the edit is shown before the original.
     """
@@ -165,20 +165,20 @@ class LookRequest:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """What a judge is handed. Never the editor's mask.
+    """The request to a judge. It never has the editor's mask.
 
     Attributes:
         image: what is known of the original.
         original, edited: the image before the edit, and the edit.
-        instruction: what was asked for; of a benchmark's variant "D" the change that was expected.
-        finding: the finding concerned; None in a benchmark of other pictures.
-        direction: which way it goes.
+        instruction: of the edit; of a benchmark's variant "D" the expected change.
+        finding: the finding concerned; None in a benchmark of other images.
+        direction: add, remove or change.
         rubric: what to report on.
         seed: of the judge's draws.
         truth: the real image after the procedure, where a benchmark has one and the judge is to see it.
         variant: of a benchmark, what `instruction` is: "P" (the prompt) or "D" (a description of the change).
         seen: what a judge that looks first answered in its first turn; "" for the others.
-        edited_first: which picture it is shown first; None to draw that from the seed.
+        edited_first: the edit is shown before the original; None to draw that from the seed.
     """
 
     image: SourceImage
@@ -196,20 +196,20 @@ class JudgeRequest:
 
     @property
     def pictures_alone(self) -> LookRequest:
-        """What a judge that looks first is handed before this."""
+        """The first request to a judge that looks first."""
         first = bool(self.seed % 2) if self.edited_first is None else self.edited_first
         return LookRequest(self.original, self.edited, self.seed, first)
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeRequest:
-    """What a describer is handed: a real pair, and what its owner says of it.
+    """The request to a describer: a real pair, and what its owner states of it.
 
     Attributes:
-        pair: one picture, the image before on the left, the image after on the right.
+        pair: one image, the image before on the left, the image after on the right.
         organ, task: what was treated, and what kind of change it is.
         prompt: the instruction, "" where one is to be written.
-        given: what the owner says of modality, action, entity, region and context, by those names.
+        given: what the owner states of modality, action, entity, region and context, by those names.
         image: what is known of the image before.
         seed: of the describer's draws.
     """
@@ -225,14 +225,13 @@ class DescribeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDescription:
-    """A pair in words (MedEBench, 2.1.2 and 2.1.4).
+    """The description of a pair (MedEBench, 2.1.2 and 2.1.4).
 
     Attributes:
         prompt: the instruction that leads from the image before to the image after.
         rephrasings: other ways to say it, none of them the prompt.
-        modality, action, entity, region, context: how it was taken, what was done, to what, where, what stayed;
-            "" where nothing is known.
-        description: the expected change in one sentence; "" where nothing can be said.
+        modality, action, entity, region, context: of the change; "" where unknown. `context` is what must stay.
+        description: the expected change in one sentence; "" where unknown.
     """
 
     prompt: str
@@ -247,7 +246,7 @@ class ChangeDescription:
 
 @runtime_checkable
 class Describer(Protocol):
-    """Puts a real pair into words, for a benchmark."""
+    """Describes a real pair, for a benchmark."""
 
     @property
     def name(self) -> str: ...
@@ -273,7 +272,7 @@ class Writer(Protocol):
 
 @runtime_checkable
 class Editor(Protocol):
-    """Edits an image as an instruction says."""
+    """Edits an image by an instruction."""
 
     @property
     def name(self) -> str: ...
@@ -286,7 +285,7 @@ class Editor(Protocol):
 
 @runtime_checkable
 class Adjustable(Protocol):
-    """An editor whose settings a request may replace in part: the names that `EditRequest.parameters` may hold."""
+    """An editor with settings that `EditRequest.parameters` may replace, by name."""
 
     @property
     def adjustable(self) -> frozenset[str]: ...
@@ -294,7 +293,7 @@ class Adjustable(Protocol):
 
 @runtime_checkable
 class TakesDemonstrations(Protocol):
-    """An editor that looks at worked examples, so many at the most."""
+    """An editor that takes worked examples, at most `most_demonstrations`."""
 
     @property
     def most_demonstrations(self) -> int: ...
@@ -302,7 +301,7 @@ class TakesDemonstrations(Protocol):
 
 @runtime_checkable
 class TakesRegion(Protocol):
-    """An editor that has to be told where to edit: what it makes says nothing of finding the place."""
+    """An editor that requires a region: its edits are no evidence of localisation."""
 
     @property
     def takes_region(self) -> bool: ...
@@ -310,7 +309,7 @@ class TakesRegion(Protocol):
 
 @runtime_checkable
 class Judge(Protocol):
-    """Reports what it observes of an edit, criterion by criterion, by any rubric that it is handed."""
+    """Reports its observations of an edit by criterion, for any rubric."""
 
     @property
     def name(self) -> str: ...
@@ -323,9 +322,9 @@ class Judge(Protocol):
 
 @runtime_checkable
 class LooksFirst(Protocol):
-    """A judge that is shown the pictures alone in a call of its own, and told in a second one what was asked.
+    """A judge that is shown the images without the instruction in a first call.
 
-    What it saw is kept as the text that it gave, and handed back to it as `JudgeRequest.seen`. See `calls.looking`.
+    Its answer is kept as text, and is `JudgeRequest.seen` of the second call. See `runs.looking`.
     """
 
     @property
@@ -336,15 +335,15 @@ class LooksFirst(Protocol):
 
 @runtime_checkable
 class KnowsRubrics(Protocol):
-    """A judge whose answers hang on how it puts a rubric, or that can only judge by some."""
+    """A judge whose fingerprint depends on the rubric, or that can only judge by some."""
 
     def fingerprint_by(self, rubric: Rubric) -> str:
-        """Its fingerprint when it judges by this rubric. Raises InputError when it cannot."""
+        """Return its fingerprint for a rubric. Raise InputError when it cannot judge by it."""
         ...
 
 
 def fingerprint_of(judge: Judge, rubric: Rubric) -> str:
-    """What changes whenever a judge's answers by this rubric could.
+    """Return a judge's fingerprint for a rubric.
 
     Raises:
         InputError: the judge cannot judge by it.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pydantic import Field
+
+from plantain.roles.options import Section
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRules:
-    """What a recipe may say in `[providers.NAME.batch]`.
+class BatchRules(Section):
+    """`[providers.NAME.batch]`.
 
     Attributes:
         images: most edits in a job. It bounds the answers: jobs whose answers came to more than a gigabyte were billed
@@ -19,12 +20,9 @@ class BatchRules:
         poll_s: seconds between the first looks at a job; they become ten times as rare.
     """
 
-    images: int = 100
-    requests: int = 1_000
-    megabytes: float = 100.0
-    quiet_s: float = 10.0
-    wait_s: float = 120.0
-    poll_s: float = 30.0
-
-
-USUAL = BatchRules()
+    images: int = Field(default=100, ge=1, le=10_000)
+    requests: int = Field(default=1_000, ge=1, le=50_000)
+    megabytes: float = Field(default=100.0, gt=0.0, le=200.0)
+    quiet_s: float = Field(default=10.0, gt=0.0, le=3600.0)
+    wait_s: float = Field(default=120.0, gt=0.0, le=86_400.0)
+    poll_s: float = Field(default=30.0, gt=0.0, le=3600.0)

@@ -1,4 +1,4 @@
-"""Who is asked before a picture leaves this machine."""
+"""Permission to send images from this machine."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from plantain.records import Destination, Outgoing
 
 
 class Clearance(Protocol):
-    """Asked at the one place where bytes go out; `plantain.runs` has the only one."""
+    """Checked where bytes are sent; `plantain.runs` has the only one."""
 
-    async def clear(self, model: str, to: Destination, pictures: Collection[Outgoing]) -> None:
-        """Returns when every picture may go there and that is recorded. Raises NotAllowed."""
+    async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
+        """Return when every image may be sent there and that is recorded. Raise NotAllowed."""
         ...
 
     async def connected(self, to: Destination, ip: str) -> None:
-        """Records which address a connection was really made to, before anything is sent over it."""
+        """Record the IP address of a connection, before anything is sent over it."""
         ...

@@ -1,4 +1,4 @@
-"""What a call's sender and the transport below tell each other beside request and answer."""
+"""What a call's sender and the transport exchange beside request and answer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class AnnouncedLimit:
 
     Attributes:
         what: what is counted.
-        per_minute: how many a minute; infinite where only a pause was asked for.
-        left: how many of them are left now; None where that was not said.
-        reset_s: seconds until all of them are there again.
+        per_minute: how many per minute; infinite where only a pause is requested.
+        left: how many of them are left now; None where not stated.
+        reset_s: seconds until all of them are available again.
     """
 
     what: Literal["requests", "tokens"]
@@ -36,8 +36,7 @@ class Exchange:
 
     Attributes:
         limits: what the provider announced of its limits, by the transport.
-        timed: the sender ends the call when it takes too long, and may change its mind while it goes on: the
-            transport need not.
+        timed: the sender ends the call when it takes too long, so the transport need not.
         ran_on: the kind of worker that answered, by an engine; "" where none did.
     """
 
@@ -51,20 +50,20 @@ exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 
 
 def announce(limits: list[AnnouncedLimit]) -> None:
-    """Tells the sender of limits."""
+    """Report limits to the sender."""
     here = exchange.get()
     if here is not None:
         here.limits.extend(limits)
 
 
 def patience(timeout_s: float) -> float | None:
-    """Seconds that a transport waits: as long as the sender does, where that one keeps the time."""
+    """Return the seconds that a transport waits; None where the sender ends late calls."""
     here = exchange.get()
     return None if here is not None and here.timed else timeout_s
 
 
 def answered_by(kind: str, lost: str, broken: str) -> Outcome | None:
-    """Tells the sender which kind of worker answered; the outcome where none did.
+    """Report to the sender which kind of worker answered; return the outcome where none did.
 
     Args:
         kind: of worker.

@@ -1,70 +1,110 @@
-"""Before a run: whether its images may be sent to its models at all, so that nothing is made of a run that may not."""
+"""Whether images may be sent to a run's models: checked before a run is made, and again for each image that is sent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any, TypeVar, cast
 
+import orjson
+
+from plantain.journal import Journal, JournalReader
+from plantain.journal.batches import current_call
+from plantain.journal.sending import CONNECTIONS, SentPicture, connections, sources_of_picture
 from plantain.models.hosted.addresses import destination, tenant_of
 from plantain.models.hosted.known import ALSO_SERVED
 from plantain.models.registry import is_local
-from plantain.privacy.permission import agreement, named, why_not
-from plantain.records import Destination, InputError, Reach, SourceImage
-from plantain.runs.consent_gate import refusal
-from plantain.runs.money.pricing import ON_THIS_MACHINE
+from plantain.privacy import lineage
+from plantain.privacy.lineage import sha256_of
+from plantain.privacy.permission import agreement, agreements, named, why_not
+from plantain.records import (
+    Destination,
+    InputError,
+    NotAllowed,
+    Outcome,
+    OutcomeKind,
+    Outgoing,
+    Reach,
+    SourceImage,
+)
+from plantain.roles import EncodedImage, failed
+from plantain.roles.options import ProviderOptions
+from plantain.runs.limits import ON_THIS_MACHINE
 from plantain.runs.settings.terms import Terms, permission_for
+
+T = TypeVar("T")
+
+REQUESTS = frozenset({"write", "edit", "look", "judge", "score", "describe"})
+"""The methods of models, each with one request."""
+
+WITHOUT_IMAGES = frozenset({str, int, float, bool, type(None)})
+"""Types of most fields of a request; each is skipped at once."""
+
+
+# --- where images go --------------------------------------------------------------------------------
 
 
 def runs_here(model: str) -> bool:
-    """Whether a model runs on this machine: one of ours that does, or another package's that declares itself local."""
-    return provider_runs_here(model.partition("/")[0])
-
-
-def provider_runs_here(provider: str) -> bool:
-    """The same of all models of a provider."""
+    """Return True if a model runs on this machine: one of ours that does, or another package's that declares it."""
+    provider = model.partition("/")[0]
     return provider in ON_THIS_MACHINE or is_local(provider)
 
 
 def where(terms: Terms, model: str) -> Destination:
-    """How far a model's images go. A provider that we do not know counts as hosted, unless it declares itself local.
-
-    Raises:
-        InputError: its owner declares on-premises what has no address of its own.
-    """
+    """Return how far a model's images go. An unknown provider counts as hosted, unless it declares itself local."""
     provider = model.partition("/")[0]
-    if provider_runs_here(terms.kind(model)):
+    if runs_here(terms.kind(model)):
         return Destination(provider, Reach.LOOPBACK)
     section = terms.provider(model)
-    options = section.options()
-    if options.base_url:
-        each = [destination(url, options) for url in options.base_urls or (options.base_url,)]
-        return max(each, key=lambda to: list(Reach).index(to.reach))  # the farthest decides
-    if section.on_premises:
-        raise InputError(
-            f"providers.{provider}.on_premises: true, but no base_url says where {model} is; a provider of a package "
-            "that runs its models here declares itself local"
-        )
-    return Destination(provider, Reach.HOSTED, tenant=tenant_of("", section.options()))
+    if not isinstance(section, ProviderOptions):
+        return Destination(provider, Reach.HOSTED)
+    if section.base_url:
+        return destination(section.base_url, section)
+    return Destination(provider, Reach.HOSTED, tenant=tenant_of("", section))
 
 
 def is_hosted(terms: Terms, model: str) -> bool:
-    """Whether a model's images leave the house."""
+    """Return True if a model's images leave the premises."""
     return where(terms, model).reach is Reach.HOSTED
 
 
 def hosted_models(terms: Terms) -> list[str]:
-    """The hosted models; every role sees images."""
+    """Return the hosted models; every role sees images."""
     return [model for model in terms.models if is_hosted(terms, model)]
 
 
+def family(model: str, kind: str = "") -> str:
+    """Return who made a model: its provider, or behind an address of one's own the first word of its name."""
+    provider, _, name = model.partition("/")
+    provider = kind or provider
+    if provider == "openai-compatible":
+        return name.rsplit("/", 1)[-1].split("-")[0].split(":")[0].lower()
+    return ALSO_SERVED.get(provider, provider)
+
+
+def kinship(terms: Terms, editor: str, judges: Iterable[str]) -> list[str]:
+    """Return a warning for each judge that judges its own family's work."""
+    if editor.partition("/")[0] in ON_THIS_MACHINE:
+        return []
+    return [
+        f"the judge {judge} and the editor {editor} are of one family: models tend to prefer their own kind's work; "
+        "a judge of another family, or a panel, is safer"
+        for judge in judges
+        if family(judge, terms.kind(judge)) == family(editor, terms.kind(editor))
+    ]
+
+
+# --- before a run -----------------------------------------------------------------------------------
+
+
 def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
-    """Refuses images that may not be sent to the hosted models.
+    """Refuse images that may not be sent to the hosted models.
 
     Args:
         terms: the models, their addresses, and the owners' permission.
         images: those of the tasks at hand; read only when a model is hosted and no consent is stated.
 
     Raises:
-        InputError: says which images, which model, why, and what to record to accept.
+        InputError: which images, which model, why, and what to record to accept.
     """
     uncovered = [
         (model, to)
@@ -74,35 +114,134 @@ def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
     if not uncovered:
         return
     model, to = uncovered[0]
-    refused = 0
-    first: SourceImage | None = None
-    for image in images:
-        if agreement(image, None) is None:
-            refused += 1
-            first = first or image
-    if first is None:
+    refused = [image for image in images if agreement(image, None) is None]
+    if not refused:
         return
-    others = f" (and {refused - 1} more images may not be sent)" if refused > 1 else ""
-    why = f"{named(first)} {why_not(first)}{others}"
+    others = f" (and {len(refused) - 1} more images may not be sent)" if len(refused) > 1 else ""
+    why = f"{named(refused[0])} {why_not(refused[0])}{others}"
     raise InputError(refusal(why, model, to, terms.consent_section))
 
 
-def family(model: str, kind: str = "") -> str:
-    """Who made a model: its provider, or behind an address of one's own the first word of its name."""
-    provider, _, name = model.partition("/")
-    provider = kind or provider
-    if provider == "openai-compatible":
-        return name.rsplit("/", 1)[-1].split("-")[0].split(":")[0].lower()
-    return ALSO_SERVED.get(provider, provider)
+def refusal(why: str, model: str, to: Destination, section: str) -> str:
+    """Return the message where an image may not go: which, why, to which address, and what would change that."""
+    provider = model.partition("/")[0]
+    address = f"{to.address} ({to.why})" if to.why else to.address
+    return (
+        f"{why}, and {model} is a hosted model at {address}: its owner has not allowed a copy to leave this machine. "
+        "Use a model that runs here; or, where the service is your institution's own, set "
+        f"providers.{provider}.base_url and providers.{provider}.on_premises = true; or record the owner's permission: "
+        f'[{section}] by = "who allowed it", agreement = "where that is written down"'
+        + (f', tenant = "{to.tenant}"' if to.tenant else "")
+    )
 
 
-def kinship(terms: Terms, editor: str, judges: Iterable[str]) -> list[str]:
-    """What a person should know of judges that judge their own kind's work, one line each."""
-    if editor.partition("/")[0] in ON_THIS_MACHINE:
-        return []
-    return [
-        f"the judge {judge} and the editor {editor} are of one family: models tend to prefer their own kind's work; "
-        "a judge of another family, or a panel, is safer"
-        for judge in judges
-        if family(judge, terms.kind(judge)) == family(editor, terms.kind(editor))
-    ]
+# --- for each image ---------------------------------------------------------------------------------
+
+
+class ConsentGate:
+    """Lets an image out when the journal knows its sources and every source may go to the address.
+
+    The records of the run's own journal decide, not those of a catalogue. Whatever is let through is recorded there
+    before it is sent; without a journal nothing is.
+
+    Args:
+        terms: the owners' permission for the whole run, where one was stated.
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        self._section = terms.consent_section
+        self._given = terms.consent
+        self.journal: Journal | None = None
+        self._connections: dict[str, list[str]] | None = None
+
+    async def connected(self, to: Destination, ip: str) -> None:
+        """Record an address that was connected to, once for each destination."""
+        if self.journal is None:
+            return
+        if self._connections is None:
+            self._connections = connections(self.journal.reader)
+        known = self._connections.setdefault(to.address, [])
+        if ip not in known:
+            known.append(ip)
+            await self.journal.set_meta(CONNECTIONS, orjson.dumps(self._connections).decode())
+
+    async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
+        """Return when all may go and that is recorded. Raise NotAllowed."""
+        if self.journal is None:
+            raise NotAllowed(
+                f"{model}: an image was about to be sent to {to.address} before the run was opened"
+            )
+        here = current_call.get(None)
+        rows: list[SentPicture] = []
+        given = permission_for(self._given, to)
+        for one in sorted(images, key=lambda image: (image.call or 0, image.sha256)):
+            call = one.call or here
+            sources = _sources(self.journal.reader, one.sha256, call)
+            try:
+                allowed = agreements(list(sources.values()), given, to)
+            except NotAllowed as why:
+                raise NotAllowed(refusal(str(why), model, to, self._section)) from None
+            rows += [
+                SentPicture(one.sha256, image, model, to.address, to.reach, under, call)
+                for image, under in allowed.items()
+            ]
+        await self.journal.add_sent(rows)
+
+
+def _sources(reader: JournalReader, sha256: str, call: int | None) -> dict[str, SourceImage]:
+    """Return every source of an image, through all that it was made from; none where one of them is unknown."""
+    found: dict[str, SourceImage] = {}
+    seen: set[str] = set()
+    waiting = {sha256}
+    while waiting:
+        one = waiting.pop()
+        seen.add(one)
+        known, parents = sources_of_picture(reader, one, call), lineage.sources_of(one)
+        if not known and not parents:
+            return {}
+        found |= known
+        waiting |= parents - seen
+    return found
+
+
+def cleared(role: T, gate: ConsentGate, to: Destination) -> T:
+    """Return a role whose requests pass the gate first; the role itself where it is local.
+
+    Args:
+        role: a writer, editor, judge or describer that holds a connection which is not ours.
+        gate: the run's.
+        to: how far it is.
+    """
+    return role if to.reach is Reach.LOOPBACK else cast(T, _Cleared(role, gate, to))
+
+
+class _Cleared:
+    """All attributes of a role as they are, but for its requests."""
+
+    def __init__(self, role: object, gate: ConsentGate, to: Destination) -> None:
+        self._role, self._gate, self._to = role, gate, to
+        for name in dir(role):
+            if not name.startswith("_"):
+                found = getattr(role, name)
+                setattr(self, name, self._gated(found) if name in REQUESTS else found)
+
+    def _gated(self, ask: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+        async def asked(request: Any) -> Any:
+            images = {Outgoing(sha256_of(data)) for data in _images(request)}
+            try:
+                await self._gate.clear(str(getattr(self._role, "name", "")), self._to, images)
+            except NotAllowed as why:
+                return failed(Outcome(OutcomeKind.REFUSED, str(why), fatal=True))
+            return await ask(request)
+
+        return asked
+
+
+def _images(value: object) -> list[bytes]:
+    """Return the bytes of every image in a request, at any depth."""
+    if isinstance(value, EncodedImage):
+        return [value.data]
+    if isinstance(value, (tuple, list)):
+        return [data for one in value if type(one) not in WITHOUT_IMAGES for data in _images(one)]
+    fields = (getattr(value, name) for name in getattr(type(value), "__dataclass_fields__", ()))
+    return [data for one in fields if type(one) not in WITHOUT_IMAGES for data in _images(one)]

@@ -1,153 +1,136 @@
-"""The one door to models: whoever calls a model gets it here, with everything that stands around a call.
+"""The only way to models: whoever calls a model gets it here, with everything that a call needs around it.
 
 A command makes a `Door` of its terms, takes its models from it, and opens a run through it. Inside, consent, journal,
-budget, limits, retry, batch jobs, Ctrl-C, the time cap and telemetry all hold; nothing brings only some of them.
+budget, limits, retry, batch jobs, Ctrl-C, the time cap and telemetry all apply.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
+from textwrap import shorten
 from typing import TypeVar, cast
 
+import orjson
+
+from plantain.calls import AdmissionController, ModelClient, ModelDrift
 from plantain.files.secrets import MissingKey, hide_environment
-from plantain.journal import DiskFull, Journal
+from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import brings_its_own_connection, close_models
 from plantain.models.resolver import load_model
 from plantain.records import InputError, SourceImage
 from plantain.roles import Describer, Editor, Judge, Writer
-from plantain.roles.options import ProviderOptions
-from plantain.runs.cleared import cleared
-from plantain.runs.consent import check_consent, where
-from plantain.runs.consent_gate import ConsentGate
+from plantain.roles.options import ProviderSettings
+from plantain.runs.consent import ConsentGate, check_consent, cleared, where
 from plantain.runs.engine import engine_open
-from plantain.runs.money.pricing import check_prices
+from plantain.runs.limits import budget_of, check_prices, model_limits
 from plantain.runs.observer import SILENT, ProgressObserver
-from plantain.runs.open_run import OpenRun
-from plantain.runs.opening import Beginning, edition_begun, open_client, open_journal
+from plantain.runs.open_run import OpenRun, interruptible, time_cap
 from plantain.runs.settings.terms import Terms
-from plantain.runs.settings.transport import check_transports
-from plantain.runs.worker_pool import WorkerPool, interruptible, time_cap
+from plantain.version import __version__
 
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a new run starts with: its name and seed, and what a resumed one must repeat."""
+
+    name: str
+    seed: int
+    frozen: dict[str, JsonValue]
+
+
 class Door:
-    """The models of one run under its terms.
+    """The models of one run under its terms."""
 
-    Args:
-        terms: under which they are called.
-        begun: of a run that goes on, what each role or model was begun with; see `opening.begun_with`.
-    """
-
-    def __init__(self, terms: Terms, begun: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        self._begun = begun
         self._jobs = BatchClient()
         self._gate = ConsentGate(terms)
-        self._made: dict[tuple[str, str, str, Path | None, int], object] = {}
+        self._made: dict[tuple[str, str, Path | None], object] = {}
 
     def check(self, *, images: Iterable[SourceImage] = ()) -> None:
-        """Refuses what cannot be, before anything is made for it.
+        """Refuse terms that cannot be kept, before anything is made for them.
 
         Args:
-            images: what would be sent, as far as it is known; the gate looks again at each picture that goes.
+            images: those to be sent, as far as they are known; the gate checks each image again when it is sent.
 
         Raises:
-            InputError: a budget over a model without a price, batch jobs where there are none, or images that may not
-                be sent to a hosted model.
+            InputError: a budget over a model without a price, or images that may not be sent to a hosted model.
         """
         check_prices(self.terms)
-        check_transports(self.terms)
         check_consent(self.terms, images)
 
-    def writer(self, name: str, remembered: str = "", missing: list[str] | None = None) -> Writer:
-        """The writer of that name; raises as `plantain.models.resolver.load_model` does.
+    def writer(self, name: str, missing: list[str] | None = None) -> Writer:
+        """Return the writer of that name; raise as `plantain.models.resolver.load_model` does.
 
         Args:
             name: "provider/model".
-            remembered: what the run calls it where it keeps what its roles were begun with, if not by its name.
-            missing: takes a line for a key that is not set, instead of a refusal; such a model cannot be called.
+            missing: receives a line for a key that is not set, instead of an error; such a model cannot be called.
         """
-        return cast(Writer, self._model(name, "writer", remembered, missing))
+        return cast(Writer, self._model(name, "writer", missing))
 
-    def editor(self, name: str, remembered: str = "", missing: list[str] | None = None) -> Editor:
-        """The editor of that name; raises as `writer` does."""
-        return cast(Editor, self._model(name, "editor", remembered, missing))
+    def editor(self, name: str, missing: list[str] | None = None) -> Editor:
+        """Return the editor of that name; raise as `writer` does."""
+        return cast(Editor, self._model(name, "editor", missing))
 
     def judge(
         self,
         name: str,
-        remembered: str = "",
         missing: list[str] | None = None,
         *,
         prompts: Path | None = None,
-        edition: int = 0,
         named_by: str = "models.judge",
     ) -> Judge:
-        """The judge of that name; raises as `writer` does.
+        """Return the judge of that name; raise as `writer` does.
 
         Args:
-            name, remembered, missing: as for a writer.
+            name, missing: as for a writer.
             prompts: a folder of prompts of its own.
-            edition: of our prompts; 0 for the one that the run was begun with, or the latest.
             named_by: the field or option that named it, for messages.
         """
         try:
-            return cast(Judge, self._model(name, "judge", remembered, missing, prompts, edition))
+            return cast(Judge, self._model(name, "judge", missing, prompts))
         except InputError as error:
             raise type(error)(str(error).replace("models.judge:", f"{named_by}:", 1)) from error
 
-    def describer(self, name: str, remembered: str = "", missing: list[str] | None = None) -> Describer:
-        """The describer of that name; raises as `writer` does."""
-        return cast(Describer, self._model(name, "describer", remembered, missing))
+    def describer(self, name: str, missing: list[str] | None = None) -> Describer:
+        """Return the describer of that name; raise as `writer` does."""
+        return cast(Describer, self._model(name, "describer", missing))
 
     def guarded(self, role: T) -> T:
-        """A model that somebody made themselves, behind the same gate as those that are made here."""
+        """Return a model of the caller's own, behind the same gate as those that are made here."""
         return cleared(role, self._gate, where(self.terms, str(getattr(role, "name", "unknown/model"))))
 
-    def options(self, model: str, remembered: str = "", role: str = "") -> ProviderOptions:
-        """What the model's adapter is handed.
-
-        Args:
-            model: its name.
-            remembered: what the run calls it where it keeps what it was begun with, if not by its name.
-            role: which it is to fill, whose own settings it then has.
-        """
-        section = self.terms.provider(model)
-        edition = edition_begun(self._begun.get(remembered or model, ""), section.prompts)
-        options = replace(self.terms.options(model, role), clearance=self._gate, edition=edition)
-        return replace(options, jobs=self._jobs) if section.transport == "batch" else options
+    def options(self, model: str, role: str = "") -> ProviderSettings:
+        """Return the settings that a model's adapter receives in a role."""
+        options = self.terms.options(model, role)
+        return options.within(clearance=self._gate, jobs=self._jobs if options.in_jobs else None)
 
     def _model(
-        self,
-        name: str,
-        role: str,
-        remembered: str = "",
-        missing: list[str] | None = None,
-        prompts: Path | None = None,
-        edition: int = 0,
+        self, name: str, role: str, missing: list[str] | None = None, prompts: Path | None = None
     ) -> object:
-        key = (name, role, remembered, prompts, edition)
+        key = (name, role, prompts)
         if key not in self._made:
-            options = self.options(name, remembered, role)
-            options = options if prompts is None else replace(options, prompts=prompts)
-            options = replace(options, edition=edition) if edition else options
+            options = self.options(name, role)
+            options = options if prompts is None else options.but(prompts=prompts)
             try:
                 model = load_model(name, role, options)
             except MissingKey as error:
                 if missing is None:
                     raise
                 missing.append(str(error))
-                model = load_model(name, role, replace(options, key_later=True))
-            self._made[key] = (
-                self.guarded(model) if brings_its_own_connection(self.terms.kind(name)) else model
-            )
+                model = load_model(name, role, options.within(key_later=True))
+            own_connection = brings_its_own_connection(self.terms.kind(name))
+            self._made[key] = self.guarded(model) if own_connection else model
         return self._made[key]
 
     @asynccontextmanager
@@ -161,45 +144,121 @@ class Door:
         accept_model_change: bool | None = None,
         also_close: Iterable[object] = (),
     ) -> AsyncIterator[OpenRun]:
-        """A run, open for calls until the block ends; then its summary says what was done.
+        """Open a run for calls until the block ends; then its summary has what was done.
 
         Args:
             run: its folder.
-            beginning: what a new run begins with and a resumed one must repeat; None for a run that has to be there.
-            observer: told how the run goes on.
-            on_commit: told the number of durable events so far.
-            accept_model_change: go on, and record it, when a provider serves another model than before; None:
-                stop, and name no option.
+            beginning: what a new run starts with and a resumed one must repeat; None for a run that has to exist.
+            observer: receives the run's progress.
+            on_commit: receives the number of durable events so far.
+            accept_model_change: continue, and record it, when a provider serves another model than before; None: stop,
+                and name no option.
             also_close: models of the caller's own.
 
         Raises:
-            InputError: another process holds the run; it was begun with something else; the folder is something else;
-                there is no such engine.
+            InputError: another process holds the run; it was started with something else; the folder is something
+                else; there is no such engine.
         """
         hide_environment()  # a command has done so already; a caller from Python may not
-        journal = Journal.open(run) if beginning is None else await open_journal(run, beginning)
+        journal = Journal.open(run) if beginning is None else await _open_journal(run, beginning)
         journal.on_commit = on_commit
         self._gate.journal = journal
         try:
-            async with engine_open(self.terms, journal, observer) as (terms, watch):
-                client, admission = await open_client(
-                    terms, journal, self._jobs, accept_model_change=accept_model_change
-                )
-                client.on_worker = watch
-                pool = WorkerPool(client, on_waiting=observer.waiting)
-                opened = OpenRun(terms, journal, client, admission, pool, observer, bool(self._jobs.models))
+            async with engine_open(self.terms, journal, observer) as (terms, on_worker):
+                client = await self._client(terms, journal, accept_model_change)
+                client.on_worker = on_worker
+                client.admission.on_outage = lambda model, news: observer.waiting(f"{model}: {news}")
+                opened = OpenRun(terms, journal, client, observer, bool(self._jobs.models))
                 async with (
                     interruptible(client, observer.stopping),
-                    time_cap(terms.limits, journal.reader, pool),
+                    time_cap(terms.limits, opened),
                 ):
                     yield opened
             opened.summary.left = await self._jobs.close()
             opened.sum_up()
-            # Telemetry is not worth a fault where there is no room for it.
-            with contextlib.suppress(DiskFull):
+            with contextlib.suppress(DiskFull):  # telemetry is not worth a fault
                 await journal.end_session(client.replayed, opened.telemetry())
         finally:
             self._gate.journal = None
             await self._jobs.close()
             await journal.close()
             await close_models(*self._made.values(), *also_close)
+
+    async def _client(self, terms: Terms, journal: Journal, accept_model_change: bool | None) -> ModelClient:
+        in_jobs = await self._jobs.open(journal)
+        admission = AdmissionController(partial(model_limits, terms), budget_of(terms.limits, journal.reader))
+        drift = ModelDrift(journal, accept_changes=accept_model_change)
+        return ModelClient(journal, admission, drift, self._jobs.models, in_jobs, leave_jobs=self._jobs.leave)
+
+
+# --- what a run was started with --------------------------------------------------------------------
+
+
+async def changed_since(journal: Journal, key: str, today: dict[str, str]) -> str | None:
+    """Return in a sentence what differs from what this run was started with; None when nothing does.
+
+    Prompts, versions of offline models and the rubric are in no recipe; the run remembers them itself. Roles that the
+    run has not met before are added.
+
+    Args:
+        journal: the run's.
+        key: the meta entry that remembers.
+        today: role -> its model, with its fingerprint.
+    """
+    recorded = journal.reader.meta(key)
+    before: dict[str, str] = orjson.loads(recorded) if recorded is not None else {}
+    for role, fingerprint in today.items():
+        if role in before and before[role] != fingerprint:
+            return (
+                f"the {role} is now {fingerprint}, and this run was begun with {before[role]}: another prompt, model "
+                "version or image setting; resume with the version that began this run, or start a new run folder"
+            )
+    if not today.keys() <= before.keys():
+        await journal.set_meta(key, orjson.dumps({**before, **today}).decode())
+    return None
+
+
+async def _open_journal(run: Path, beginning: Beginning) -> Journal:
+    """Return the run's journal, made when the folder has none. Raise InputError where a frozen value differs."""
+    frozen = beginning.frozen
+    if not (run / JOURNAL_NAME).exists():
+        header = RunHeader(os.urandom(8).hex(), beginning.name, beginning.seed, frozen, __version__)
+        return Journal.create(run, header)
+    journal = Journal.open(run)
+    for key in {**frozen, **journal.header.frozen}:
+        value, recorded = frozen.get(key), journal.header.frozen.get(key)
+        if recorded != value:
+            await journal.close()
+            field, now, was = _difference(value, recorded, key)
+            raise InputError(
+                f"{run}: the {field} is now {_shown(now)}, but this run was begun with {_shown(was)}; models, "
+                "sampling, loop and seed are frozen in a run: use a new --run folder, or go back to what it was"
+            )
+    return journal
+
+
+def _difference(now: JsonValue, was: JsonValue, field: str) -> tuple[str, JsonValue, JsonValue]:
+    """Return the first field in which two settings differ, as "rubric.criteria.unhurt.weight", and its values."""
+    now, was = _opened(now), _opened(was)
+    if isinstance(now, dict) and isinstance(was, dict):
+        for key in was | now:
+            if key != "sha256" and now.get(key) != was.get(key):
+                return _difference(now.get(key), was.get(key), field if key == "text" else f"{field}.{key}")
+    return field, now, was
+
+
+def _opened(value: JsonValue) -> JsonValue:
+    """Return a rubric's text as the settings in it, and a list of named things by their names."""
+    if isinstance(value, str) and value.startswith("{"):
+        return dict(orjson.loads(value))
+    if isinstance(value, list) and value and all(isinstance(one, dict) and "name" in one for one in value):
+        return {str(one["name"]): one for one in value if isinstance(one, dict)}
+    return value
+
+
+def _shown(value: JsonValue) -> str:
+    if value is None:
+        return "not given"
+    if isinstance(value, dict) and "name" in value:
+        return str(value["name"])
+    return shorten(str(value), 160, placeholder=" …")

@@ -1,6 +1,6 @@
-"""The engine of a run: opened with it, watched while it works, and what became of it kept for `status`.
+"""The engine of a run: opened with it, watched while it works, and its state kept for `status`.
 
-And of work that has no run: what is prepared or repeated there leaves no call, and may be done twice.
+And the engine of work that has no run, which makes no call and may be done twice.
 """
 
 from __future__ import annotations
@@ -18,108 +18,76 @@ import orjson
 from plantain.engines.cluster import RayEngine
 from plantain.engines.contract import EngineState, WorkEngine, engine_in_place
 from plantain.engines.repeating import EngineThread, engine_thread
-from plantain.engines.shared import SharedPictures
+from plantain.engines.settings import EngineSection
 from plantain.journal import DiskFull, Journal, JournalReader
-from plantain.journal.disk.blobs import close_arrivals, open_arrivals, shared_blobs
 from plantain.records.counts import counted
 from plantain.runs.observer import ProgressObserver
-from plantain.runs.settings.engine import EngineSection
 from plantain.runs.settings.terms import Terms
 
 OnWorker = Callable[[str, str], Awaitable[None]]
 
 STATE = "engine.state"
-"""Key of the run's meta: how the engine stood when the run last looked, as JSON; see `stored_state`."""
+"""Key of the run's meta: the engine's state when the run last looked, as JSON; see `stored_state`."""
 
 KINDS = "engine.kinds"
-"""Key of the run's meta: model and step -> the kinds of workers that have answered, as JSON."""
+"""Key of the run's meta: model -> the kinds of workers that have answered, as JSON."""
 
-NOTE_S = 5.0
-"""How often it is looked how the engine stands."""
-
-WINDOW = 24
-"""Looks over which the rate is taken."""
+NOTE_S, WINDOW = 5.0, 24
+"""Seconds between two looks at the engine, and the looks over which the rate is taken."""
 
 
 @asynccontextmanager
 async def engine_open(
     terms: Terms, journal: Journal, observer: ProgressObserver
 ) -> AsyncIterator[tuple[Terms, OnWorker]]:
-    """The engine that the terms ask for, in place and watched until the block ends.
+    """Put the engine of the terms in place and watch it until the block ends.
 
     Yields:
-        The terms, with the engine's room in them; and what is to be told which kind of worker answered.
+        The terms, with the engine's room in them; and a function that receives the kind of worker that answered.
 
     Raises:
         InputError: there is no such cluster, or no Ray.
     """
-    if terms.engine.kind == "local":
-        yield terms, KindsMet(journal, observer.note).answered
-        return
-    with arrivals(journal) as store:
-        engine = RayEngine(terms.engine.address, terms.engine.staff(), store)
-        engine.open()
-        before = engine_in_place.set(engine)
-        try:
-            observer.engine(lambda: engine.state)
-            async with watching(engine, journal, terms.engine.address):
-                yield replace(terms, room=engine.room), KindsMet(journal, observer.note).answered
-        finally:
-            engine_in_place.reset(before)
-            await engine.aclose()
+    answered = KindsMet(journal, observer.note).answered
+    async with _in_place(terms.engine) as engine:
+        if engine is None:
+            yield terms, answered
+            return
+        observer.engine(lambda: engine.state)
+        async with watching(engine, journal, terms.engine.address):
+            yield replace(terms, room=engine.room), answered
 
 
 @contextlib.contextmanager
 def engine_for_threads(section: EngineSection) -> Iterator[EngineThread | None]:
-    """The engine that a section asks for, for threads; None where that is this process.
-
-    Raises:
-        InputError: there is no such cluster, or no Ray.
-    """
+    """Open the engine of a section for threads; None where that is this process. Raise InputError as `engine_open`."""
     if section.kind == "local":
         yield None
         return
-    with engine_thread(RayEngine(section.address, section.staff())) as engine:
+    with engine_thread(RayEngine(section)) as engine:
         yield engine
 
 
 @asynccontextmanager
 async def engine_alone(section: EngineSection) -> AsyncIterator[int]:
-    """The engine that a section asks for, in place until the block ends.
+    """Put the engine of a section in place; yield its workers, 0 for this process. Raise as `engine_open`."""
+    async with _in_place(section) as engine:
+        yield 0 if engine is None else engine.room
 
-    Yields:
-        Its workers; 0 where work stays in this process.
 
-    Raises:
-        InputError: there is no such cluster, or no Ray.
-    """
+@asynccontextmanager
+async def _in_place(section: EngineSection) -> AsyncIterator[RayEngine | None]:
     if section.kind == "local":
-        yield 0
+        yield None
         return
-    engine = RayEngine(section.address, section.staff())
+    engine = RayEngine(section)
     engine.open()
     before = engine_in_place.set(engine)
     try:
-        yield engine.room
+        yield engine
     finally:
         engine_in_place.reset(before)
         await engine.aclose()
-
-
-@contextlib.contextmanager
-def arrivals(journal: Journal) -> Iterator[SharedPictures | None]:
-    """Where workers leave pictures while the block lasts; None for a run whose blobs no other machine sees."""
-    blobs = shared_blobs(journal.run)
-    if blobs is None:
-        yield None
-        return
-    own = open_arrivals(blobs)
-    journal.blobs.arriving = own
-    try:
-        yield SharedPictures(str(blobs), str(own))
-    finally:
-        journal.blobs.arriving = None
-        close_arrivals(own)
 
 
 class KindsMet:
@@ -127,7 +95,7 @@ class KindsMet:
 
     Args:
         journal: the run's.
-        note: told what a person should know, once.
+        note: receives a message for a person, once.
     """
 
     def __init__(self, journal: Journal, note: Callable[[str], None]) -> None:
@@ -135,14 +103,14 @@ class KindsMet:
         self._kinds: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
 
     async def answered(self, model: str, kind: str) -> None:
-        """A worker of this kind has answered for a model; a second kind is said, and so is every further one."""
+        """Record a kind of worker that answered for a model; report the second and every further one."""
         known = self._kinds.setdefault(model, [])
         if kind in known:
             return
         known.append(kind)
         if len(known) > 1:
             self._note(
-                f"{model} has answered on {len(known)} kinds of workers, whose pictures may differ in a bit: "
+                f"{model} has answered on {len(known)} kinds of workers, whose images may differ in a bit: "
                 f"{' | '.join(known)}; which one made what is recorded with each call"
             )
         await self._journal.set_meta(KINDS, orjson.dumps(self._kinds).decode())
@@ -150,15 +118,15 @@ class KindsMet:
 
 @asynccontextmanager
 async def watching(engine: WorkEngine, journal: Journal, address: str) -> AsyncIterator[None]:
-    """Keeps in the journal how an engine stands and where, every few seconds until the block ends."""
+    """Keep the engine's state in the journal, every few seconds until the block ends."""
     looks: deque[tuple[float, int]] = deque(maxlen=WINDOW)
 
     async def keep(*, ended: bool) -> None:
         looks.append((time.monotonic(), engine.state.done))
         (since, before), (now, done) = looks[0], looks[-1]
         rate = (done - before) / (now - since) if now > since else 0.0
-        standing = {**asdict(engine.state), "address": address}
-        record = {**standing, "per_s": round(rate, 3), "at": time.time(), "ended": ended}
+        state = {**asdict(engine.state), "address": address}
+        record = {**state, "per_s": round(rate, 3), "at": time.time(), "ended": ended}
         with contextlib.suppress(DiskFull):
             await journal.set_meta(STATE, orjson.dumps(record).decode())
 
@@ -177,17 +145,17 @@ async def watching(engine: WorkEngine, journal: Journal, address: str) -> AsyncI
 
 
 def stored_state(reader: JournalReader) -> dict[str, object] | None:
-    """How the engine of a run stood when it was last looked: what `EngineState` has, the cluster's address, pieces of
-    work per second, when that was, and whether the run had ended. None where it had only this machine's processes.
+    """Return the engine's state when the run last looked: the fields of `EngineState`, the cluster's address, pieces of
+    work per second, the time, and whether the run had ended. None where it had only this machine's processes.
     """
     stored = reader.meta(STATE)
     return None if stored is None else dict(orjson.loads(stored))
 
 
 def joined(metas: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """What a run remembers of the engines of the runs that it was merged from, by key of its meta.
+    """Return what a run remembers of the engines of the runs that it was merged from, by key of its meta.
 
-    Every kind of worker that has answered, and of the clusters that which was looked at last, with all addresses.
+    Every kind of worker that has answered, and the latest state, with all addresses.
     """
     kinds: dict[str, list[str]] = {}
     states: list[dict[str, object]] = []
@@ -196,16 +164,16 @@ def joined(metas: Iterable[Mapping[str, str]]) -> dict[str, str]:
             kinds[model] = list(dict.fromkeys([*kinds.get(model, []), *known]))
         if STATE in meta:
             states.append(orjson.loads(meta[STATE]))
-    told = {KINDS: orjson.dumps(kinds).decode()} if kinds else {}
+    merged = {KINDS: orjson.dumps(kinds).decode()} if kinds else {}
     if states:
         last = max(states, key=lambda state: float(str(state.get("at", 0.0))))
         addresses = dict.fromkeys(str(state["address"]) for state in states if "address" in state)
-        told[STATE] = orjson.dumps({**last, "address": ", ".join(addresses), "ended": True}).decode()
-    return told
+        merged[STATE] = orjson.dumps({**last, "address": ", ".join(addresses), "ended": True}).decode()
+    return merged
 
 
 def state_in_words(state: EngineState) -> str:
-    """For the progress line."""
+    """Return the state for the progress line."""
     lost = f", {state.lost} lost" if state.lost else ""
     room = f", no room in the cluster for a worker of {state.no_room_for}" if state.no_room_for else ""
     return f"{state.kind}: {counted(state.workers, 'worker')}, {state.busy} busy, {state.queued} queued{lost}{room}"

@@ -1,4 +1,4 @@
-"""A run's pictures by their hash: read when they are looked at, the latest kept in memory up to a bound."""
+"""A run's images by hash: read when needed, the latest kept in memory up to a bound."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from plantain.journal import JournalReader
 from plantain.roles import EncodedImage
 
 MEGABYTES = 64
-"""Pictures in memory: those of a hundred tasks that are edited now. Thousands that wait for a batch job hold none."""
+"""Images in memory: about those of a hundred tasks in flight. Tasks that wait for a batch job keep none."""
 
 
 class ImageCache:
-    """Pictures of one run. Thread-safe.
+    """Images of one run. Thread-safe.
 
     Args:
         reader: of the run's journal.
@@ -28,15 +28,15 @@ class ImageCache:
         self._lock = threading.Lock()
 
     def image(self, sha256: str) -> EncodedImage:
-        """The picture, without its bytes until they are asked for."""
+        """Return the image, whose bytes are read when they are needed."""
         return CachedImage(self, sha256)
 
     def holds(self, sha256: str) -> bool:
-        """Whether the bytes are in memory, so that reading them takes no time."""
+        """Return True if the bytes are in memory."""
         return sha256 in self._latest
 
     def put(self, sha256: str, data: bytes) -> None:
-        """Keeps bytes that have just been stored, for those who look at them next."""
+        """Keep bytes that have just been stored."""
         with self._lock:
             if sha256 not in self._latest:
                 self._size += len(data)
@@ -46,7 +46,7 @@ class ImageCache:
                 self._size -= len(self._latest.popitem(last=False)[1])
 
     def read(self, sha256: str) -> bytes:
-        """The bytes, from memory or checked from disk. Raises BadBlob."""
+        """Return the bytes, from memory or checked from disk. Raise BadBlob."""
         with self._lock:
             data = self._latest.get(sha256)
             if data is not None:
@@ -58,21 +58,21 @@ class ImageCache:
 
 
 class CachedImage(EncodedImage):
-    """A stored JPEG whose bytes are read anew whenever they are asked for: a request that waits does not hold them."""
+    """A stored JPEG whose bytes are read at each access, so that a waiting request does not keep them."""
 
-    __slots__ = ("_pictures", "_sha256")
-    _pictures: ImageCache
+    __slots__ = ("_cache", "_sha256")
+    _cache: ImageCache
     _sha256: str
 
-    def __init__(self, pictures: ImageCache, sha256: str) -> None:
-        for name, value in (("media_type", "image/jpeg"), ("_pictures", pictures), ("_sha256", sha256)):
+    def __init__(self, cache: ImageCache, sha256: str) -> None:
+        for name, value in (("media_type", "image/jpeg"), ("_cache", cache), ("_sha256", sha256)):
             object.__setattr__(self, name, value)
 
     @property
     def data(self) -> bytes:
-        """The bytes. Raises BadBlob."""
-        return self._pictures.read(self._sha256)
+        """The bytes. Raise BadBlob."""
+        return self._cache.read(self._sha256)
 
     def __reduce__(self) -> tuple[type[EncodedImage], tuple[bytes, str]]:
-        """To another process go the bytes: the cache stays here."""
+        """Pickle the bytes, without the cache."""
         return EncodedImage, (self.data, self.media_type)

@@ -1,4 +1,4 @@
-"""Watching a run: what whoever started it is told while it goes on."""
+"""Progress of a run, as callbacks."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from plantain.records import TaskState
 
 
 class ProgressObserver:
-    """Told of a run's progress, in the run's event loop; every method may be overridden and returns quickly."""
+    """Receives a run's progress, in its event loop; every method may be overridden and returns quickly."""
 
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
-        """The plan stands: how many tasks, how they stand, and the budget to look into; before the first call."""
+        """Before the first call: the number of tasks, their states, and the budget."""
 
     def asks(self, models: Sequence[str]) -> None:
-        """The tasks begin: which models are asked, the first answers of which are waited for."""
+        """The tasks begin, with calls to these models."""
 
     def closed(self, state: TaskState, steps: int) -> None:
-        """A task closed, after so many rounds or outputs."""
+        """A task closed after `steps` rounds or outputs."""
 
     def begun(self, what: str, total: int) -> None:
-        """A stage begins that stores rather than closes: "metrics" counts samples, "judges" outputs."""
+        """A stage begins that closes no tasks: "metrics" counts samples, "judges" outputs."""
 
     def advanced(self, stored: int) -> None:
-        """One more of the stage is done, and that much was stored."""
+        """One more item of the stage is done, with `stored` results."""
 
     def note(self, line: str) -> None:
-        """Something that a person should know, once."""
+        """A message for a person, once."""
 
     def stopping(self) -> None:
-        """Someone asked the run to stop: what is in flight is finished, nothing new is begun."""
+        """The run was asked to stop: calls in flight finish, no new one is sent."""
 
     def jobs(self, in_flight: Callable[[], int]) -> None:
-        """Calls wait for batch jobs, so that hours may pass without a task closing; how many do so at any moment."""
+        """Calls wait for batch jobs, for hours; `in_flight` returns how many."""
 
     def engine(self, state: Callable[[], EngineState]) -> None:
-        """Work goes to an engine's workers; how it stands at any moment."""
+        """Work goes to an engine's workers; `state` returns its state."""
 
     def waiting(self, why: str) -> None:
-        """No new call is made, and the answers in batch jobs are waited for."""
+        """No new call is made; the run waits for batch jobs."""
 
 
 SILENT = ProgressObserver()

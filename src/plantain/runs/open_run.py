@@ -1,65 +1,71 @@
-"""A run that is open: through it tasks are carried, each call memoised in the run's journal."""
+"""A run that is open: tasks are carried through it, several at once, until they are done or something stops it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
-from plantain.calls import AdmissionController, ModelClient, TaskCalls
-from plantain.journal import Journal, JsonValue
+from plantain.calls import Interrupted, LimitReached, ModelClient, RunHalted, TaskCalls
+from plantain.journal import BadBlob, DiskFull, Journal, JsonValue
 from plantain.records import TaskState
+from plantain.runs.limits import seconds_left, tasks_at_once
 from plantain.runs.observer import ProgressObserver
-from plantain.runs.settings.terms import Terms
-from plantain.runs.settings.transport import tasks_under_way
+from plantain.runs.settings.terms import Limits, Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.worker_pool import WorkerPool
 
 T = TypeVar("T")
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, the end of a job's time, and the end of the terminal, e.g. of an ssh session: calls in flight finish."""
 
 
 @dataclass(slots=True)
 class OpenRun:
-    """What `Door.open` hands out.
+    """What `Door.open` returns.
 
     Attributes:
-        journal, client: the run's.
-        admission, pool, observer, in_jobs: what stands around its calls.
+        terms, journal, client, observer: the run's.
+        in_jobs: some calls wait for batch jobs.
         summary: of this process; complete when the run is closed.
-        pending: whether something is lacking still, asked when the run ends.
+        pending: whether something is still to do, asked when the run ends.
+        halted: why no new call is made; None while nothing has stopped the run.
+        faulty: something is wrong, rather than used up.
     """
 
     terms: Terms
     journal: Journal
     client: ModelClient
-    admission: AdmissionController
-    pool: WorkerPool
     observer: ProgressObserver
     in_jobs: bool = False
     summary: RunSummary = field(default_factory=RunSummary)
     pending: Callable[[], bool] | None = None
+    halted: str | None = None
+    faulty: bool = False
 
     @property
     def stopping(self) -> bool:
-        """Whether no new call is made any more."""
+        """Return True if no new call is made any more."""
         return self.client.stop_requested
 
     def calls(self, task_id: str, generation: int) -> TaskCalls:
-        """The memoised calls of a task."""
+        """Return the memoised calls of a task."""
         recorded = self.journal.reader.calls(task_id, generation)
         return TaskCalls(self.client, task_id, generation, recorded)
 
     def planned(self, counts: dict[TaskState, int], pending: Callable[[], bool]) -> None:
-        """Says how the tasks stand before the first call, and how to learn at the end whether all are done."""
+        """Report the states of the tasks before the first call, and how to learn at the end whether all are done."""
         self.pending = pending
         self.summary.planned = sum(counts.values())
-        self.observer.planned(self.summary.planned, counts, self.admission.budget)
+        self.observer.planned(self.summary.planned, counts, self.client.admission.budget)
         if self.in_jobs:
-            self.observer.jobs(lambda: self.admission.in_jobs)
-
-    def halt(self, why: str) -> None:
-        """Stops the run for something that is wrong with it."""
-        self.pool.halt(why, faulty=True)
+            self.observer.jobs(lambda: self.client.admission.in_jobs)
 
     async def walk(
         self,
@@ -69,25 +75,190 @@ class OpenRun:
         limit: int | None = None,
         at_once: int | None = None,
     ) -> None:
-        """Carries each task, at most `limit`, as many at once as the terms allow; returns when done or stopped."""
-        await self.pool.all(tasks, carry, at_once or tasks_under_way(self.terms), limit)
+        """Carry each task, at most `limit`, as many at once as the terms allow; return when done or stopped."""
+        pending = self._until_stopped(tasks, limit)
+        await together(self._carry_all(pending, carry) for _ in range(at_once or tasks_at_once(self.terms)))
 
     async def close_task(self, task_id: str, state: TaskState, steps: int, reason: str = "") -> None:
-        """Closes a task in the journal, counts it and tells who watches."""
+        """Close a task in the journal, count it and report it."""
         await self.journal.close_task(task_id, state, steps, reason)
         self.summary.closed[state] += 1
         self.observer.closed(state, steps)
 
+    def halt(self, why: str, *, faulty: bool = True, wait_for_jobs: bool = False) -> None:
+        """Make no new call from now on; tasks that need one stay pending."""
+        first = self.halted is None
+        self.halted, self.faulty = why, faulty
+        if first and wait_for_jobs and self.client.unhurried:
+            self.observer.waiting(why)
+        self.client.request_stop(wait_for_jobs=wait_for_jobs)
+
     def sum_up(self) -> None:
-        """Says in the summary what was done, and whether something is lacking."""
+        """Complete the summary, and whether something is still to do."""
         done = self.summary
         done.made, done.replayed = self.client.made, self.client.replayed
         done.spent_usd = self.journal.reader.spent_usd()
-        done.stopped, done.failed = self.pool.halted, self.pool.faulty
+        done.stopped, done.failed = self.halted, self.faulty
         lacking = self.stopping if self.pending is None else self.pending()
         if done.stopped is None and lacking:
             done.stopped = "interrupted" if self.stopping else "limit"
 
     def telemetry(self) -> dict[str, JsonValue]:
-        """What the session's row keeps beside its peak memory."""
-        return {"made": self.client.made, "limits": self.admission.history()}
+        """Return what the session's row keeps beside its peak memory."""
+        return {"made": self.client.made}
+
+    def _until_stopped(self, tasks: Iterable[T], limit: int | None) -> Iterator[T]:
+        for taken, task in enumerate(tasks):
+            if taken == limit or self.stopping:
+                return
+            yield task
+
+    async def _carry_all(self, pending: Iterator[T], carry: Callable[[T], Awaitable[None]]) -> None:
+        for task in pending:
+            try:
+                await carry(task)
+            except Interrupted:
+                return
+            except LimitReached as reached:
+                self.halt(str(reached), faulty=False, wait_for_jobs=True)
+                return
+            except (RunHalted, BadBlob) as fault:
+                self.halt(str(fault))
+                return
+            except DiskFull as full:
+                self.halt(str(full), faulty=False)
+                return
+
+
+async def together(work: Iterable[Coroutine[None, None, None]]) -> None:
+    """Await them all. The first error ends the others and is raised here, as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for one in work:
+                group.create_task(one)
+    except BaseExceptionGroup as faults:
+        raise faults.exceptions[0] from None
+
+
+# --- who may stop a run -----------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def time_cap(limits: Limits, opened: OpenRun) -> AsyncIterator[None]:
+    """Halt the run when its hours are used up."""
+    seconds = seconds_left(limits, opened.journal.reader)
+    if seconds is None:
+        yield
+        return
+    why = f"limits.max_hours = {limits.max_hours:g}: used up; raise limits.max_hours to resume"
+    timer = asyncio.get_running_loop().call_later(max(0.0, seconds), partial(opened.halt, why, faulty=False))
+    if seconds <= 0:
+        opened.halt(why, faulty=False)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@asynccontextmanager
+async def interruptible(client: ModelClient, on_stopping: Callable[[], None]) -> AsyncIterator[None]:
+    """Finish what is in flight at the first signal, and stop at once at the second; the journal is whole either way.
+
+    Where a Python caller holds a `StopSwitch`, that alone stops the run, and no signal handler is installed.
+    """
+    switch = switch_in_place.get()
+    if switch is not None:
+        with switch.stopping(client.request_stop):
+            yield
+        return
+    loop = asyncio.get_running_loop()
+    terminals = [number for number in (0, 1, 2) if os.isatty(number)]
+    asked = False
+
+    def stop(number: int) -> None:
+        nonlocal asked
+        if asked and number != signal.SIGHUP:  # a closed terminal often sends it twice
+            os._exit(3)
+        if number == signal.SIGHUP:
+            _leave(terminals)
+        if not asked:
+            asked = True
+            client.request_stop()
+            on_stopping()
+
+    under_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    heard = [number for number in SIGNALS if number != signal.SIGHUP or not under_nohup]
+    try:
+        for number in heard:
+            loop.add_signal_handler(number, stop, number)
+    except (RuntimeError, ValueError):  # not in the main thread: our caller handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number in heard:
+            loop.remove_signal_handler(number)
+
+
+def _leave(terminals: Iterable[int]) -> None:
+    """Replace a terminal that is gone: writing to it would fail, and end what is to finish."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in terminals:
+        os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+class StopSwitch:
+    """Stops a run from code, as the first Ctrl-C does: calls in flight finish and are recorded."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._stops: list[Callable[[], None]] = []
+
+    def ask(self) -> None:
+        """Make no new call from now on; a run that starts later stops at once. From the run's own event loop."""
+        self.asked = True
+        for stop in self._stops:
+            stop()
+
+    @contextmanager
+    def stopping(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Have `ask` call `stop` within the block."""
+        self._stops.append(stop)
+        if self.asked:
+            stop()
+        try:
+            yield
+        finally:
+            self._stops.remove(stop)
+
+
+switch_in_place: ContextVar[StopSwitch | None] = ContextVar("switch_in_place", default=None)
+"""The switch of the present run; a run without one listens to signals."""
+
+
+async def stoppable(work: Coroutine[Any, Any, T]) -> T:
+    """Await a run that listens to no signals.
+
+    Cancelled once, it stops the run gently and then raises CancelledError; cancelled again, it stops at once, and
+    calls in flight stay open, as after a kill. The journal is whole either way.
+    """
+    switch = StopSwitch()
+    before = switch_in_place.set(switch)
+    try:
+        task = asyncio.create_task(work)
+    finally:
+        switch_in_place.reset(before)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        switch.ask()
+        while not task.done():
+            try:
+                await asyncio.wait([task])
+            except asyncio.CancelledError:
+                task.cancel()
+        if not task.cancelled():
+            task.exception()  # looked at: the caller learns of the cancellation only
+        raise

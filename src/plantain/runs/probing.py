@@ -1,125 +1,47 @@
-"""What `plantain models` asks of providers, through the door like any other call: journalled, within the budget."""
+"""What `plantain models --probe` asks of a provider, as a call like any other: journalled, within the budget."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import orjson
 
 from plantain.calls import CallSpec
 from plantain.journal import CallResult
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.openai import compatible
-from plantain.models.registry import provider, provider_names
+from plantain.models.registry import provider
 from plantain.records import Direction, EditTask, InputError, Outcome, OutcomeKind, Step, TaskKind, TaskState
 from plantain.roles import Reply
-from plantain.roles.options import ProviderOptions
-from plantain.runs.door import Door
-from plantain.runs.opening import Beginning
+from plantain.runs.door import Beginning, Door
 from plantain.runs.settings.terms import Terms
 
-if TYPE_CHECKING:
-    from plantain.models.hosted.openai.survey import ProbedAddress
 
-Question = Callable[[ProviderOptions], Awaitable[tuple[bool, str]]]
-"""Asks a provider something: whether it answered, and what it said. Raises InputError or Fault."""
-
-
-async def probe(terms: Terms, run: Path) -> tuple[bool, str]:
-    """Whether the model of the terms answers, and what it said.
+async def probe(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
+    """Return whether a model answers, and what it said; asked anew each time, since the state now is asked for.
 
     Args:
-        terms: whose one model is asked.
+        terms: the settings of its provider.
+        name: the model; "SECTION/" for whatever a server has.
         run: folder of the journal that counts probes.
 
     Raises:
         InputError: only hosted models can be probed.
     """
-    name = terms.models[0]
-    look = getattr(provider(terms.kind(name)), "probe", None)
-    if not name.partition("/")[2] or look is None:
+    ask = getattr(provider(terms.kind(name)), "probe", None)
+    if "/" not in name or ask is None:
         raise InputError(f"--probe {name!r}: only hosted models can be probed, e.g. gemini/gemini-3.8-flash")
-    answers, troubles = await _asked(terms, run, {name: lambda options: look(name, options)})
-    if name in troubles:
-        raise troubles[name]
-    return answers[name]
-
-
-async def listed(terms: Terms, run: Path) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    """Models that the keys can see, with their announced ends, by provider that lists them; and why others do not."""
-
-    def listing(name: str) -> Question:
-        async def ask(options: ProviderOptions) -> tuple[bool, str]:
-            return True, orjson.dumps(await provider(name).seen(options)).decode()  # type: ignore[attr-defined]
-
-        return ask
-
-    names = [name for name in provider_names() if hasattr(provider(name), "seen")]
-    answers, troubles = await _asked(terms, run, {f"{name}/…": listing(name) for name in names})
-    seen = {
-        model.partition("/")[0]: orjson.loads(answer) for model, (done, answer) in answers.items() if done
-    }
-    silent = {model: answer for model, (done, answer) in answers.items() if not done}
-    silent |= {model: str(trouble) for model, trouble in troubles.items()}
-    return seen, {model.partition("/")[0]: answer for model, answer in silent.items()}
-
-
-async def look_at(terms: Terms, sections: Iterable[str], run: Path) -> list[tuple[str, ProbedAddress]]:
-    """What stands at each address of sections of an `openai-compatible` kind; a recipe's model of each is called.
-
-    Args:
-        terms: the sections, and the models of the recipe.
-        sections: their names.
-        run: folder of the journal that counts probes.
-
-    Raises:
-        InputError: a section cannot be followed.
-    """
-
-    def looking(name: str) -> Question:
-        async def ask(options: ProviderOptions) -> tuple[bool, str]:
-            return True, orjson.dumps(await compatible.look(name, options)).decode()
-
-        return ask
-
-    served = {model.partition("/")[0]: model for model in terms.models}
-    names = [served.get(section, f"{section}/") for section in sections]
-    answers, troubles = await _asked(replace(terms, models=()), run, {name: looking(name) for name in names})
-    for trouble in troubles.values():
-        raise trouble
-    from plantain.models.hosted.openai.survey import ProbedAddress
-
-    found: list[tuple[str, ProbedAddress]] = []
-    for name, (done, answer) in answers.items():
-        section = name.partition("/")[0]
-        urls = terms.options(name).base_url
-        rows = [ProbedAddress(**row) for row in orjson.loads(answer)] if done else []
-        found += [(section, row) for row in rows or [ProbedAddress(urls, False, answer=answer)]]
-    return found
-
-
-async def _asked(
-    terms: Terms, run: Path, questions: Mapping[str, Question]
-) -> tuple[dict[str, tuple[bool, str]], dict[str, InputError]]:
-    """Every question's answer by the name of its model; each is asked anew, for it is asked what is true now."""
-    door = Door(terms)
+    door = Door(replace(terms, models=() if name.endswith("/") else (name,)))
     door.check()
-    answers: dict[str, tuple[bool, str]] = {}
-    troubles: dict[str, InputError] = {}
+    answers: list[tuple[bool, str]] = []
+    refused: list[InputError] = []
 
-    async def reply(name: str) -> Reply[str]:
+    async def reply() -> Reply[str]:
         try:
-            done, answer = await questions[name](door.options(name))
-        except InputError as error:
-            troubles[name] = error
-            return Reply(None, Outcome(OutcomeKind.MALFORMED, str(error)))
-        except Fault as fault:
-            done, answer = False, str(fault)
-        answers[name] = done, answer
+            done, answer = await ask(name, door.options(name))
+        except (InputError, Fault) as error:
+            done, answer = False, str(error)
+            refused.extend([error] if isinstance(error, InputError) else [])
+        answers.append((done, answer))
         return Reply(answer) if done else Reply(None, Outcome(OutcomeKind.MALFORMED, answer))
 
     async def settle(answered: Reply[str], draft: CallResult) -> CallResult:
@@ -130,13 +52,12 @@ async def _asked(
         async def carry(name: str) -> None:
             task = EditTask(os.urandom(10).hex(), "none", "none", "probe", Direction.CHANGE, TaskKind.BENCH)
             await opened.journal.add_tasks([task])
-            spec = CallSpec(
-                Step.WRITE, 1, 0, name, {"probe": task.id}, lambda: reply(name), settle, alone=True
-            )
+            spec = CallSpec(Step.WRITE, 1, 0, name, {"probe": task.id}, reply, settle, alone=True)
             answer = await opened.calls(task.id, 1).answer(spec)
             state = TaskState.SUCCESS if answer.outcome.ok else TaskState.FAILED
             await opened.close_task(task.id, state, 1, answer.outcome.reason)
 
-        await opened.walk(questions, carry)
-    unasked = opened.summary.stopped or "was not asked"
-    return {name: answers.get(name, (False, unasked)) for name in questions if name not in troubles}, troubles
+        await opened.walk([name], carry)
+    if refused:
+        raise refused[0]
+    return answers[0] if answers else (False, opened.summary.stopped or "was not asked")

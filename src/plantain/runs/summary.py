@@ -1,4 +1,4 @@
-"""What a process did of a run, whatever the run is for."""
+"""What a process did in a run."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class RunSummary:
     """What this process did, and whether something stopped it.
 
     Attributes:
-        planned: tasks of the plan that was asked for.
+        planned: tasks of the plan.
         closed: tasks that this process closed, by state.
         measured, judged, sets: scores of metrics and of judges, and distances of sets, that it stored.
         kept: outputs that were measured before.
         made, replayed: calls.
         spent_usd: what the run has cost so far, earlier processes included.
-        stopped: None when nothing is lacking, else why ("interrupted", "limit", or what halted the run).
+        stopped: None when all is done, else why ("interrupted", "limit", or what halted the run).
         failed: something is wrong, rather than used up.
-        left: which batch jobs go on without us, "" where none does.
+        left: which batch jobs are still under way, "" where none is.
         regrouped: images that have another group or split now than when the run took them.
         notes: what was left out, and why, a line each.
     """

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from plantain.files.installing import install_line
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.quiet import quiet_libraries
+from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.weights import LORA
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions
 
 if TYPE_CHECKING:
     from diffusers import StableDiffusionInstructPix2PixPipeline
@@ -69,7 +69,7 @@ class TrainingBase:
         return pipe.to(self.device)
 
 
-def open_base(name: str, options: ProviderOptions) -> TrainingBase:
+def open_base(name: str, options: Settings) -> TrainingBase:
     """Find a model to train.
 
     Args:

@@ -28,7 +28,7 @@ class Encoder:
 
     Attributes:
         pipe: its frozen VAE and text encoder are used.
-        side: longer side of the canvas in pixels (`ProviderOptions.side`).
+        side: longer side of the canvas in pixels (`[providers.diffusers]` `side`).
     """
 
     pipe: InstructionPipeline

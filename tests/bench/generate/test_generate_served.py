@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ temperature = 0.0
 [providers.editors]
 kind = "openai-compatible"
 server = "sglang"
-base_url = ["{first}", "{second}"]
+base_url = "{editor}"
 [providers.judge-a]
 kind = "openai-compatible"
 server = "vllm"
@@ -40,25 +39,23 @@ base_url = "{judge}"
 
 
 @pytest.fixture
-def servers() -> Iterator[tuple[Served, Served, Served]]:
-    with ExitStack() as stack:
-        first = stack.enter_context(Served("sglang", "klein", edits=True))
-        second = stack.enter_context(Served("sglang", "klein", edits=True))
-        yield first, second, stack.enter_context(Served("vllm", "judge-m"))
+def servers() -> Iterator[tuple[Served, Served]]:
+    with Served("sglang", "klein", edits=True) as editor, Served("vllm", "judge-m") as judge:
+        yield editor, judge
 
 
 def test_generate_and_score_with_named_endpoints(
-    servers: tuple[Served, Served, Served], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    servers: tuple[Served, Served], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second, judge = servers
-    second.trouble = lambda number: still_loading() if number <= 2 else None
+    editor, judge = servers
+    editor.trouble = lambda number: still_loading() if number <= 2 else None
     settings = tmp_path / "settings.toml"
-    settings.write_text(SETTINGS.format(first=first.url, second=second.url, judge=judge.url))
+    settings.write_text(SETTINGS.format(editor=editor.url, judge=judge.url))
     small_bench(tmp_path / "bench", 3)
     where = [str(tmp_path / "bench"), "--run", str(tmp_path / "run"), "--settings", str(settings)]
     assert main(["bench", "generate", *where, "--editor", "editors/klein"]) == 0, capsys.readouterr()
-    assert len(first.forms) + len(second.forms) == 3
-    assert {tuple(files) for _, files in first.forms + second.forms} == {("image", "mask")}
+    assert len(editor.forms) == 3
+    assert {tuple(files) for _, files in editor.forms} == {("image", "mask")}
     score = [str(tmp_path / "run"), "--settings", str(settings), "--judge", "judge-a/judge-m", "--draws", "1"]
     assert main(["bench", "score", *score, "--metrics", "psnr"]) == 0, capsys.readouterr()
     assert len(judge.asked) == 15 and {call.fields["temperature"] for call in judge.asked} == {0.0}
@@ -71,10 +68,10 @@ def test_generate_and_score_with_named_endpoints(
 
 
 @pytest.mark.slow
-def test_audit_of_a_named_endpoint(servers: tuple[Served, Served, Served], tmp_path: Path) -> None:
-    judge = servers[2]
+def test_audit_of_a_named_endpoint(servers: tuple[Served, Served], tmp_path: Path) -> None:
+    judge = servers[1]
     settings = tmp_path / "settings.toml"
-    settings.write_text(SETTINGS.format(first=judge.url, second=judge.url, judge=judge.url))
+    settings.write_text(SETTINGS.format(editor=judge.url, judge=judge.url))
 
     async def audited() -> int:
         terms = load_terms(settings, ("judge-a/judge-m",))

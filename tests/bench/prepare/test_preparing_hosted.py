@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fakes import gemini_format, openai_format
+from fakes.caller import options_of
 from fakes.medebench_tree import picture, spot, write_png
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -23,7 +24,6 @@ from plantain.models.hosted.describer import HostedDescriber, read_description, 
 from plantain.models.registry import close_models
 from plantain.records import InputError
 from plantain.runs.door import Door
-from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Terms
 
 MODELS = ("gemini/m", "openai/m", "openai-compatible/m")
@@ -239,11 +239,11 @@ def test_only_a_describer_describes() -> None:
 
 
 def test_the_fingerprint_names_prompt_and_model(server: FakeProvider) -> None:
-    terms = Terms(("gemini/m",), providers={"gemini": ProviderSection(base_url=server.url)})
+    terms = Terms(("gemini/m",), providers={"gemini": options_of("gemini", base_url=server.url)})
     made = describer_of(Door(terms), "gemini/m")
     assert isinstance(made, HostedDescriber)
     assert made.fingerprint.startswith("describe@1 gemini/m")
-    assert "describe@1:" in made.fingerprint
+    assert "describe:" in made.fingerprint
     asyncio.run(close_models(made))
 
 

@@ -260,7 +260,7 @@ def test_scores_in_another_wording_have_a_name_of_their_own(folder: Path, tmp_pa
     authors.mkdir()
     with pytest.raises(InputError, match=r"holds no scale\.md\.j2"):
         JudgeName("spoken/judge", "P", prompts=authors)
-    (authors / "scale.md.j2").write_text("{# version: 1 #}Rate {{ text }}.")
+    (authors / "scale.md.j2").write_text("Rate {{ text }}.")
     with pytest.raises(InputError, match="reads no prompts"):
         JudgeName("offline/instruments", prompts=authors)
     both = (JudgeName("spoken/judge", "P", draws=1), JudgeName("spoken/judge", "P", draws=1, prompts=authors))

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -129,118 +126,17 @@ def azure_route(tokens: Tokens, deployments: dict[str, str]) -> Callable[[Reques
     return route
 
 
-class Bucket:
-    """Cloud Storage's JSON interface over one bucket, and Vertex AI's batch jobs over its files.
-
-    Paths and bodies: storage/docs/json_api/v1/objects, and google-genai's `_CreateBatchJobParameters_to_vertex`.
-    Answers come in reversed order, without the key of a line, each beside its request, as Google's page on batch has
-    them; a request that failed has a sentence in `status`.
-
-    Args:
-        tokens: that sign requests.
-        fails: the number of the one request, over all jobs, that is not answered; 0 for none.
-    """
-
-    NAME = "ward-bucket"
-    ROOT = f"/v1beta1/projects/{PROJECT}/locations/{LOCATION}/batchPredictionJobs"
-
-    def __init__(self, tokens: Tokens, fails: int = 0) -> None:
-        self.tokens, self.fails = tokens, fails
-        self.objects: dict[str, bytes] = {}
-        self.jobs: dict[str, dict[str, Any]] = {}
-        self.deleted: list[str] = []
-        self.lines = 0
-        self._lock = threading.Lock()
-
-    def route(self, request: Request) -> Answer | None:
-        parts = urlsplit(request.path)
-        if not parts.path.startswith(("/storage/", "/upload/storage/", self.ROOT)):
-            return None
-        if not self.tokens.accepts(request.key):
-            return json_answer({"error": {"code": 401, "message": "Invalid Credentials"}}, 401)
-        with self._lock:
-            query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-            return self._job(request, parts.path) or self._object(request, parts.path, query)
-
-    def _object(self, request: Request, path: str, query: dict[str, str]) -> Answer:
-        if path == f"/upload/storage/v1/b/{self.NAME}/o" and query["uploadType"] == "media":
-            self.objects[query["name"]] = request.body
-            return json_answer({"name": query["name"], "size": str(len(request.body))})
-        if path == f"/storage/v1/b/{self.NAME}/o":
-            names = [name for name in sorted(self.objects) if name.startswith(query["prefix"])]
-            first = int(query.get("pageToken", 0))
-            more = {"nextPageToken": str(first + 1)} if len(names) > first + 1 else {}
-            return json_answer({"items": [{"name": name} for name in names[first : first + 1]], **more})
-        name = unquote(path.rsplit("/", 1)[1])
-        if name not in self.objects:
-            return json_answer({"error": {"code": 404, "message": f"No such object: {name}"}}, 404)
-        if request.method == "DELETE":
-            self.deleted.append(name)
-            del self.objects[name]
-            return Answer(b"", 204)
-        return Answer(self.objects[name])
-
-    def _job(self, request: Request, path: str) -> Answer | None:
-        if not path.startswith(self.ROOT):
-            return None
-        if request.method == "POST":
-            body = request.fields
-            name = f"projects/{PROJECT}/locations/{LOCATION}/batchPredictionJobs/{len(self.jobs) + 1}"
-            (source,) = body["inputConfig"]["gcsSource"]["uris"]
-            folder = body["outputConfig"]["gcsDestination"]["outputUriPrefix"]
-            assert (
-                body["inputConfig"]["instancesFormat"] == body["outputConfig"]["predictionsFormat"] == "jsonl"
-            )
-            self._answer(body["model"], source, folder)
-            self.jobs[name] = {**body, "name": name, "state": "JOB_STATE_RUNNING"}
-            return json_answer(self.jobs[name])
-        if path == self.ROOT:
-            return json_answer({"batchPredictionJobs": list(self.jobs.values())})
-        name = path.removeprefix("/v1beta1/")
-        told = dict(self.jobs[name])
-        self.jobs[name]["state"] = "JOB_STATE_SUCCEEDED"
-        return json_answer(told)
-
-    def _answer(self, model: str, source: str, folder: str) -> None:
-        lines = []
-        for line in self.objects[source.removeprefix(f"gs://{self.NAME}/")].splitlines():
-            self.lines += 1
-            asked = json.loads(line)["request"]
-            path = f"/v1beta/models/{model.rsplit('/', 1)[1]}:generateContent"
-            answer = gemini_route(Request("POST", path, asked, {}, b"", KEY, 0.0))
-            assert answer is not None
-            failed = self.lines == self.fails
-            error = 'Bad Request: {"error": {"code": 503, "message": "try later", "status": "UNAVAILABLE"}}'
-            lines.append(
-                json.dumps(
-                    {
-                        "status": error if failed else "",
-                        "processed_time": "2026-11-22T10:00:00Z",
-                        "request": asked,
-                        "response": {} if failed else json.loads(answer.body),
-                    }
-                ).encode()
-            )
-        where = f"{folder.removeprefix(f'gs://{self.NAME}/')}/prediction-model-2026-11-22T10:00:00Z"
-        self.objects[f"{where}/predictions.jsonl"] = b"\n".join(reversed(lines)) + b"\n"
-
-
-def cloud(
-    tokens: Tokens, deployments: dict[str, str] | None = None, bucket: Bucket | None = None
-) -> FakeProvider:
+def cloud(tokens: Tokens, deployments: dict[str, str] | None = None) -> FakeProvider:
     """Both clouds on one port, which also hand out tokens."""
     return FakeProvider(
         [
             tokens.issue,
-            *([bucket.route] if bucket else []),
             vertex_route(tokens),
             azure_route(tokens, deployments or {}),
             gemini_route,
             openai_route,
         ],
-        checks_key=lambda path: (
-            not path.startswith(("/token", "/msi/token", "/v1beta1/", "/openai/", "/storage/", "/upload/"))
-        ),
+        checks_key=lambda path: not path.startswith(("/token", "/msi/token", "/v1beta1/", "/openai/")),
     )
 
 

@@ -22,11 +22,11 @@ from plantain.models.diffusers.devices import Devices, Order, device_names
 from plantain.models.diffusers.editor import DiffusersEditor
 from plantain.models.diffusers.jobs import Done
 from plantain.models.diffusers.plan import plan_editor
+from plantain.models.diffusers.settings import Settings
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_png
 from plantain.records import Direction, Geometry, InputError, Licence, OutcomeKind, SourceImage
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
-from plantain.roles.options import ProviderOptions
 
 TESTS = Path(__file__).parents[2]
 WAIT_S = 120.0
@@ -41,7 +41,7 @@ def request(seed: int, width: int = 64, height: int = 64, **changes: object) -> 
 
 def open_editor(name: object, **settings: object) -> DiffusersEditor:
     usual = {"device": "cpu", "steps": 2, "side": 64, **settings}
-    return DiffusersEditor(plan_editor(f"diffusers/{name}", ProviderOptions(**usual)))  # type: ignore[arg-type]
+    return DiffusersEditor(plan_editor(f"diffusers/{name}", Settings(**usual)))  # type: ignore[arg-type]
 
 
 def record(reply: Reply[EditedImage]) -> dict[str, object]:

@@ -15,25 +15,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fakes.caller import options_of
 from fakes.hub import Hub
 from plantain.findings import shown_sides
 from plantain.models.diffusers.download import fetch_files, fetch_pipeline
 from plantain.models.diffusers.editor import DiffusersEditor
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
+from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.weights import find_weights, folder_digest, hub_cache, missing_part
 from plantain.models.resolver import resolve_editor, resolve_judge
 from plantain.pixels.encode import encode_png
 from plantain.records import Geometry, InputError, Licence, SourceImage
 from plantain.roles import EditRequest, EncodedImage
-from plantain.roles.options import ProviderOptions
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FLUX = "flux-1-dev-non-commercial-license"
 
 
 def plan(name: object, **settings: object) -> EditorPlan:
-    return plan_editor(f"diffusers/{name}", ProviderOptions(**settings))  # type: ignore[arg-type]
+    return plan_editor(f"diffusers/{name}", Settings(**settings))  # type: ignore[arg-type]
 
 
 def cached(cache: Path, name: str, folder: Path, commit: str = COMMIT) -> Path:
@@ -189,8 +190,8 @@ def test_settings_that_a_method_does_not_follow_are_refused(tiny_folder: Callabl
     folder = tiny_folder("flux2-klein")
     with pytest.raises(InputError, match=r"providers\.diffusers\.image_guidance"):
         plan(folder, image_guidance=1.5)
-    with pytest.raises(InputError, match=r"providers\.diffusers\.thinking"):
-        plan(folder, thinking="high")
+    with pytest.raises(InputError, match=r"unknown key 'providers\.diffusers\.thinking'"):
+        options_of("diffusers", thinking="high")
     with pytest.raises(InputError, match="imagic needs the whole model on its device"):
         plan(f"medebench-imagic@{tiny_folder('imagic')}", offload="model")
 

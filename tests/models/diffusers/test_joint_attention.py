@@ -22,8 +22,8 @@ from plantain.models.diffusers.attention.watching import Watching, chosen, usual
 from plantain.models.diffusers.jobs import Job, Steering  # noqa: E402
 from plantain.models.diffusers.methods import FLUX_DEV  # noqa: E402
 from plantain.models.diffusers.plan import plan_editor  # noqa: E402
+from plantain.models.diffusers.settings import Settings  # noqa: E402
 from plantain.records import InputError  # noqa: E402
-from plantain.roles.options import ProviderOptions  # noqa: E402
 
 MODULES = {
     "flux-kontext": transformer_flux,
@@ -42,7 +42,7 @@ def watched(tiny_folder: Callable[[str], Path]) -> Callable[..., Attender]:
     def attender(method: str, **choices: object) -> Attender:
         watching = Watching(**choices)
         if method not in loaded:
-            options = ProviderOptions(device="cpu", side=64, steps=STEPS, accept_licence=(FLUX_DEV,))
+            options = Settings(device="cpu", side=64, steps=STEPS, accept_licence=(FLUX_DEV,))
             loaded[method] = Attender(
                 plan_editor(f"diffusers/{tiny_folder(method)}", options), "cpu", watching
             )
@@ -160,7 +160,7 @@ def test_a_phrase_may_be_too_long_or_absent(watched: Callable[..., Attender]) ->
 
 
 def test_what_cannot_be_looked_into_says_so(tiny_folder: Callable[[str], Path]) -> None:
-    options = ProviderOptions(device="cpu", side=64, steps=1, accept_licence=(FLUX_DEV,))
+    options = Settings(device="cpu", side=64, steps=1, accept_licence=(FLUX_DEV,))
     open_ = lambda method, **choices: Attender(  # noqa: E731
         plan_editor(f"diffusers/{tiny_folder(method)}", options), "cpu", Watching(**choices)
     )

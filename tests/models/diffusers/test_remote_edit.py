@@ -12,12 +12,12 @@ import pytest
 
 from fakes.elsewhere import Elsewhere
 from plantain.engines.contract import engine_in_place
+from plantain.models.diffusers.settings import Settings
 from plantain.models.resolver import resolve_editor
 from plantain.pixels.encode import normalise
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.records import Direction, Geometry, Licence, SourceImage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply
-from plantain.roles.options import ProviderOptions
 
 pytestmark = pytest.mark.slow
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
@@ -28,7 +28,7 @@ def test_a_worker_makes_the_same_bytes(tiny_folder: Callable[[str], Path]) -> No
     pixels = np.random.default_rng(1).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     original = EncodedImage(cv2.imencode(".png", pixels)[1].tobytes(), "image/png")
     asked = EditRequest(IMAGE, original, "add a mass", 7, direction=Direction.ADD)
-    options = ProviderOptions(device="cpu", side=64)
+    options = Settings(device="cpu", side=64)
 
     async def edited(engine: Elsewhere | None) -> Reply[EditedImage]:
         editor = resolve_editor(f"diffusers/{tiny_folder('instruct-pix2pix')}", options)

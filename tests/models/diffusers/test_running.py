@@ -17,10 +17,9 @@ from plantain.models.diffusers.jobs import Loading, Running, Steering
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.pipelines.running import denoiser_name, quantization
 from plantain.models.diffusers.plan import RUNNING, EditorPlan, plan_editor
+from plantain.models.diffusers.settings import LoraChoice, Settings
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
-from plantain.roles.options import LoraChoice, ProviderOptions
-from plantain.runs.settings.providers import SAMPLING, ProviderSection
 
 REGION = encode_mask(np.eye(64, dtype=bool))
 
@@ -33,7 +32,7 @@ def edit(loading: Loading, engine: Engine | None = None, steps: int = 4) -> Edit
 
 
 def plan(folder: Path, **settings: object) -> EditorPlan:
-    return plan_editor(f"diffusers/{folder}", ProviderOptions(**settings))  # type: ignore[arg-type]
+    return plan_editor(f"diffusers/{folder}", Settings(**settings))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"imagic"}))
@@ -68,7 +67,7 @@ def test_what_learns_each_image_is_refused_fewer_bits(tiny_folder: Callable[[str
     assert layer[0].weight.grad is None
     assert layer[0].bias.grad is not None
     with pytest.raises(InputError, match="bits: imagic trains the denoiser"):
-        plan_editor(f"diffusers/medebench-imagic@{tiny_folder('imagic')}", ProviderOptions(bits=8))
+        plan_editor(f"diffusers/medebench-imagic@{tiny_folder('imagic')}", Settings(bits=8))
 
 
 def test_what_a_processor_cannot_do_is_said(tiny_loading: Callable[[str], Loading]) -> None:
@@ -150,10 +149,12 @@ def test_several_loras_add_up_by_their_weights(
         assert done.picture is not None, done.outcome
         return done.picture, made
 
-    one, other = (LoraChoice(str(tmp_path), file) for file in ("one.safetensors", "other.safetensors"))
+    one, other = (
+        LoraChoice(weights=str(tmp_path), file=file) for file in ("one.safetensors", "other.safetensors")
+    )
     whole, _ = drawn(lora=str(tmp_path / "one.safetensors"))
-    halves, made = drawn(replace(one, weight=0.5), replace(other, weight=0.5))
-    none, _ = drawn(replace(one, weight=0.0))
+    halves, made = drawn(one.model_copy(update={"weight": 0.5}), other.model_copy(update={"weight": 0.5}))
+    none, _ = drawn(one.model_copy(update={"weight": 0.0}))
     plain, without = drawn()
     assert whole == halves != plain == none
     assert made.fingerprint != without.fingerprint
@@ -162,9 +163,9 @@ def test_several_loras_add_up_by_their_weights(
     with pytest.raises(
         InputError, match=r"no file 'two.safetensors'; it has one.safetensors, other.safetensors"
     ):
-        drawn(replace(one, file="two.safetensors"))
+        drawn(one.model_copy(update={"file": "two.safetensors"}))
     with pytest.raises(InputError, match="has no file"):
-        drawn(replace(one, file="../one.safetensors"))
+        drawn(one.model_copy(update={"file": "../one.safetensors"}))
     with pytest.raises(InputError, match="name it among loras"):
         drawn(one, lora=str(tmp_path / "one.safetensors"))
     with pytest.raises(InputError, match=r"several files; add file = one of one.safetensors, other"):
@@ -185,10 +186,9 @@ def test_settings_are_frozen_in_a_run_and_defaults_leave_old_fingerprints(
     tiny_folder: Callable[[str], Path],
 ) -> None:
     folder = tiny_folder("qwen-image-edit")
-    with pytest.raises(InputError, match="step_cache: diffusers has no such setting"):
+    with pytest.raises(InputError, match="step_cache: instruct-pix2pix has no such setting"):
         plan(tiny_folder("instruct-pix2pix"), step_cache=0.1)
     assert set(RUNNING) == {field.name for field in fields(Running)}
-    assert {*RUNNING, "loras"} <= set(SAMPLING)
     usual = plan(folder)
     assert not any(name in usual.fingerprint for name in RUNNING)
     seen = {usual.fingerprint}
@@ -200,7 +200,7 @@ def test_settings_are_frozen_in_a_run_and_defaults_leave_old_fingerprints(
         ("vae_tiling", True),
         ("step_cache", 0.05),
     ):
-        section = ProviderSection(**{name: value})  # type: ignore[arg-type]
+        section = Settings(**{name: value})  # type: ignore[arg-type]
         assert section.frozen_part() == {name: value}
         seen.add(plan(folder, **{name: value}).fingerprint)
     assert len(seen) == 1 + len(RUNNING)

@@ -6,14 +6,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-import httpx2
-import openai
 import pytest
 
-from fakes.server import KEY, Answer, FakeProvider, Request, json_answer
+from fakes.server import KEY, Answer, FakeProvider
+from plantain.files.secrets import Secret
 from plantain.models.hosted.faults import http_fault
-from plantain.models.hosted.guarded import GuardedTransport
-from plantain.models.hosted.limits.announced import announced_in_error, announced_in_headers
+from plantain.models.hosted.limits import announced_in_error, announced_in_headers
+from plantain.models.hosted.openai.wire import OpenAIWire
 from plantain.roles.exchange import AnnouncedLimit, Exchange, exchange
 from plantain.roles.options import ProviderOptions
 
@@ -89,47 +88,15 @@ def test_refusal_tells_the_call_that_is_being_sent() -> None:
     assert here.limits == [AnnouncedLimit("requests", 15.0)]
 
 
-def test_headers_reach_the_caller_through_the_sdk() -> None:
-    """OpenAI's own client over our transport: the limits are there beside the answer, without asking it for them."""
-    from plantain.models.hosted.guarded import GuardedTransport
-    from plantain.roles.options import ProviderOptions
-
-    class Stub(GuardedTransport):
-        async def _opened(self):  # type: ignore[no-untyped-def]
-            answer = httpx2.MockTransport(
-                lambda request: httpx2.Response(200, json={"object": "list"}, headers=OPENAI)
-            )
-            to, _ = await super()._opened()
-            return to, answer
-
-    async def scene() -> list[AnnouncedLimit]:
+def test_headers_reach_the_caller() -> None:
+    async def scene(url: str) -> list[AnnouncedLimit]:
         here = Exchange(timed=True)
         exchange.set(here)
-        url = "http://127.0.0.1:9/v1"
-        http = httpx2.AsyncClient(transport=Stub("openai/m", url, ProviderOptions(base_url=url)))
-        async with openai.AsyncOpenAI(api_key="k", base_url=url, http_client=http, max_retries=0) as client:
-            await client.get("/models", cast_to=httpx2.Response)
+        wire = OpenAIWire("openai/m", Secret(KEY), ProviderOptions(base_url=url), url)
+        await wire.get("/models")
+        await wire.aclose()
         return here.limits
 
-    assert asyncio.run(scene()) == [AnnouncedLimit("requests", 60.0, 59.0, 1.0)]
-
-
-@pytest.mark.parametrize(("status", "pause"), [(200, 7.0), (429, None)])
-def test_an_answer_that_asks_to_wait_is_a_pause_for_all(status: int, pause: float | None) -> None:
-    """A 429 waits by its outcome; Retry-After beside an answer (RFC 9110, 10.2.3) holds the next request back."""
-
-    def answer(request: Request) -> Answer:
-        return json_answer({}, status, Retry_After="7")
-
-    async def asked(url: str) -> list[AnnouncedLimit]:
-        seen = Exchange()
-        exchange.set(seen)
-        async with httpx2.AsyncClient(
-            transport=GuardedTransport("openai/m", url, ProviderOptions(base_url=url))
-        ) as client:
-            await client.post(url, json={}, headers={"Authorization": f"Bearer {KEY}"})
-        return seen.limits
-
-    with FakeProvider([answer]) as server:
-        limits = asyncio.run(asked(server.url))
-    assert [limit.reset_s for limit in limits] == ([] if pause is None else [pause])
+    with FakeProvider([lambda request: Answer(b'{"object": "list"}', headers=OPENAI)]) as server:
+        limits = asyncio.run(scene(f"{server.url}/v1"))
+    assert limits == announced_in_headers(OPENAI)

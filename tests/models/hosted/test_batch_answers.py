@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 
 import orjson
 import pytest
@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from plantain.files import redaction
 from plantain.journal.batches import BatchLedger, JobRow
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.batch.answers import index
-from plantain.models.hosted.batch.files import JobFiles
-from plantain.models.hosted.batch.job_poller import JobPoller
+from plantain.models.hosted.batch.files import JobFiles, index
+from plantain.models.hosted.batch.poller import JobPoller
 from plantain.models.hosted.batch.service import BatchJob, BatchService, JobState
+from plantain.models.hosted.bodies import text
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.scrub import text
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.batch_rules import BatchRules
 
@@ -88,8 +87,8 @@ def test_what_was_downloaded_has_no_name_until_keys_are_out_of_it(
     seen: list[list[str]] = []
 
     class Service:
-        async def fetch(self, file_id: str, to: Path) -> None:
-            to.write_text(f'{{"key": "1", "said": "{key}"}}\nwhole\n')
+        async def fetch(self, file_id: str, to: IO[bytes]) -> None:
+            to.write(f'{{"key": "1", "said": "{key}"}}\nwhole\n'.encode())
             seen.append([path.name for path in (tmp_path / "jobs").iterdir()])
             if len(seen) == 1:
                 raise Fault(Outcome(OutcomeKind.TRANSPORT, "cut"))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fakes import gemini_format, openai_format
+from fakes.caller import options_of
 from fakes.content import picture
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
@@ -21,7 +22,6 @@ from plantain.models.resolver import resolve_editor
 from plantain.pixels.decode import decode
 from plantain.records import InputError, OutcomeKind
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply, TakesDemonstrations
-from plantain.roles.options import ProviderOptions
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def request(shots: int, text: str = "Add a spot.") -> EditRequest:
 
 def editor(server: FakeProvider, form: str, **settings: object) -> HostedEditor:
     url = server.url if form == "gemini" else f"{server.url}/v1"
-    made = resolve_editor(f"{form}/m", ProviderOptions(base_url=url, **settings))  # type: ignore[arg-type]
+    made = resolve_editor(f"{form}/m", options_of(form, base_url=url, **settings))
     assert isinstance(made, HostedEditor)
     assert isinstance(made, TakesDemonstrations)
     return made
@@ -94,15 +94,15 @@ def test_gemini_gets_one_turn_in_order_with_the_new_case_last(server: FakeProvid
 def test_openai_gets_all_pictures_and_a_text_that_names_them(server: FakeProvider) -> None:
     reply = ask(editor(server, "openai"), request(2))
     assert reply.outcome.ok
-    assert '"prompt":"edit_by_example@2:' in reply.raw
+    assert '"prompt":"edit_by_example:' in reply.raw
     (call,) = server.calls
     assert call.body.count(b'name="image[]"') == 5
     text = openai_format.prompt_text(call)
-    assert [text.index(f"(picture {n})") for n in range(1, 6)] == sorted(
-        text.index(f"(picture {n})") for n in range(1, 6)
+    assert [text.index(f"(image {n})") for n in range(1, 6)] == sorted(
+        text.index(f"(image {n})") for n in range(1, 6)
     )
-    assert "Example 2, after:\n(picture 4)" in text
-    assert "New case, before:\n(picture 5)" in text
+    assert "Example 2, after:\n(image 4)" in text
+    assert "New case, before:\n(image 5)" in text
 
 
 @pytest.mark.parametrize("form", ["gemini", "openai"])
@@ -129,13 +129,13 @@ def test_words_of_data_can_not_move_a_picture(server: FakeProvider) -> None:
 
 def test_template_that_forgets_a_picture_is_an_input_error(server: FakeProvider, tmp_path: Path) -> None:
     template = tmp_path / "edit_by_example.md.j2"
-    template.write_text("{#- version: 2. -#}\n<picture>\n{{ instruction }}")
+    template.write_text("<picture>\n{{ instruction }}")
     with pytest.raises(
-        InputError, match="marks 1 pictures with <picture> for 1 example; two for each and one"
+        InputError, match="marks 1 images with <picture> for 1 example; mark two for each and one"
     ):
         editor(server, "gemini", prompts=tmp_path)
     template.write_text(
-        "{#- version: 2. -#}\n{% for e in examples %}<picture>{{ e }}<picture>{% endfor %}<picture>{{ instruction }}"
+        "{% for e in examples %}<picture>{{ e }}<picture>{% endfor %}<picture>{{ instruction }}"
     )
     changed = editor(server, "gemini", prompts=tmp_path)
     assert changed.by_example != editor(server, "gemini").by_example

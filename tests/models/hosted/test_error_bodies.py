@@ -19,7 +19,7 @@ from google.genai import types
 from plantain.files.secrets import Secret
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault, failed_answer, http_fault
-from plantain.models.hosted.gemini.replies import read_picture, read_text
+from plantain.models.hosted.gemini.replies import read_image, read_text
 from plantain.models.hosted.openai.batch import OpenAIJobs
 from plantain.models.hosted.openai.wire import OpenAIWire
 from plantain.records import OutcomeKind
@@ -64,7 +64,7 @@ def cases(provider: str) -> list[Case]:
 
 
 GEMINI, OPENAI = cases("gemini"), cases("openai")
-assert (len(GEMINI), len(OPENAI)) == (50, 75)
+assert (len(GEMINI), len(OPENAI)) == (50, 70)
 
 FAILED = [
     ("server_error", TRANSPORT, False),
@@ -120,7 +120,7 @@ def test_every_finish_reason_of_the_sdk_has_its_outcome(reason: str) -> None:
     with pytest.raises(Fault) as words:
         read_text(body)
     with pytest.raises(Fault) as picture:
-        read_picture(body)
+        read_image(body)
     kinds = {words.value.outcome.kind, picture.value.outcome.kind}
     if reason in FILTERS:
         assert kinds == {REFUSED}

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plantain.models.hosted.faults import LONGEST_WAIT_S, Fault, http_fault, read_body, retry_after
+from plantain.models.hosted.faults import Fault, http_fault, read_body
+from plantain.models.hosted.limits import LONGEST_WAIT_S, retry_after
 from plantain.records import OutcomeKind
 
 

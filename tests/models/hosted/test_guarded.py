@@ -7,7 +7,6 @@ import base64
 import hashlib
 import json
 import ssl
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,18 +20,17 @@ import httpx2
 import orjson
 import pybase64
 import pytest
-from google.genai import _api_client
 
 from fakes.away import ELSEWHERE, NAME, Anything, RecordedConnections, look_hosted, resolve_as
+from fakes.caller import options_of
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, write_request
 from fakes.server import KEY, FakeProvider
-from plantain.files.secrets import Secret, hide_environment
+from plantain.files.secrets import hide_environment
 from plantain.models.hosted.addresses import destination
-from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.guarded import GuardedTransport
-from plantain.models.hosted.outgoing import pictures_in, sending_cleared_file
+from plantain.models.hosted.outgoing import images_in, sending_cleared_file
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_editor, resolve_writer
 from plantain.pixels.encode import encode_png
@@ -59,7 +57,7 @@ def server() -> Iterator[FakeProvider]:
         yield provider
 
 
-def write(provider: str, options: ProviderOptions) -> Reply[Any]:
+def write(provider: str, options: Any) -> Reply[Any]:
     async def once() -> Reply[Any]:
         role = resolve_writer(f"{provider}/m", options)
         try:
@@ -92,7 +90,7 @@ def write(provider: str, options: ProviderOptions) -> Reply[Any]:
     ],
 )
 def test_pictures_are_found_in_what_is_sent(kind: str, body: bytes, found: set[str]) -> None:
-    assert {picture.sha256 for picture in pictures_in(kind, body)} == found
+    assert {picture.sha256 for picture in images_in(kind, body)} == found
 
 
 @pytest.mark.parametrize(
@@ -121,16 +119,16 @@ def test_a_name_is_this_machine_by_what_it_resolves_to(
 def test_nothing_is_sent_to_an_address_that_is_not_this_machine_unless_it_is_cleared(
     provider: str, server: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ProviderOptions(base_url=look_hosted(monkeypatch, f"{server.url}/v1".removesuffix("/v1")))
+    options = options_of(provider, base_url=look_hosted(monkeypatch, server.url))
     if provider != "gemini":
-        options = replace(options, base_url=f"{options.base_url}/v1")
+        options = options.but(base_url=f"{options.base_url}/v1")
     with RecordedConnections() as connections:
         reply = write(provider, options)
     assert (reply.outcome.kind, reply.outcome.fatal) == (OutcomeKind.REFUSED, True)
     assert NAME in reply.outcome.reason and ELSEWHERE in reply.outcome.reason
     assert connections == [] and server.calls == []
     gate = Anything()
-    assert write(provider, replace(options, clearance=gate)).outcome.ok
+    assert write(provider, options.within(clearance=gate)).outcome.ok
     ((to, pictures),) = gate.asked
     assert to.reach is Reach.HOSTED and to.address.startswith(f"http://{NAME}:")
     assert pictures == {hashlib.sha256(write_request().original.data).hexdigest()}
@@ -153,7 +151,7 @@ def test_a_name_that_moves_away_is_not_followed(
     monkeypatch.setattr(GuardedTransport, "_transport", moving)
     url = server.url.replace("127.0.0.1", "gpu.example") + ("" if provider == "gemini" else "/v1")
     with RecordedConnections() as connections:
-        reply = write(provider, ProviderOptions(base_url=url))
+        reply = write(provider, options_of(provider, base_url=url))
     assert reply.outcome.fatal and "resolves to 203.0.113.7" in reply.outcome.reason
     assert connections == []
 
@@ -197,19 +195,6 @@ def test_a_piece_of_a_file_goes_only_while_the_file_is_cleared(
     assert len(server.calls) == 1
 
 
-def test_gemini_is_not_sent_by_aiohttp_where_that_is_installed(
-    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def uses() -> bool:
-        wire = GeminiWire("gemini/m", Secret(KEY), ProviderOptions(base_url=server.url))
-        uses = wire._connected()._api_client._use_aiohttp()
-        await wire.aclose()
-        return uses
-
-    monkeypatch.setattr(_api_client, "has_aiohttp", True)
-    assert asyncio.run(uses()) is False
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -223,17 +208,17 @@ def test_gemini_is_not_sent_by_aiohttp_where_that_is_installed(
 )
 def test_what_is_declared_of_an_address_must_hold(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        resolve_writer("openai/m", ProviderOptions(**changes))
+        resolve_writer("openai/m", options_of("openai", **changes))
 
 
 @pytest.mark.parametrize("named", [False, True])
 def test_on_the_premises_only_the_recipes_proxy_is_used(named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeProvider([]) as environment, FakeProvider([]) as own:
         monkeypatch.setenv("http_proxy", environment.url)
-        options = ProviderOptions(
-            base_url="http://gpu.hospital.invalid/v1", on_premises=True, clearance=Anything()
+        options = options_of(
+            "openai", base_url="http://gpu.hospital.invalid/v1", on_premises=True, clearance=Anything()
         )
-        write("openai", replace(options, proxy=own.url) if named else options)
+        write("openai", options.but(proxy=own.url) if named else options)
         assert (len(environment.calls), len(own.calls)) == (0, int(named))
 
 
@@ -271,7 +256,7 @@ def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_not
         monkeypatch.setenv(f"{scheme}_proxy", f"http://alice:{password}@127.0.0.1:{proxy.server_port}")
         hide_environment()
         reply = write(
-            "openai", ProviderOptions(base_url=f"{scheme}://provider.invalid/v1", clearance=Anything())
+            "openai", options_of("openai", base_url=f"{scheme}://provider.invalid/v1", clearance=Anything())
         )
         proxy.shutdown()
     told = json.dumps([reply.outcome.reason, reply.raw])
@@ -293,8 +278,10 @@ def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_not
 def test_what_is_no_proxys_address_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", address)
     for provider in ("gemini", "openai"):
-        reply = write(provider, ProviderOptions(base_url="http://provider.invalid/v1", clearance=Anything()))
-        assert reply.outcome.fatal and "variable http_proxy holds no address" in reply.outcome.reason
+        reply = write(
+            provider, options_of(provider, base_url="http://provider.invalid/v1", clearance=Anything())
+        )
+        assert reply.outcome.fatal and "variable http_proxy has no address" in reply.outcome.reason
         assert "Tr0ub4dor" not in reply.outcome.reason
 
 
@@ -311,7 +298,7 @@ def test_what_an_adapter_pads_is_known_by_what_it_was_made_from(
 
     wide = encode_png(np.arange(200 * 300 * 3, dtype=np.uint8).reshape(200, 300, 3))
     gate = Anything()
-    options = ProviderOptions(base_url=look_hosted(monkeypatch, server.url), clearance=gate)
+    options = options_of("gemini", base_url=look_hosted(monkeypatch, server.url), clearance=gate)
 
     async def once() -> None:
         editor = resolve_editor("gemini/m", options)
@@ -333,10 +320,10 @@ def test_a_hospitals_own_certificates(tmp_path: Path) -> None:
     with FakeProvider([openai_route]) as server:
         server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
         url = server.url.replace("http:", "https:").replace("127.0.0.1", "localhost") + "/v1"
-        known = ProviderOptions(base_url=url, ca_bundle=paths["ca"], client_certificate=paths["client"])
+        known = options_of("openai", base_url=url, ca_bundle=paths["ca"], client_certificate=paths["client"])
         assert write("openai", known).outcome.ok
-        assert not write("openai", replace(known, ca_bundle=None)).outcome.ok
-        assert not write("openai", replace(known, client_certificate=None)).outcome.ok
+        assert not write("openai", known.but(ca_bundle=None)).outcome.ok
+        assert not write("openai", known.but(client_certificate=None)).outcome.ok
 
 
 def _certificates(folder: Path) -> dict[str, Path]:
@@ -377,16 +364,3 @@ def _certificates(folder: Path) -> dict[str, Path]:
         paths[name] = folder / f"{name}.pem"
         paths[name].write_bytes(built.public_bytes(pem) + key.private_bytes(pem, *plain))
     return paths
-
-
-@pytest.mark.parametrize("name", ["gemini/m", "vertex/m"])
-def test_the_sdks_own_switch_to_a_package_that_is_not_installed_is_one_line(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GOOGLE_GENAI_HTTP_CLIENT", " HTTPX ")
-    monkeypatch.setitem(sys.modules, "httpx", None)  # type: ignore[arg-type]
-    monkeypatch.setattr(_api_client, "httpx", None)
-    with pytest.raises(ImportError, match="httpx is not installed"):  # what the SDK makes of it
-        _api_client._get_http_client_backend()
-    with pytest.raises(InputError, match=f"{name}: the environment has GOOGLE_GENAI_HTTP_CLIENT=httpx"):
-        resolve_writer(name, ProviderOptions(project="p", key_later=True))

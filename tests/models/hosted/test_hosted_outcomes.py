@@ -7,16 +7,14 @@ from typing import NamedTuple
 
 import pytest
 
-from fakes.caller import KEY_NAMES, Caller
+from fakes.caller import KEY_NAMES, Caller, options_of
 from fakes.faults import FAULTS, STEPS
 from fakes.requests import write_request
 from fakes.server import KEY, Answer, FakeProvider, Request
-from plantain.models.hosted.pictures import UNCHANGED
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_writer
 from plantain.records import OutcomeKind
 from plantain.roles import Reply
-from plantain.roles.options import ProviderOptions
 
 PROVIDERS = ("gemini", "openai", "openai-compatible")
 
@@ -71,7 +69,7 @@ EXPECTED: dict[str, Expected] = {
     "null error": Expected(K.TRANSPORT),
     "bad gzip": Expected(K.TRANSPORT),
     "302": Expected(K.TRANSPORT),
-    "201": Expected(K.TRANSPORT),
+    "201": Expected(K.OK),  # a paid answer is not thrown away
     "204": Expected(K.TRANSPORT),
     "418": Expected(K.MALFORMED),
     "529": Expected(K.TRANSPORT),
@@ -105,11 +103,6 @@ EXPECTED: dict[str, Expected] = {
     "two reports": AGAIN,
 }
 
-OPENAI: dict[str, Expected] = {
-    "201": Expected(K.OK),  # its SDK takes any 2xx; a paid answer is not thrown away
-}
-"""Where the formats differ: Google's SDK refuses whatever is not 200."""
-
 CASES = [
     pytest.param(provider, step, name, id=f"{provider}-{step}-{name}")
     for provider in PROVIDERS
@@ -130,7 +123,7 @@ def test_fault(server: FakeProvider, call: Caller, provider: str, step: str, nam
     server.spoil, before = spoil, len(server.calls)
     timeout = 0.4 if name in ("hung", "dripping") else 20.0
     reply = call(provider, step, timeout_s=timeout)
-    expected = EXPECTED[name] if provider == "gemini" else OPENAI.get(name, EXPECTED[name])
+    expected = EXPECTED[name]
 
     assert reply.outcome.kind is expected.kind, reply.outcome
     assert reply.outcome.fatal is expected.fatal, reply.outcome
@@ -149,11 +142,9 @@ def test_fault(server: FakeProvider, call: Caller, provider: str, step: str, nam
 
 
 @pytest.mark.parametrize("provider", ["gemini", "openai"])
-def test_unchanged_picture_is_kept_and_noted(server: FakeProvider, call: Caller, provider: str) -> None:
+def test_unchanged_image_is_an_edit(server: FakeProvider, call: Caller, provider: str) -> None:
     server.spoil = FAULTS["same picture"](provider)
-    reply = call(provider, "edit")
-    assert reply.value is not None
-    assert UNCHANGED in reply.raw
+    assert call(provider, "edit").value is not None
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -197,7 +188,7 @@ def test_connection_refused_is_transport(provider: str, monkeypatch: pytest.Monk
 
 
 async def _write(provider: str, url: str) -> Reply[str]:
-    writer = resolve_writer(f"{provider}/m", ProviderOptions(base_url=url, timeout_s=5))
+    writer = resolve_writer(f"{provider}/m", options_of(provider, base_url=url, timeout_s=5))
     reply = await writer.write(write_request())
     await close_models(writer)
     return reply

@@ -16,14 +16,14 @@ from google.genai import types
 
 from fakes import gemini_format, openai_format
 from fakes.away import Anything
-from fakes.caller import KEY_NAMES
+from fakes.caller import KEY_NAMES, options_of
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.files.secrets import Secret
 from plantain.models.hosted.asking import Question
-from plantain.models.hosted.gemini import requests
+from plantain.models.hosted.gemini import models
 from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.reports import report_schema
 from plantain.models.registry import close_models
@@ -31,7 +31,6 @@ from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writ
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError, OutcomeKind
 from plantain.roles import EditRequest, EncodedImage, Reply
-from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA
 
 
@@ -50,8 +49,9 @@ def _clean(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
 
 
-def options(server: FakeProvider, provider: str, **changes: Any) -> ProviderOptions:
-    return ProviderOptions(base_url=server.url if provider == "gemini" else f"{server.url}/v1", **changes)
+def options(server: FakeProvider, provider: str, **changes: Any) -> Any:
+    url = server.url if provider == "gemini" else f"{server.url}/v1"
+    return options_of(provider, base_url=url, **changes)
 
 
 def ask(role: Any, request: Any) -> Reply[Any]:
@@ -107,11 +107,16 @@ def test_gemini_bodies_are_those_that_the_sdk_itself_would_make(
     """Ours are handed to it whole; its own are made of the same contents and configuration."""
     chosen = options(server, "gemini", **settings)
     picture = original()
-    question = Question("who you are", ("Original:", picture, "and", picture), 7, report_schema(MED_BANANA))
+    parts = ("Original:", picture, "and", picture)
+    question = Question("who you are", parts, 7, report_schema(MED_BANANA))
     asked = [
-        (requests.contents(question.parts), requests.text_config(question, chosen)),
-        (requests.contents(("words", picture)), requests.text_config(Question("", (), 3), chosen)),
-        (requests.contents((picture, "edit it")), requests.picture_config(3, chosen)),
+        (models.text_request(question, chosen), parts, sdk_text(chosen, 7, question.schema, "who you are")),
+        (
+            models.text_request(Question("", ("words", picture), 3), chosen),
+            ("words", picture),
+            sdk_text(chosen, 3),
+        ),
+        (models.image_request((picture, "edit it"), 3, chosen), (picture, "edit it"), sdk_image(chosen, 3)),
     ]
 
     async def send() -> None:
@@ -121,10 +126,10 @@ def test_gemini_bodies_are_those_that_the_sdk_itself_would_make(
             api_key=KEY,
             http_options=types.HttpOptions(base_url=server.url, api_version="v1beta"),
         )
-        for contents, config in asked:
-            await wire.generate(contents, config)
-            sent: list[types.ContentUnion] = [*contents]
-            await sdk.aio.models.generate_content(model="m", contents=sent, config=config)
+        for body, shown, config in asked:
+            await wire.generate(body)
+            turn = types.Content(role="user", parts=[sdk_part(part) for part in shown])
+            await sdk.aio.models.generate_content(model="m", contents=[turn], config=config)
         await wire.aclose()
         await sdk.aio.aclose()
 
@@ -132,13 +137,63 @@ def test_gemini_bodies_are_those_that_the_sdk_itself_would_make(
     assert len(server.calls) == 6
     for ours, theirs in zip(server.calls[::2], server.calls[1::2], strict=True):
         assert ours.path == theirs.path
-        assert ours.fields == in_camel_case(theirs.fields)
+        assert in_camel_case(ours.fields) == in_camel_case(theirs.fields)
+
+
+def sdk_part(part: str | EncodedImage) -> types.Part:
+    if isinstance(part, str):
+        return types.Part(text=part)
+    return types.Part.from_bytes(data=part.data, mime_type=part.media_type)
+
+
+def sdk_shared(chosen: Any, seed: int) -> dict[str, Any]:
+    return {
+        "temperature": chosen.temperature,
+        "top_p": chosen.top_p,
+        "seed": seed,
+        "max_output_tokens": chosen.max_output_tokens,
+        "safety_settings": [
+            types.SafetySetting(category=name, threshold=chosen.safety)
+            for name in types.HarmCategory
+            if name.value.split("_")[2] in ("HARASSMENT", "HATE", "SEXUALLY", "DANGEROUS")
+        ]
+        if chosen.safety
+        else None,
+    }
+
+
+def sdk_text(chosen: Any, seed: int, schema: object = None, system: str = "") -> Any:
+    thinking = None
+    if chosen.thinking == "none":
+        thinking = types.ThinkingConfig(thinking_budget=0)
+    elif chosen.thinking or chosen.thinking_budget is not None:
+        level = types.ThinkingLevel(chosen.thinking.upper()) if chosen.thinking else None
+        thinking = types.ThinkingConfig(
+            include_thoughts=True, thinking_budget=chosen.thinking_budget, thinking_level=level
+        )
+    return types.GenerateContentConfig(
+        **sdk_shared(chosen, seed),
+        system_instruction=system or None,
+        response_mime_type="application/json" if schema else None,
+        response_json_schema=schema,
+        thinking_config=thinking,
+    )
+
+
+def sdk_image(chosen: Any, seed: int) -> Any:
+    return types.GenerateContentConfig(
+        **sdk_shared(chosen, seed),
+        response_modalities=["TEXT", "IMAGE"],
+        image_config=types.ImageConfig(aspect_ratio="1:1"),
+    )
 
 
 def in_camel_case(value: Any) -> Any:
-    """Of the two spellings that Gemini takes, its SDK mixes both; names in a JSON schema are somebody's own."""
+    """Gemini takes two spellings of names and of base64, and its SDK mixes them; names in a schema are kept."""
     if isinstance(value, list):
         return [in_camel_case(inner) for inner in value]
+    if isinstance(value, str):
+        return value.replace("-", "+").replace("_", "/")
     if not isinstance(value, dict):
         return value
     return {
@@ -183,7 +238,7 @@ def test_editor_is_sent_the_untouched_original(server: FakeProvider) -> None:
 
 @pytest.mark.parametrize("provider", ["gemini", "openai"])
 def test_picture_of_another_shape_goes_square_and_comes_back(server: FakeProvider, provider: str) -> None:
-    """The fake returns the square it was sent: what comes back is the original, pixel by pixel, and noted as such."""
+    """The fake returns the square it was sent: what comes back is the original, pixel by pixel."""
     form = gemini_format if provider == "gemini" else openai_format
 
     def echo(request: Request, good: Answer) -> Answer:
@@ -202,7 +257,6 @@ def test_picture_of_another_shape_goes_square_and_comes_back(server: FakeProvide
     sent = decode_untrusted(form.pictures_sent(server.calls[0])[0], "sent")
     assert sent.shape == (300, 300, 3)
     assert np.array_equal(decode_untrusted(reply.value.image.data, "back"), pixels)
-    assert "unchanged" in reply.value.note
 
 
 def test_addresses_in_the_environment_are_not_heard(
@@ -226,7 +280,7 @@ def test_proxies_are_used_but_never_for_this_machine(
             assert ask(resolve_writer(f"{provider}/m", options(server, provider)), write_request()).outcome.ok
         assert not proxy.calls
         for provider in ("gemini", "openai"):
-            away = ProviderOptions(base_url="http://provider.invalid/v1", clearance=Anything())
+            away = options_of(provider, base_url="http://provider.invalid/v1", clearance=Anything())
             reply = ask(resolve_writer(f"{provider}/m", away), write_request())
             assert not reply.outcome.ok
         assert [call.path.startswith("http://provider.invalid/v1") for call in proxy.calls] == [True, True]
@@ -268,14 +322,14 @@ def test_many_calls_at_once_share_one_client(server: FakeProvider) -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
-        ("openai/m", {"use_seed": False}, "providers.openai.use_seed: openai has no such setting"),
+        ("openai/m", {"use_seed": False}, "unknown key 'providers.openai.use_seed'"),
         ("openai/m", {"safety": "BLOCK_NONE"}, "providers.openai.safety"),
         ("openai/gpt-image-2", {"image_size": "1024x1536"}, "is not a square"),
         ("gemini/m", {"image_quality": "high"}, "providers.gemini.image_quality"),
         ("gemini/m", {"safety": "BLOCK"}, "did you mean 'BLOCK_NONE'"),
         ("gemini/m", {"thinking": "hihg"}, "did you mean 'high'"),
         ("gemini/m", {"leniency": "lax"}, "choose one of balanced, strict"),
-        ("gemini/m", {"timeout_s": 0.0}, "more than 0"),
+        ("gemini/m", {"timeout_s": 0.0}, "timeout_s: input should be greater than 0"),
         ("gemini/m", {"base_url": "ftp://x"}, "is not an address"),
         ("gemini/m", {"base_url": "https://me:secret@host/"}, "keys come from the environment"),
         ("openai-compatible/m", {"base_url": ""}, "base_url: is missing"),
@@ -283,7 +337,7 @@ def test_many_calls_at_once_share_one_client(server: FakeProvider) -> None:
 )
 def test_settings_that_cannot_be_followed_are_refused(name: str, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
-        resolve_writer(name, ProviderOptions(**{"base_url": "http://127.0.0.1:1/v1", **changes}))
+        resolve_writer(name, options_of(name, **{"base_url": "http://127.0.0.1:1/v1", **changes}))
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -294,7 +348,7 @@ def test_missing_key_and_extra_are_one_line(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(InputError, match="set the environment variable GEMINI_API_KEY"):
         resolve_writer("gemini/m")
     with pytest.raises(InputError, match="set the environment variable LAB_KEY"):
-        resolve_writer("openai/m", ProviderOptions(api_key_env="LAB_KEY"))
+        resolve_writer("openai/m", options_of("openai", api_key_env="LAB_KEY"))
     monkeypatch.setattr("plantain.models.extras.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install -e '.\[openai\]'"):
         resolve_writer("openai/m")

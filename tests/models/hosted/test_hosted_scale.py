@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fakes import gemini_format, openai_format
+from fakes.caller import options_of
 from fakes.content import picture, scale
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
@@ -19,7 +20,6 @@ from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_judge
 from plantain.records import Direction, InputError, Observations, OutcomeKind
 from plantain.roles import EncodedImage, JudgeRequest, Reply, fingerprint_of
-from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MEDEBENCH
 
 MODELS = ("gemini/m", "openai/m", "openai-compatible/m")
@@ -64,7 +64,7 @@ def ask(
     base = server.url if model.startswith("gemini") else f"{server.url}/v1"
 
     async def once() -> Reply[Observations]:
-        judge = resolve_judge(model, ProviderOptions(base_url=base, prompts=prompts))
+        judge = resolve_judge(model, options_of(model, base_url=base, prompts=prompts))
         try:
             return await judge.judge(asked)
         finally:
@@ -117,70 +117,20 @@ def words(text: str) -> Answer:
     return openai_format.text_answer(text, chat=False)
 
 
-def test_another_wording_that_asks_for_no_json_gets_none_and_is_asked_once(
-    server: FakeProvider, tmp_path: Path
-) -> None:
-    (tmp_path / "scale.md.j2").write_text(
-        "{# version: 1 #}Rate the edit '{{ text }}': Editing Accuracy: [x]/10, and so on."
-    )
-    free = "Editing Accuracy: 8/10\nContextual Preservation: [9]/10\nVisual Quality: 4 (out of 5)"
-    server.script.append(lambda asked, good: words(free))
-    reply = ask(server, "openai/m", request(), tmp_path)
-    assert len(server.calls) == 1, "what is unscored stays so, as in the authors' own script"
-    body = server.calls[0].body.decode()
-    assert "json_schema" not in body
-    assert "Rate the edit 'Remove the mole on the cheek.'" in sent(server.calls[0])[1].replace("\u2018", "'")
-    assert reply.value is not None
-    assert (
-        reply.value.criteria["editing_accuracy"].value,
-        reply.value.criteria["context_preservation"].value,
-    ) == (8.0, 9.0)
-    assert reply.value.criteria["visual_quality"].value is None
-    ask(server, "openai/m", request())
-    assert "json_schema" in server.calls[1].body.decode()
-
-
-def test_an_answer_without_all_scores_is_asked_for_again(server: FakeProvider) -> None:
-    server.script.append(lambda asked, good: words("Editing Accuracy: 8/10"))
-    reply = ask(server, "openai/m", request())
-    assert len(server.calls) == 2
-    assert "context_preservation: not mentioned" in sent(server.calls[1])[1]
-    assert reply.value is not None
-    assert reply.value.criteria["visual_quality"].passed is not None
-
-
-def test_scores_that_came_are_kept_where_one_stays_missing(server: FakeProvider) -> None:
+def test_an_answer_without_all_scores_is_asked_for_again_and_then_malformed(server: FakeProvider) -> None:
     said = scale("x")
     del said["visual_quality"]
-    server.script += [lambda asked, good: words("No idea."), lambda asked, good: words(json.dumps(said))]
+    server.script += [lambda asked, good: words(json.dumps(said))] * 2
     reply = ask(server, "openai/m", request())
-    assert reply.outcome.ok
-    assert reply.value is not None
-    assert reply.value.criteria["editing_accuracy"].passed is not None
-    assert (
-        reply.value.criteria["visual_quality"].value,
-        reply.value.criteria["visual_quality"].evidence,
-    ) == (None, "not mentioned")
-
-
-@pytest.mark.parametrize(
-    ("said", "kind"),
-    [
-        ("I'm sorry, I can't assist with that.", OutcomeKind.REFUSED),
-        ("Looks nice to me.", OutcomeKind.MALFORMED),
-    ],
-)
-def test_an_answer_without_any_score_is_no_score(server: FakeProvider, said: str, kind: OutcomeKind) -> None:
-    server.script += [lambda asked, good: words(said)] * 2
-    reply = ask(server, "openai/m", request())
-    assert reply.value is None
-    assert reply.outcome.kind is kind
+    assert len(server.calls) == 2
+    assert "visual_quality is missing" in sent(server.calls[1])[1]
+    assert reply.value is None and reply.outcome.kind is OutcomeKind.MALFORMED
 
 
 def test_the_fingerprint_follows_prompts_and_sampling(server: FakeProvider) -> None:
-    plain = resolve_judge("gemini/m", ProviderOptions(base_url=server.url))
-    cool = resolve_judge("gemini/m", ProviderOptions(base_url=server.url, temperature=0.1))
-    assert "scale@1:" in fingerprint_of(plain, MEDEBENCH)
+    plain = resolve_judge("gemini/m", options_of("gemini", base_url=server.url))
+    cool = resolve_judge("gemini/m", options_of("gemini", base_url=server.url, temperature=0.1))
+    assert "scale:" in fingerprint_of(plain, MEDEBENCH)
     assert "rubric=medebench@1" in fingerprint_of(plain, MEDEBENCH)
     assert fingerprint_of(plain, MEDEBENCH) != fingerprint_of(cool, MEDEBENCH)
 

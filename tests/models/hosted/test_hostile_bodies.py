@@ -6,18 +6,15 @@ import orjson
 import pytest
 
 from plantain.models.hosted.answers import Unreadable, read_object
+from plantain.models.hosted.bodies import scrub
 from plantain.models.hosted.faults import Fault, read_body
 from plantain.models.hosted.gemini.replies import read_usage
-from plantain.models.hosted.scores.in_json import json_values
-from plantain.models.hosted.scrub import scrub
-from plantain.records import InputError
-from plantain.roles.options import check_url
+from plantain.roles.options import checked_url
 
 DEEP = "[" * 100_000 + "]" * 100_000
 BODIES = {
     "nested lists": f'{{"a": {DEEP}}}',
     "nested lists, not ended": '{"a": ' + "[" * 100_000,
-    "nested objects": '{"a":' * 900 + "1" + "}" * 900,
     "nested lists and a surrogate": f'{{"s": "\\ud800", "a": {DEEP}}}',
     "a long number": '{"a": ' + "9" * 5000 + "}",
     "a long number and a surrogate": '{"s": "\\ud800", "a": ' + "9" * 5000 + "}",
@@ -50,7 +47,6 @@ def test_a_count_beyond_all_that_can_be_is_none_and_the_body_can_be_kept(tokens:
 def test_a_hostile_answer_is_unreadable(value: str) -> None:
     with pytest.raises(Unreadable):
         read_object(f'{{"passed": {value}}}', {"passed"})
-    assert list(json_values(f'{{"score": {value}')) == []
 
 
 @pytest.mark.parametrize(
@@ -77,11 +73,11 @@ def test_a_hostile_answer_is_unreadable(value: str) -> None:
     ],
 )
 def test_a_hostile_address_is_one_line(address: str) -> None:
-    with pytest.raises(InputError) as told:
-        check_url(address, "providers.x.base_url")
+    with pytest.raises(ValueError) as told:
+        checked_url(address)
     assert "\n" not in str(told.value)
 
 
 def test_addresses_of_this_machine_are_addresses() -> None:
     for address in ("http://[::1]", "http://[::1]:8000/v1", "http://127.0.0.1:1/", "http://localhost/v1"):
-        check_url(address, "x")
+        assert checked_url(address) == address

@@ -1,4 +1,4 @@
-"""A judge's scores out of its answer: exactly the JSON asked for, or what its words plainly say, or nothing."""
+"""A judge's scores as JSON: exactly the object asked for, or nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from plantain.models.hosted.answers import Unreadable
-from plantain.models.hosted.reports import Declined, Incomplete, read_report, report_schema
+from plantain.models.hosted.reports import read_report, report_schema
 from plantain.rubrics import MEDEBENCH
 
 
@@ -30,34 +30,15 @@ def test_fences_and_prose_around_it_do_no_harm(frame: str) -> None:
     assert report.criteria["editing_accuracy"].value == 8.0
 
 
-def test_words_are_read_where_there_is_no_json() -> None:
-    lines = ["The mole is gone.", "**Editing Accuracy:** 8/10", "**Contextual Preservation:** [9]/10"]
-    text = "\n".join([*lines, "Visual Quality - 7 out of 10"])
-    report = read_report(text, MEDEBENCH)
-    assert (report.criteria["editing_accuracy"].value, report.criteria["visual_quality"].value) == (8.0, 7.0)
-    assert "The mole is gone" in report.reason
-
-
-@pytest.mark.parametrize("score", [11, -1, True, None, "high", 85])
+@pytest.mark.parametrize("score", [11, -1, True, None, "high", 85, 8.0])
 def test_a_score_off_the_scale_is_not_taken(score: object) -> None:
-    with pytest.raises(Incomplete) as caught:
+    with pytest.raises(Unreadable, match=r"editing_accuracy\.score must be a whole number from 0 to 10"):
         read_report(json.dumps(answer(ea=score)), MEDEBENCH)
-    assert caught.value.report.criteria["editing_accuracy"].passed is None
-    assert caught.value.report.criteria["context_preservation"].value == 9.0, "the other scores are kept"
-    assert "editing_accuracy" in str(caught.value)
 
 
 def test_two_different_reports_are_no_report() -> None:
-    with pytest.raises(Incomplete, match="stated twice"):
+    with pytest.raises(Unreadable, match="2 different reports"):
         read_report(json.dumps(answer()) + "\n" + json.dumps(answer(ea=2)), MEDEBENCH)
-
-
-def test_a_refusal_is_told_apart_from_a_bad_answer() -> None:
-    with pytest.raises(Declined):
-        read_report("I'm sorry, I cannot assist with evaluating this image.", MEDEBENCH)
-    with pytest.raises(Unreadable) as caught:
-        read_report("The edit looks fine.", MEDEBENCH)
-    assert not isinstance(caught.value, Declined)
 
 
 def test_the_schema_asks_for_the_differences_and_reasons_before_the_scores() -> None:
@@ -73,15 +54,7 @@ def test_the_schema_asks_for_the_differences_and_reasons_before_the_scores() -> 
     assert list(properties["visual_quality"]["properties"]) == ["reason", "score"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps(answer(max_score=5)),
-        json.dumps(answer()).replace('"score": 8', '"score": 4, "max": 5'),
-        json.dumps(answer()).replace('"score": 8', '"score": 4, "full_marks": 5'),
-        f"All scores are out of 5.\n{json.dumps(answer(ea=4))}",
-    ],
-)
-def test_json_of_the_right_form_on_another_scale_is_not_taken(text: str) -> None:
-    with pytest.raises(Unreadable, match=r"another (scale|number)"):
+def test_a_score_beside_another_scale_is_not_taken() -> None:
+    text = json.dumps(answer()).replace('"score": 8', '"score": 4, "max": 5')
+    with pytest.raises(Unreadable, match="editing_accuracy has other keys than asked for: max"):
         read_report(text, MEDEBENCH)

@@ -140,22 +140,3 @@ def test_answer_cut_at_its_limit_is_never_asked_for_under_the_same_limit(
     limits = [next(said[name] for name in named if name in said) for said in fields]
     assert limits == [8_192, 16_384]
     assert reply.usage.output_tokens is not None  # both are billed
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("name", ["503", "429 bare", "dropped"])
-def test_try_after_a_failed_second_ask_does_not_buy_the_cut_answer_again(
-    server: FakeProvider, fresh: Caller, provider: str, name: str
-) -> None:
-    form = "gemini" if provider == "gemini" else "openai"
-    cut, fault = FAULTS["cut words"](form), FAULTS[name](form)
-    assert cut is not None and fault is not None
-    server.spoil, server.script, before = None, [cut, fault], len(server.calls)
-    assert not fresh(provider, "judge").outcome.ok
-    assert fresh(provider, "judge").outcome.ok  # the next try of the same call
-    fields = [request.fields.get("generationConfig", request.fields) for request in server.calls[before:]]
-    named = ("maxOutputTokens", "max_output_tokens", "max_tokens")
-    limits = [next(said[name] for name in named if name in said) for said in fields]
-    assert limits == [8_192, 16_384, 16_384]
-    assert fresh(provider, "judge").outcome.ok  # another call begins as usual
-    assert len(server.calls) - before == 4

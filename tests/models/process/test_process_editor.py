@@ -13,16 +13,17 @@ import numpy as np
 import psutil
 import pytest
 
+from fakes.caller import options_of
 from fakes.elsewhere import Elsewhere
 from plantain.engines.contract import engine_in_place
 from plantain.models.process.editor import ProcessEditor
+from plantain.models.process.settings import Settings, WorkerCommand
 from plantain.models.resolver import resolve_editor, resolve_judge
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask, normalise
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.records import Direction, Geometry, InputError, Licence, Outcome, OutcomeKind, SourceImage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply
-from plantain.roles.options import ProviderOptions, WorkerCommand
 
 WORKER = Path(__file__).parents[2] / "fakes" / "process_worker.py"
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
@@ -31,11 +32,16 @@ IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64,
 def command(
     timeout_s: float = 60.0, batch_size: int = 16, **settings: str | int | float | bool
 ) -> WorkerCommand:
-    return WorkerCommand((sys.executable, "-I", str(WORKER)), None, timeout_s, batch_size, settings)
+    return WorkerCommand(
+        command=(sys.executable, "-I", str(WORKER)),
+        timeout_s=timeout_s,
+        batch_size=batch_size,
+        settings=settings,
+    )
 
 
 def open_editor(name: str = "process/mine", worker: str = "mine", **said: object) -> ProcessEditor:
-    options = ProviderOptions(workers={worker: command(**said)})  # type: ignore[arg-type]
+    options = Settings(workers={worker: command(**said)})  # type: ignore[arg-type]
     editor = resolve_editor(name, options)
     assert isinstance(editor, ProcessEditor)
     return editor
@@ -161,8 +167,8 @@ def test_hanging_program_is_ended() -> None:
 
 
 def test_program_that_is_not_there_halts_the_run() -> None:
-    worker = WorkerCommand(("/no/such/python", "worker.py"))
-    editor = resolve_editor("process/mine", ProviderOptions(workers={"mine": worker}))
+    worker = WorkerCommand(command=("/no/such/python", "worker.py"))
+    editor = resolve_editor("process/mine", Settings(workers={"mine": worker}))
     assert isinstance(editor, ProcessEditor)
     (reply,) = edit_all(editor, request())
     assert reply.outcome.fatal
@@ -182,7 +188,7 @@ def test_unreadable_original_spoils_no_other_edit() -> None:
 def test_fingerprint_changes_with_the_program(tmp_path: Path) -> None:
     script = tmp_path / "worker.py"
     script.write_text("1")
-    options = ProviderOptions(workers={"mine": WorkerCommand(("python", "worker.py"), tmp_path)})
+    options = Settings(workers={"mine": WorkerCommand(command=("python", "worker.py"), folder=tmp_path)})
     before = resolve_editor("process/mine", options).fingerprint
     assert resolve_editor("process/mine", options).fingerprint == before
     script.write_text("2")
@@ -193,11 +199,11 @@ def test_what_is_missing_is_one_line() -> None:
     with pytest.raises(InputError, match=r"\[providers\.process\.workers\.seed-x\] command = \["):
         resolve_editor("process/medebench-seed-x")
     with pytest.raises(InputError, match="did you mean 'mine'"):
-        resolve_editor("process/min", ProviderOptions(workers={"mine": command()}))
+        resolve_editor("process/min", Settings(workers={"mine": command()}))
     with pytest.raises(InputError, match="can be an editor"):
         resolve_judge("process/mine")
-    with pytest.raises(InputError, match=r"providers\.process\.steps: process has no such setting"):
-        resolve_editor("process/mine", ProviderOptions(steps=3, workers={"mine": command()}))
+    with pytest.raises(InputError, match=r"unknown key 'providers\.process\.steps'"):
+        options_of("process", steps=3, workers={"mine": command()})
 
 
 def test_the_program_is_told_where_left_and_right_are() -> None:

@@ -11,12 +11,12 @@ import time
 import psutil
 
 from plantain.models.process.program import Program
-from plantain.roles.options import WorkerCommand
+from plantain.models.process.settings import WorkerCommand
 
 
 def test_a_program_that_has_just_ended_is_closed_without_an_error() -> None:
     async def ended_unseen() -> None:
-        program = Program("process/brief", WorkerCommand((sys.executable, "-c", "input()")))
+        program = Program("process/brief", WorkerCommand(command=(sys.executable, "-c", "input()")))
         process = await program._running()
         os.kill(process.pid, signal.SIGKILL)
         while psutil.pid_exists(process.pid):

@@ -17,11 +17,11 @@ from plantain.bench.benchmark.native_format import plain_image
 from plantain.models.presets import preset
 from plantain.models.process import workers
 from plantain.models.process.editor import ProcessEditor
+from plantain.models.process.settings import WorkerCommand
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import OutcomeKind
 from plantain.roles import EditRequest, EncodedImage
-from plantain.roles.options import WorkerCommand
 
 WORKER = Path(workers.__path__[0]) / "radedit.py"
 
@@ -78,7 +78,13 @@ def test_the_program_edits_within_the_region(tmp_path: Path) -> None:
     region = np.zeros((512, 512), dtype=bool)
     region[100:200, 50:300] = True
     named = preset("process/radedit")
-    command = WorkerCommand((sys.executable, str(WORKER)), tmp_path, 120.0, 4, parts(tmp_path))
+    command = WorkerCommand(
+        command=(sys.executable, str(WORKER)),
+        folder=tmp_path,
+        timeout_s=120.0,
+        batch_size=4,
+        settings=parts(tmp_path),
+    )
     editor = ProcessEditor(named.name, named, command, None)
 
     async def scene() -> None:

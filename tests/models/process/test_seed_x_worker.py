@@ -13,11 +13,11 @@ from plantain.bench.benchmark.native_format import plain_image
 from plantain.models.presets import preset
 from plantain.models.process import workers
 from plantain.models.process.editor import ProcessEditor
+from plantain.models.process.settings import WorkerCommand
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_png
 from plantain.records import OutcomeKind
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
-from plantain.roles.options import WorkerCommand
 
 WORKER = Path(workers.__path__[0]) / "seed_x.py"
 
@@ -98,7 +98,13 @@ def clone(folder: Path) -> Path:
 def test_the_program_calls_upstream_as_its_own_script_does(tmp_path: Path) -> None:
     picture = np.random.default_rng(0).integers(0, 256, (1024, 1024, 3), dtype=np.uint8)
     settings = {"device": "cpu", "precision": "float32"}
-    command = WorkerCommand((sys.executable, str(WORKER)), clone(tmp_path), 60.0, 4, settings)
+    command = WorkerCommand(
+        command=(sys.executable, str(WORKER)),
+        folder=clone(tmp_path),
+        timeout_s=60.0,
+        batch_size=4,
+        settings=settings,
+    )
     editor = ProcessEditor("process/medebench-seed-x", preset("process/medebench-seed-x"), command, None)
 
     async def scene() -> list[Reply[EditedImage]]:

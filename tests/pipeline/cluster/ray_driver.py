@@ -38,7 +38,7 @@ def build(address: str, catalogue: Path, run: Path, log: Path, seconds: float) -
 
 
 def begin_one_after_another(address: str, catalogue: Path, run: Path, log: Path, seconds: float) -> None:
-    for module in ("ray", "plantain.engines.actor"):
+    for module in ("ray", "plantain.engines.worker"):
         importlib.import_module(module)
     for _ in sys.stdin:
         child = os.fork()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from fakes import gemini_format
 from fakes.batch_jobs import FakeJob, FakeJobs
@@ -275,12 +276,11 @@ def test_files_that_could_not_be_deleted_are_named_by_withdraw_and_deleted_by_th
     assert rows(folder, "SELECT DISTINCT state, reason FROM batch_job") == [("closed", "")]
 
 
-def test_provider_without_jobs_is_refused(catalogue: Path, tmp_path: Path) -> None:
-    made = Recipe.model_validate(
-        {"name": "n", "data": {"catalogue": catalogue}, "providers": {"offline": {"transport": "batch"}}}
-    )
-    with pytest.raises(InputError, match=r"providers\.offline\.transport: offline has no batch jobs"):
-        run(made, tmp_path / "run")
+def test_provider_without_jobs_is_refused(catalogue: Path) -> None:
+    with pytest.raises(ValidationError, match="transport"):
+        Recipe.model_validate(
+            {"name": "n", "data": {"catalogue": catalogue}, "providers": {"offline": {"transport": "batch"}}}
+        )
 
 
 def test_plan_counts_batches_at_half_price_in_waves_and_refuses_what_build_refuses(

@@ -14,7 +14,7 @@ from fakes import gemini_format, openai_format
 from fakes.faults import FAULTS, STEPS, status
 from fakes.server import KEY, Answer, FakeProvider, Request
 from pipeline.quick import NoText, quick_catalogue
-from plantain.calls.failure_streaks import MOST
+from plantain.calls.policy import MOST
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
@@ -138,9 +138,9 @@ def test_clean_run_ends_with_every_task_decided(
         write, edit, judge = reader.calls(task.task.id)[:3]
     assert write.usage.served_model
     assert judge.usage.served_model
-    assert '"prompt":"write_initial@2:' in write.raw
-    assert '"prompt":"judge_add@1:' in judge.raw
-    assert '"prompt":"edit@2:' in edit.raw
+    assert '"prompt":"write_initial:' in write.raw
+    assert '"prompt":"judge_add:' in judge.raw
+    assert '"prompt":"edit:' in edit.raw
     assert edit.usage.images == 1
     again = run(hosted_recipe(catalogue, server, form), tmp_path / "run")
     assert again.made == 0

@@ -23,8 +23,8 @@ from plantain.journal import JournalReader
 from plantain.pipeline.run import run_build
 from plantain.release.layouts.contract import LAYOUTS
 
-LOGGERS = ("httpx2", "httpcore2.http11", "openai._base_client", "google_genai._api_client")
-"""Of the SDKs: at DEBUG they log headers and bodies as they are."""
+LOGGERS = ("httpx2", "httpcore2.http11")
+"""Of the HTTP client: at DEBUG they log headers and bodies as they are."""
 
 
 @pytest.fixture(autouse=True)

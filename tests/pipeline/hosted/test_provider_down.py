@@ -60,7 +60,7 @@ def test_outage_costs_nothing_and_the_run_goes_on_when_it_ends(
 
     Before calls were held by evidence, 18 tasks of five tries each held $0.29 a try, and the run stopped at $5.
     """
-    monkeypatch.setattr("plantain.calls.circuit_breaker.FIRST_PAUSE_S", 0.2)
+    monkeypatch.setattr("plantain.calls.policy.FIRST_PAUSE_S", 0.2)
     refuse = status(503, "the model is overloaded", "UNAVAILABLE", "overloaded")("gemini")
     refused: list[Request] = []
 

@@ -12,9 +12,6 @@ import signal
 import sys
 from pathlib import Path
 
-import google.genai  # noqa: F401
-import openai  # noqa: F401
-
 import plantain.models.hosted.gemini.batch
 import plantain.models.hosted.openai.batch  # noqa: F401
 from pipeline.batched import recipe

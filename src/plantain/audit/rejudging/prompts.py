@@ -19,9 +19,8 @@ from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa
 from plantain.records import InputError, Verdict
 from plantain.rubrics import recorded
-from plantain.runs.door import Door
+from plantain.runs.door import Beginning, Door
 from plantain.runs.observer import SILENT, ProgressObserver
-from plantain.runs.opening import Beginning
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
 

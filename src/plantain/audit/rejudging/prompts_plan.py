@@ -13,8 +13,7 @@ from plantain.journal.questions.telemetry import costs
 from plantain.records import Step
 from plantain.rubrics import recorded
 from plantain.runs.door import Door
-from plantain.runs.money.pricing import ON_THIS_MACHINE, unpriced, usual_cost
-from plantain.runs.money.typical import SPREAD, TYPICAL_USAGE
+from plantain.runs.limits import ON_THIS_MACHINE, SPREAD, TYPICAL_USAGE, unpriced, usual_cost
 from plantain.runs.settings.terms import Terms
 
 
@@ -36,7 +35,7 @@ def plan_comparison(
     low = expected = high = 0.0
     without: list[JsonValue] = []
     for model in models_of(judge):
-        blind = terms.options(model, "judge").form == "blind"
+        blind = terms.options(model, "judge").get("form") == "blind"
         for step in (Step.LOOK, Step.JUDGE) if blind else (Step.JUDGE,):
             calls, usage = 2 * attempts, TYPICAL_USAGE[step]
             each = billed.get((step.value, model))

@@ -6,34 +6,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.audit.jury import Jury, jury_of
-from plantain.models.hosted.prompts.library import LATEST
 from plantain.records import InputError, Rubric
 from plantain.records.suggestions import suggest
 from plantain.runs.door import Door
 from plantain.runs.settings.terms import Terms
 
 SHIPPED = "shipped"
-EDITIONS = {SHIPPED: LATEST, **{f"edition-{number}": number for number in range(1, LATEST + 1)}}
-"""Our own prompts by name: the latest, and each that runs may have begun with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """One set of prompts: ours of an edition, or a folder's over the latest."""
+    """One set of prompts: ours, or a folder's over ours."""
 
     name: str
     folder: Path | None
-    edition: int = LATEST
 
 
 def wording_of(name: str) -> Wording:
     """The prompts that somebody named. Raises InputError where there are none."""
-    if name in EDITIONS:
-        return Wording(name, None, EDITIONS[name])
+    if name == SHIPPED:
+        return Wording(name, None)
     folder = Path(name)
     if folder.is_dir():
         return Wording(name, folder)
-    hint = suggest(name, EDITIONS, otherwise=f"name a folder of prompts, or {', '.join(EDITIONS)}")
+    hint = suggest(name, (SHIPPED,), otherwise=f"name a folder of prompts, or {SHIPPED}")
     raise InputError(f"prompts {name!r}: no such folder; {hint}")
 
 
@@ -52,7 +48,6 @@ def juries_of(
             rubric,
             wording.folder,
             f"{judge}, prompts {wording.name}",
-            edition=wording.edition,
             missing=missing,
         )
         for wording in wordings

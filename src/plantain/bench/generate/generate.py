@@ -9,17 +9,16 @@ from pathlib import Path
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arm_requests import ArmRequest, PlannedArm
 from plantain.bench.generate.arms import Arm, ArmKind
-from plantain.bench.generate.plan import MODELS_META, check_wanted, make_plan
+from plantain.bench.generate.plan import check_wanted, make_plan
 from plantain.bench.generate.shots_confusion import score_confusion
 from plantain.bench.generate.walk import GenerateWalk
 from plantain.journal import JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states
 from plantain.models.registry import close_models
 from plantain.records import TaskState
-from plantain.runs.door import Door
+from plantain.runs.door import Beginning, Door
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
-from plantain.runs.opening import Beginning, begun_with
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
 
@@ -56,7 +55,7 @@ async def generate(
         InputError: the benchmark or an arm is not what this run was begun with; another process holds the run; an
             image may not be sent to a hosted model; an editor cannot do what is asked. Nothing was called then.
     """
-    door = Door(terms, begun_with(run, MODELS_META))
+    door = Door(terms)
     door.check(images=(sample.image for sample in benchmark.samples))
     wanted = replace(wanted, own={label: door.guarded(editor) for label, editor in wanted.own.items()})
     check_wanted(benchmark, wanted, door.editor, seed)

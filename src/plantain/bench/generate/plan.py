@@ -38,7 +38,7 @@ from plantain.journal import Journal
 from plantain.journal.questions.benchmark import arm_tasks
 from plantain.records import EditTask, InputError, OutcomeKind, TaskKind, TaskState
 from plantain.roles import Editor
-from plantain.runs.opening import changed_since
+from plantain.runs.door import changed_since
 
 MODELS_META = "bench.models"
 

@@ -84,6 +84,9 @@ _JUDGED = {
     "cp": ("CP judge", "context preservation"),
     "vq": ("VQ", "visual quality"),
 }
+_PUBLISHED = {"ea": "Accuracy", "cp": "Preservation", "vq": "Quality"}
+"""MedEBench's names of its judge's scores, before the variant: Accuracy_P, Accuracy_D."""
+
 MAIN = ("EA", "CP", "VQ")
 """The three columns of the paper's Table 2, per organ."""
 
@@ -100,6 +103,10 @@ def measure(stored: str, judge: str | None = None) -> Measure:
         name, label = _JUDGED[dimension]
         return Measure(name if who == judge else stored, stored, f"{label} by {who}", True, 0.0, 1.0)
     base, _, wording = dimension.partition(":")
+    if who and base in _JUDGED and wording == "published":
+        model, _, variant = who.rpartition("/")
+        name = f"{_PUBLISHED[base]}_{variant}" if judge is None or judge.startswith(f"{model}/") else stored
+        return Measure(name, stored, f"{_JUDGED[base][1]} by {who}, published protocol", True, 0.0, 1.0)
     if who and base in _JUDGED and wording:
         return Measure(
             stored, stored, f"{_JUDGED[base][1]} by {who}, asked in the words of {wording}", True, 0.0, 1.0

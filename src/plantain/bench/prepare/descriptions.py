@@ -18,14 +18,12 @@ from plantain.bench.prepare.describers import (
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.roles import ChangeDescription, Describer, DescribeRequest
 from plantain.runs.consent import is_hosted
-from plantain.runs.door import Door
+from plantain.runs.door import Beginning, Door, changed_since
 from plantain.runs.engine import engine_alone
 from plantain.runs.observer import SILENT, ProgressObserver
-from plantain.runs.open_run import OpenRun
-from plantain.runs.opening import Beginning, changed_since
+from plantain.runs.open_run import OpenRun, together
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.worker_pool import together
 
 Describe = Callable[[DescribeRequest], Awaitable[ChangeDescription | str]]
 Carry = Callable[[int, Describe], Awaitable[None]]

@@ -17,9 +17,8 @@ from plantain.calls import CallSpec
 from plantain.journal import CallResult
 from plantain.records import Direction, EditTask, InputError, Step, TaskKind, TaskState
 from plantain.roles import Reply
-from plantain.runs.door import Door
+from plantain.runs.door import Beginning, Door
 from plantain.runs.open_run import OpenRun
-from plantain.runs.opening import Beginning
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
 

@@ -65,7 +65,7 @@ class WatchedEdit(Protocol):
 
 
 class Watched(Protocol):
-    """An editor whose attention is recorded; see `plantain.runs.watched.WatchedEditor`."""
+    """An editor whose attention is recorded; see `plantain.models.diffusers.attention.watched.WatchedEditor`."""
 
     @property
     def names_sides(self) -> bool: ...

@@ -116,7 +116,7 @@ def _seats(
         return list(zip(names, map(door.guarded, judges), strict=True))
     seats = []
     for name in names:
-        theirs = door.terms.provider(name.model).prompts
+        theirs = door.terms.provider(name.model).get("prompts")
         if name.prompts is None and theirs is not None and asks_for_scores(theirs, name.rubric):
             name = replace(name, prompts=theirs)  # from [providers]: another wording all the same
         seats.append((name, door.judge(name.model, prompts=name.prompts, named_by="--judge")))

@@ -25,11 +25,12 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
 from plantain.journal import JsonValue
 from plantain.metrics.grounding import ALPHA
+from plantain.models.diffusers.attention.watched import watched_editor
 from plantain.models.diffusers.attention.watching import Choice, Watching
+from plantain.models.diffusers.settings import Settings
 from plantain.records import InputError
 from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.summary import RunSummary
-from plantain.runs.watched import watched_editor
 
 app = application()
 USUAL = CutOffs()
@@ -137,7 +138,7 @@ def _watch(
     *,
     quiet: bool,
 ) -> RunSummary:
-    attender = watched_editor(terms, arm.model, arm.fingerprint, watching)
+    attender = watched_editor(terms.provider_as(arm.model, Settings), arm.model, arm.fingerprint, watching)
     try:
         with StageProgress(quiet=quiet) as progress:
             return asyncio.run(

@@ -57,12 +57,13 @@ def score(
         int | None, typer.Option(help="answers of a judge on each output; default: 3, of instruments 1")
     ] = None,
     prompts: Annotated[
-        Path | None,
+        str,
         typer.Option(
             "--prompts",
-            help="folder with another wording (scale.md.j2), whose scores have a name of their own",
+            metavar="NAME",
+            help="Wording of the question: ours, published (MedEBench's protocol), or a folder with scale.md.j2.",
         ),
-    ] = None,
+    ] = "ours",
     rubric: Annotated[
         str,
         typer.Option(
@@ -101,16 +102,20 @@ def score(
 
     Example: plantain bench score runs/bench --judge offline/instruments --judge gemini/gemini-3.1-pro-preview --draws 3
     """
+    from plantain.models.hosted.prompts.library import PUBLISHED, prompts_folder
+
     named = [name for given in metrics for name in given.split(",") if name] if metrics else None
     wanted = chosen(named)
     with BenchRun.open(run) as recorded:
         root = recorded.find_benchmark(bench)
         described = any(facts.detailed for facts in recorded.samples.values())
     judged_by = rubric_named(rubric)
+    folder = prompts_folder(prompts)
+    usual = (["P", "D"] if prompts == PUBLISHED else ["D"]) if described else ["P"]
     names = tuple(
-        JudgeName(model, way, not without_truth, draws, prompts, judged_by)
+        JudgeName(model, way, not without_truth, draws, folder, judged_by)
         for model in _judges(judge)
-        for way in dict.fromkeys(variant or (["D"] if described else ["P"]))
+        for way in dict.fromkeys(variant or usual)
     )
     terms = load_terms(settings, tuple(name.model for name in names), engine=engine)
     networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)

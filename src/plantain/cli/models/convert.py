@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from plantain.runs.converting import convert_checkpoint
+from plantain.models.diffusers.quiet import quiet_libraries
+from plantain.models.diffusers.trying import EXTRA, check_new_folder
+from plantain.models.diffusers.weights import find_weights
+from plantain.models.extras import require_extra
+from plantain.records import InputError
+
+PRESET = "diffusers/medebench-instruct-diffusion"
+"""The only preset whose weights are published as a checkpoint alone."""
 
 
 def convert_weights(
@@ -28,6 +36,26 @@ def convert_weights(
     Example: plantain models convert v1-5-pruned-emaonly-adaption-task.ckpt weights/instruct-diffusion --base
     timbrooks/instruct-pix2pix
     """
-    name = convert_checkpoint(checkpoint, folder, base)
-    print(f"{folder}: every weight found its place. To try them: plantain models try {name}")
+    check_new_folder(folder)
+    require_extra(PRESET, *EXTRA)
+    found = find_weights(base, "", None)
+    if found is None:
+        raise InputError(
+            f"--base {base}: is not on this machine; name a folder of Stable Diffusion 1 or InstructPix2Pix"
+        )
+    if not checkpoint.is_file():
+        raise InputError(f"{checkpoint}: there is no such file")
+    quiet_libraries()  # before the classes are imported, about which there are remarks
+    from plantain.models.diffusers.converting import convert_instruct_diffusion
+
+    unfinished = folder.with_name(folder.name + ".part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        convert_instruct_diffusion(checkpoint, found.folder, unfinished)
+        if folder.exists():
+            folder.rmdir()
+        unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    print(f"{folder}: every weight found its place. To try them: plantain models try {PRESET}@{folder}")
     return 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -20,15 +19,12 @@ from plantain.files.installing import install_line
 from plantain.files.toml import read_toml_table
 from plantain.models.extras import has_module
 from plantain.models.facts import facts_of
-from plantain.models.hosted.drift import drift
 from plantain.models.hosted.known import KnownModel, endings, known_model, price_of
 from plantain.models.presets import Preset, presets
-from plantain.models.registry import provider, provider_names
+from plantain.models.registry import provider, provider_names, settings_class
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError, Price
-from plantain.runs.probing import listed, look_at
 from plantain.runs.probing import probe as probe_model
-from plantain.runs.settings.providers import ProviderSection
 from plantain.runs.settings.terms import Terms, load_terms
 
 WIDE = 120
@@ -41,16 +37,10 @@ def models(
         str,
         typer.Option(
             metavar="NAME|FILE",
-            help="make one cheap call to this model; of a recipe or settings file, to each endpoint: is it there, "
-            "which models and roles has it",
+            help="make one cheap call to this model, or to each hosted model and server of a recipe or settings file",
         ),
     ] = "",
-    base_url: Annotated[
-        str, typer.Option(help="address for --probe or --drift, e.g. http://127.0.0.1:8000/v1")
-    ] = "",
-    drifted: Annotated[
-        bool, typer.Option("--drift", help="compare the table with what the keys can see; free of charge")
-    ] = False,
+    base_url: Annotated[str, typer.Option(help="address for --probe, e.g. http://127.0.0.1:8000/v1")] = "",
     run: Annotated[
         Path | None, typer.Option("--run", metavar="DIR", help="keeps what probes asked and cost")
     ] = None,
@@ -61,13 +51,11 @@ def models(
     Example: plantain models --probe gemini/gemini-3.8-flash
     """
     if context.invoked_subcommand is not None:
-        if probe or base_url or drifted or run or as_json:
+        if probe or base_url or run or as_json:
             raise InputError(f"models: options of `models {context.invoked_subcommand}` go after its name")
         return 0
     if probe:
         return _probe(probe, base_url, run, as_json)
-    if drifted:
-        return _drift(base_url, run, as_json)
     rows = model_rows()
     if as_json:
         print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
@@ -193,7 +181,7 @@ def _print(rows: list[dict[str, object]]) -> None:
     for line in endings(str(row["name"]) for row in rows):
         print(line)
     print(
-        "Other ids work too: gemini/<id>, openai/<id>, vertex/<id>, bedrock/<id> with a price in the recipe; "
+        "Other ids work too: gemini/<id>, openai/<id>, vertex/<id> with a price in the recipe; "
         "azure/<deployment>, openai-compatible/<id> or an endpoint's own name with a base_url; "
         "diffusers/<hub id>, diffusers/<folder>, diffusers/<preset>@<folder>, process/<name>."
     )
@@ -255,71 +243,33 @@ def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
         if name.endswith(".toml") or Path(name).is_file():
             rows = _probe_file(Path(name), kept)
         else:
-            section = ProviderSection(base_url=base_url, timeout_s=60.0, max_output_tokens=512)
-            rows = [_probe_model(Terms((name,), providers={name.partition("/")[0]: section}), name, kept)]
+            section = name.partition("/")[0]
+            settings = settings_class(section).model_validate(
+                {"base_url": base_url, "timeout_s": 60.0, "max_output_tokens": 512}
+            )
+            rows = [_probe_model(Terms((name,), providers={section: settings}), name, kept)]
     if as_json:
         document = rows if name.endswith(".toml") else rows[0]
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2 if len(rows) > 1 else 0).decode())
     for row in () if as_json else rows:
-        where = f" at {row['endpoint']}" if "endpoint" in row else ""
-        answered = "answered" if row["ok"] else "did not answer"
-        print(f"{row['name']}{where}: {answered}: {row['said']}")
-        for label, value in (
-            ("models", row.get("models")),
-            ("roles", row.get("roles")),
-            ("server", row.get("server")),
-        ):
-            if value:
-                print(f"  {label}: {', '.join(value) if isinstance(value, (list, tuple)) else value}")
+        print(f"{row['name']}: {'answered' if row['ok'] else 'did not answer'}: {row['said']}")
     return 0 if all(row["ok"] for row in rows) else 1
 
 
 def _probe_model(terms: Terms, name: str, run: Path) -> dict[str, object]:
-    done, answer = asyncio.run(probe_model(replace(terms, models=(name,)), run))
+    done, answer = asyncio.run(probe_model(terms, name, run))
     return {"name": name, "ok": done, "said": answer}
 
 
 def _probe_file(file: Path, run: Path) -> list[dict[str, object]]:
-    """A row for each address of a recipe's, or a settings file's, served endpoints, and for each other hosted model."""
+    """A row for each hosted model of a recipe, and for each server of a recipe or settings file."""
     terms = load_recipe(file).terms if "data" in read_toml_table(file) else load_terms(file, ())
-    served = [
-        name
-        for name, section_of in terms.providers.items()
-        if (section_of.kind or name) == "openai-compatible"
+    named = {name.partition("/")[0]: name for name in terms.models}
+    servers = [name for name in terms.providers if terms.kind(f"{name}/") == "openai-compatible"]
+    asked = [named.get(name, f"{name}/") for name in servers]
+    asked += [
+        name for name in terms.models if name not in asked and hasattr(provider(terms.kind(name)), "probe")
     ]
-    rows: list[dict[str, object]] = [
-        {
-            "name": section,
-            "endpoint": seen.address,
-            "there": seen.there,
-            "ok": bool(seen.roles),
-            "models": list(seen.models),
-            "roles": list(seen.roles),
-            "server": seen.server,
-            "said": seen.answer,
-        }
-        for section, seen in (asyncio.run(look_at(terms, served, run)) if served else ())
-    ]
-    for name in terms.models:
-        if terms.kind(name) != "openai-compatible" and hasattr(provider(terms.kind(name)), "probe"):
-            rows.append(_probe_model(terms, name, run))
-    if not rows:
-        raise InputError(f"{file}: names no hosted model and no endpoint to probe")
-    return rows
-
-
-def _drift(base_url: str, run: Path | None, as_json: bool) -> int:
-    """Asks every provider that has a table and a key; exit code 1 where one does not answer."""
-    section = ProviderSection(base_url=base_url, timeout_s=60.0)
-    terms = Terms((), providers=dict.fromkeys(provider_names(), section) if base_url else {})
-    with tempfile.TemporaryDirectory() as folder:
-        seen, silent = asyncio.run(listed(terms, run or Path(folder) / "probe"))
-    found = [drift(name, ids) for name, ids in seen.items()]
-    if as_json:
-        print(orjson.dumps({"drift": found, "unanswered": silent}, option=orjson.OPT_INDENT_2).decode())
-        return 1 if silent else 0
-    for one in found:
-        print("\n".join(one.lines() or [f"{one.provider}: the table agrees with what this key can see"]))
-    for name, why in silent.items():
-        print(f"{name}: not compared: {why}")
-    return 1 if silent else 0
+    if not asked:
+        raise InputError(f"{file}: names no hosted model and no server to probe")
+    return [_probe_model(terms, name, run) for name in asked]

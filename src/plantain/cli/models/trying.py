@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import orjson
 import typer
 
+from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.trying import Tried, try_editor
 from plantain.records import Outcome
 from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
-from plantain.runs.trial import Tried, try_editor
 
 
 def try_model(
@@ -35,8 +35,8 @@ def try_model(
 
     Example: plantain models try flux2-klein-4b --steps 2
     """
-    options = load_terms(settings, ()).provider("diffusers/").options()
-    options = replace(options, device=device or options.device)
+    options = load_terms(settings, ()).provider_as("diffusers/", Settings)
+    options = options.but(device=device or options.device)
     tried = try_editor(name, options, steps)
     document = _as_dict(tried)
     result = tried.trial.edited.result if tried.trial else None

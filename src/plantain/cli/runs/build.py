@@ -15,8 +15,8 @@ import typer
 from plantain.cli.runs.status import NAMED, print_unsuccessful, reasons, tasks_line
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import BuildProgress
+from plantain.engines.settings import engine_named
 from plantain.journal import JournalReader
-from plantain.journal.disk.blobs import keep_blobs_in
 from plantain.journal.questions.telemetry import status_summary
 from plantain.offline.workers import close_workers
 from plantain.pipeline.consent import warnings
@@ -26,7 +26,6 @@ from plantain.pipeline.shards import Shard
 from plantain.records.counts import counted
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
-from plantain.runs.settings.engine import engine_named
 from plantain.runs.summary import RunSummary
 
 app = application()
@@ -47,12 +46,6 @@ def build(
             metavar="KIND", help="where heavy work runs: local, or ray; instead of the recipe's [engine]"
         ),
     ] = "",
-    blobs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="keep a new run's pictures on storage that a cluster's workers share"
-        ),
-    ] = None,
     accept_model_change: Annotated[
         bool,
         typer.Option("--accept-model-change", help="go on when a provider serves another model than before"),
@@ -65,8 +58,6 @@ def build(
     """
     recipe = with_engine(load_recipe(recipe_file), engine)
     part = Shard.parse(shard) if shard else None
-    if blobs is not None:
-        keep_blobs_in(run, blobs)
     for warning in warnings(recipe):
         print(f"plantain: warning: {warning}", file=sys.stderr)
     summary = build_watched(

@@ -20,7 +20,7 @@ from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
 from plantain.records.counts import counted
-from plantain.runs.settings.transport import calls_at_once, devices_of
+from plantain.runs.limits import calls_at_once, devices_of
 
 app = application()
 

@@ -20,7 +20,7 @@ from plantain.journal import Journal, JournalReader
 from plantain.pipeline.retry import ENDINGS, RetryChoice, ended_tasks
 from plantain.records import InputError, Step
 from plantain.records.counts import counted
-from plantain.runs.money.spending import costs_of
+from plantain.runs.limits import costs_of
 
 app = application()
 

@@ -12,7 +12,7 @@ import orjson
 import typer
 from rich.table import Table
 
-from plantain.calls.circuit_breaker import minutes
+from plantain.calls.policy import minutes
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.tables import print_table
 from plantain.engines.contract import EngineState
@@ -25,7 +25,7 @@ from plantain.pixels.decode import one_line
 from plantain.records.counts import counted
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
-from plantain.runs.money.spending import costs_of
+from plantain.runs.limits import costs_of
 
 app = application()
 

@@ -12,6 +12,7 @@ from plantain.cli.terminal.application import application
 from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
 from plantain.cli.train.settings import read_plan, settings_help
+from plantain.models.diffusers.settings import Settings
 from plantain.models.extras import require_extra
 from plantain.runs.settings.terms import load_terms
 from plantain.train.plans import PreferencePlan
@@ -50,7 +51,7 @@ def dpo(
     from plantain.train.preference_run import MODEL, train_preferences
 
     source = ReleasePreferences(release, StoredOriginals(originals or release))
-    base = open_base(model, load_terms(settings, (model,)).provider(model).options())
+    base = open_base(model, load_terms(settings, (model,)).provider_as(model, Settings))
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.note) as stop:
         record = train_preferences(source, base, plan, to, progress=bar, stop=stop)
     if record is None:

@@ -19,6 +19,7 @@ from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
 from plantain.cli.train.measuring import measure_trained
 from plantain.cli.train.settings import read_plan, settings_help
+from plantain.models.diffusers.settings import Settings
 from plantain.models.extras import require_extra
 from plantain.records import InputError
 from plantain.records.counts import counted
@@ -77,7 +78,7 @@ def finetune(
     require_extra("plantain train finetune", "torch", "torch", "diffusers", "peft")
     from plantain.train.base import open_base
 
-    base = open_base(model, terms.provider(model).options())
+    base = open_base(model, terms.provider_as(model, Settings))
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.note) as stop:
         done = train_study(pairs, base, plan, to / "models", progress=bar, stop=stop)
     if not done:

@@ -1,27 +1,18 @@
-"""The blob store: bytes under their SHA-256, durable before anything refers to them.
-
-The folder `blobs` of a run may be a link to storage that other machines share (`build --blobs DIR`); workers leave
-their files beside it in `arriving`, where they are moved from, not written again.
-"""
+"""The blob store: bytes under their SHA-256, durable before anything refers to them."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import os
-import shutil
 import threading
 from pathlib import Path
 
 from plantain.files.opening import open_plain
 from plantain.journal.errors import BadBlob
 from plantain.journal.rows import BlobRef
-from plantain.records import InputError
 
-BLOBS, ARRIVING = "blobs", "arriving"
-MARK = "blobs-of-a-plantain-run"
-"""A file beside blobs on shared storage. A link that a stranger put into a run cannot lead anywhere else."""
+BLOBS = "blobs"
 THUMBNAILS = "thumbnails"
 """Folder of a run, beside its blobs; it can be deleted at any time."""
 
@@ -39,16 +30,10 @@ def sync_folder(folder: Path) -> None:
 
 
 class BlobStore:
-    """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process.
-
-    Attributes:
-        arriving: folder on the same file system in which workers of this process leave files, durable and under their
-            SHA-256.
-    """
+    """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.arriving: Path | None = None
         self._ready: set[str] = set()
         self._making = threading.Lock()
 
@@ -72,7 +57,7 @@ class BlobStore:
         path = self.path(sha256)
         self._make(path.parent)
         known = self._holds(path, data)
-        if not known and not self._take(path, data):
+        if not known:
             self._write(path, data)
         # Also when it was there: a process killed between rename and sync left a name that only memory has.
         sync_folder(path.parent)
@@ -124,78 +109,9 @@ class BlobStore:
             temporary.unlink(missing_ok=True)
             raise
 
-    def _take(self, path: Path, data: bytes) -> bool:
-        """Move the file that a worker left to its place; return False if there is none."""
-        left = None if self.arriving is None else self.arriving / path.name
-        if left is None or not self._holds(left, data):
-            return False
-        left.replace(path)
-        return True
-
     @staticmethod
     def _holds(path: Path, data: bytes) -> bool:
         try:
             return path.lstat().st_size == len(data) and not path.is_symlink() and path.read_bytes() == data
         except FileNotFoundError:
             return False
-
-
-def keep_blobs_in(run: Path, folder: Path) -> None:
-    """Make a new run keep its blobs in a folder of its own under `folder`; do nothing if it does already.
-
-    Raises InputError if the run keeps them elsewhere, or `folder` does not exist.
-    """
-    link = run / BLOBS
-    if link.is_symlink() and link.readlink().parent.parent == folder.absolute():
-        return
-    if link.is_symlink() or link.exists():
-        raise InputError(
-            f"--blobs {folder}: {run} keeps its images in {link.readlink() if link.is_symlink() else link}; "
-            "their place is fixed when a run starts"
-        )
-    if not folder.is_dir():
-        raise InputError(f"--blobs {folder}: no such folder")
-    own = folder.absolute() / f"{run.absolute().name}-{os.urandom(6).hex()}"
-    (own / BLOBS).mkdir(parents=True)
-    (own / MARK).touch()
-    sync_folder(own)
-    sync_folder(folder)
-    run.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(own / BLOBS)
-    sync_folder(run)
-
-
-def own_links(run: Path) -> tuple[Path, ...]:
-    """Return the run's link to blobs that we placed elsewhere. Raises InputError if they are not there."""
-    link = run / BLOBS
-    if not link.is_symlink():
-        return ()
-    if not link.is_dir():
-        raise InputError(f"{run}: its images are in {link.readlink()}, which does not exist; mount it first")
-    return (link,) if (link.resolve().parent / MARK).is_file() else ()
-
-
-def shared_blobs(run: Path) -> Path | None:
-    """Return the folder of a run's blobs on shared storage; None if they are in its own folder."""
-    link = run / BLOBS
-    return link.readlink() if link.is_symlink() else None
-
-
-def open_arrivals(blobs: Path) -> Path:
-    """Make a new folder for files of this head's workers, and remove those of earlier heads; under the run's lock."""
-    arriving = blobs.parent / ARRIVING
-    for earlier in arriving.iterdir() if arriving.is_dir() else ():
-        close_arrivals(earlier)
-    own = arriving / os.urandom(6).hex()
-    own.mkdir(parents=True)
-    sync_folder(arriving)
-    return own
-
-
-def close_arrivals(folder: Path) -> None:
-    """Remove a folder of arrivals. Its name goes first: a worker that still writes there fails and leaves nothing."""
-    gone = folder if folder.name.startswith(".") else folder.with_name(f".{folder.name}.gone")
-    if gone != folder:
-        with contextlib.suppress(FileNotFoundError):
-            folder.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)

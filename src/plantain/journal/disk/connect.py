@@ -11,7 +11,7 @@ from typing import Any
 
 from plantain.files.opening import check_received, sqlite_uri
 from plantain.files.redaction import redacted
-from plantain.journal.disk.blobs import own_links, sync_folder
+from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.lock import RunLock
 from plantain.journal.schema import check_version
 from plantain.records import InputError
@@ -84,7 +84,7 @@ def open_for_reading(run: Path) -> sqlite3.Connection:
     path = run / JOURNAL_NAME
     if not path.is_file():
         raise InputError(_no_run(run))
-    check_received(run, levels=2, known=own_links(run))
+    check_received(run, levels=2)
     uri = sqlite_uri(path, _mode(path))
     connection = sqlite3.connect(
         uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False

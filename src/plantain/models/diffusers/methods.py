@@ -25,7 +25,7 @@ class EditingMethod:
         name: as presets name it.
         module: of `plantain.models.diffusers.pipelines`, with its runner.
         frame: the canvas.
-        takes: settings of `ProviderOptions` that it follows, in addition to those of every method.
+        takes: settings of `[providers.diffusers]` that it follows, in addition to those of every method.
         batches: several images go through the model at once.
         offloads: its parts can wait in main memory.
         precision: of the weights on a GPU by default; on a CPU it is float32.

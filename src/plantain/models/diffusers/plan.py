@@ -8,6 +8,7 @@ from pathlib import Path
 from plantain.models.diffusers.jobs import Loading, Running, Steering
 from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.methods import EditingMethod, method_for_class, method_named
+from plantain.models.diffusers.settings import LoraChoice, Settings
 from plantain.models.diffusers.weights import (
     LORA,
     NotReady,
@@ -23,18 +24,14 @@ from plantain.models.diffusers.weights import (
 )
 from plantain.models.presets import Preset, known_weights, preset, presets
 from plantain.records import InputError
-from plantain.roles.options import LoraChoice, ProviderOptions
 
 VERSION = "1"
 """Of this adapter; raised when the same weights and request could be run differently."""
 
 STEERING = tuple(field.name for field in fields(Steering))
 RUNNING = tuple(field.name for field in fields(Running))
-COMMON = frozenset({*RUNNING} - {"step_cache"}) | {
-    *("dtype", "device", "offload", "side", "batch_size", "lora", "loras", "revision", "cache_dir"),
-    *("allow_downloads", "accept_licence", "safety_checker"),
-}
-"""Settings that every method follows."""
+BY_METHOD = frozenset({*STEERING, "step_cache"})
+"""Settings that only some methods follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class EditorPlan:
     terms: WeightsTerms
     loading: Loading
     steering: Steering
-    options: ProviderOptions
+    options: Settings
 
     @property
     def fingerprint(self) -> str:
@@ -81,7 +78,7 @@ class EditorPlan:
         return not self.loras
 
 
-def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
+def plan_editor(name: str, options: Settings) -> EditorPlan:
     """Find weights, method and settings of `diffusers/NAME`.
 
     Raises:
@@ -99,8 +96,13 @@ def plan_editor(name: str, options: ProviderOptions) -> EditorPlan:
         fetch = "write [providers.diffusers] allow_downloads = true to fetch the rest"
         how = fetch if is_hub_id(where) else "copy it there"
         raise NotReady(f"{name}: {weights.folder / part} is missing: the weights are incomplete; {how}")
-    options.check("diffusers", COMMON | method.takes | ({"step_cache"} if method.caches else set()))
-    options = replace(options, side=options.side or trained_side(weights.folder))
+    follows = method.takes | ({"step_cache"} if method.caches else set())
+    for unknown in sorted(options.stated & BY_METHOD - follows):
+        raise InputError(
+            f"{options.origin_of(unknown, 'providers.diffusers')}: {method.name} has no such setting; it takes "
+            f"{', '.join(sorted(follows))}"
+        )
+    options = options.but(side=options.side or trained_side(weights.folder))
     if options.offload not in ("", "none") and not method.offloads:
         raise InputError(f"providers.diffusers.offload: {method.name} needs the whole model on its device")
     if options.bits and method.name == "imagic":
@@ -149,7 +151,7 @@ def _preset_and_weights(name: str) -> tuple[Preset, str]:
     return (Preset(name) if usual is None else replace(usual, name=name)), named
 
 
-def _on_disk(name: str, where: str, options: ProviderOptions) -> Weights:
+def _on_disk(name: str, where: str, options: Settings) -> Weights:
     found = find_weights(where, options.revision, options.cache_dir)
     half = found is not None and is_hub_id(where) and (not has_index(found) or bool(missing_part(found)))
     if (found is None or half) and options.allow_downloads:
@@ -170,17 +172,17 @@ def _on_disk(name: str, where: str, options: ProviderOptions) -> Weights:
     return found
 
 
-def _lora_choices(options: ProviderOptions, usual: str) -> tuple[LoraChoice, ...]:
+def _lora_choices(options: Settings, usual: str) -> tuple[LoraChoice, ...]:
     """The LoRA weights of the settings, else those of the preset or of the pipeline's own folder."""
     if options.loras and options.lora:
         raise InputError("providers.diffusers.loras: lora is set, too; name it among loras")
     if options.loras:
         return options.loras
     one = options.lora or usual
-    return (LoraChoice(one),) if one else ()
+    return (LoraChoice(weights=one),) if one else ()
 
 
-def _lora_weights(name: str, choice: LoraChoice, options: ProviderOptions) -> Weights:
+def _lora_weights(name: str, choice: LoraChoice, options: Settings) -> Weights:
     """One set of LoRA weights: a file, or a folder with a single file or one of the usual name."""
     where = choice.weights
     found = find_weights(where, "", options.cache_dir)  # the revision is the base's

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from plantain.models.diffusers.settings import Settings
 from plantain.models.extras import require_extra
 from plantain.models.presets import presets
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions
+
+__all__ = ["MODELS", "Settings", "load"]
 
 EXTRA = ("torch", "diffusers")
 MODELS: dict[str, tuple[str, ...]] = {
@@ -13,7 +15,7 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 
 
-def load(name: str, role: str, options: ProviderOptions) -> object:
+def load(name: str, role: str, options: Settings) -> object:
     """The editor; its weights are looked for now and loaded with the first edit.
 
     Raises:

@@ -30,7 +30,8 @@ def serve(connection: Connection, run: Callable[[Batch], list[Done]]) -> None:
 
 def main(fd: int, device: str) -> None:
     """Serve batches until the other side closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
+    for number in (signal.SIGINT, signal.SIGHUP):  # they stop the parent, which ends this process
+        signal.signal(number, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     from plantain.models.diffusers.quiet import quiet_libraries

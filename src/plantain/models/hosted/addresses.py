@@ -1,4 +1,4 @@
-"""Where a provider's address leads: loopback is what a name resolves to now, never what it is called."""
+"""Where a provider's address leads: loopback is what a name resolves to now, not what it is called."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import ipaddress
 import socket
 from urllib.parse import urlsplit
 
+from plantain.files.secrets import Secret, key_from_environment
 from plantain.records import Destination, Reach
 from plantain.roles.options import ProviderOptions
 
+AZURE = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us")
+"""What follows a resource's name in its address."""
+
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of an address, in lower case and with the port always said."""
+    """Return scheme, host and port of an address, in lower case and always with the port."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     host = (parts.hostname or "").rstrip(".")
@@ -20,7 +24,7 @@ def origin_of(url: str) -> str:
 
 
 def resolved(host: str, port: int | None = None) -> list[str]:
-    """Every address that a host name stands for, the host itself where it is an address; [] where nobody knows it."""
+    """Return every address of a host name, the host itself if it is an address; [] if it does not resolve."""
     host = host.rstrip(".")
     try:
         return [str(ipaddress.ip_address(host))]
@@ -34,7 +38,7 @@ def resolved(host: str, port: int | None = None) -> list[str]:
 
 
 def not_loopback(host: str, addresses: list[str]) -> str:
-    """Why a host is not this machine; "" where every address that it stands for is loopback."""
+    """Return why a host is not this machine; "" if each of its addresses is loopback."""
     if not addresses:
         return f"{host} does not resolve, so nothing shows that it is this machine"
     for address in addresses:
@@ -43,18 +47,14 @@ def not_loopback(host: str, addresses: list[str]) -> str:
     return ""
 
 
-AZURE = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us")
-"""What follows a resource's name in its address."""
-
-
 def tenant_of(url: str, options: ProviderOptions) -> str:
-    """Whose part of a cloud is spoken to: the project that every request names, or the resource that the host is."""
+    """Return whose part of a cloud is addressed: the project in every request, or the resource in the host name."""
     host = (urlsplit(url).hostname or "").rstrip(".")
-    return options.project or next((host.removesuffix(end) for end in AZURE if host.endswith(end)), "")
+    return options.get("project") or next((host.removesuffix(end) for end in AZURE if host.endswith(end)), "")
 
 
 def destination(url: str, options: ProviderOptions) -> Destination:
-    """How far an address is; asks the resolver. A proxy that the recipe names stands between us and any loopback."""
+    """Return how far an address is; asks the resolver. Through the recipe's proxy no address is loopback."""
     host = urlsplit(url).hostname or ""
     why = not_loopback(host, resolved(host))
     if options.proxy and not why:
@@ -65,18 +65,17 @@ def destination(url: str, options: ProviderOptions) -> Destination:
     return Destination(origin_of(url), reach, why, tenant_of(url, options))
 
 
-def stays_in_the_house(options: ProviderOptions) -> bool:
-    """Whether what is sent to the recipe's addresses does; the provider's own address never is there."""
-    stated = options.base_urls or tuple(filter(None, (options.base_url,)))
-    return bool(stated) and all(destination(url, options).reach is not Reach.HOSTED for url in stated)
+def stays_on_premises(options: ProviderOptions) -> bool:
+    """Return True if the configured base URL is local or on the premises; a provider's own address never is."""
+    return bool(options.base_url) and destination(options.base_url, options).reach is not Reach.HOSTED
 
 
 async def loopback_addresses(host: str, port: int) -> list[str]:
-    """What to connect to instead of a host that has to be this machine. Raises ConnectionRefusedError otherwise."""
+    """Return what to connect to for a host that has to be this machine. Raise ConnectionRefusedError if it is not."""
     addresses = await asyncio.to_thread(resolved, host, port)
     why = not_loopback(host, addresses)
     if why:
-        raise ConnectionRefusedError(f"{why}; it was this machine when the run began to use it")
+        raise ConnectionRefusedError(f"{why}; it was this machine when the run first used it")
     return addresses
 
 
@@ -87,3 +86,9 @@ def _is_loopback(address: str) -> bool:
         return False
     mapped = getattr(parsed, "ipv4_mapped", None)
     return bool((mapped or parsed).is_loopback)
+
+
+def key_of(provider: str, options: ProviderOptions, usual: tuple[str, ...]) -> Secret:
+    """Return the key of a section, in the variable that it names or the provider's usual ones. Raise MissingKey."""
+    names = (options.api_key_env,) if options.api_key_env else usual
+    return key_from_environment(names, provider, near=stays_on_premises(options), later=options.key_later)

@@ -1,7 +1,4 @@
-"""What a hosted model answered, read without guessing: one JSON object, or an instruction as plain text.
-
-Else it is `Unreadable`, with a sentence that the model can be asked again with.
-"""
+"""Read the text of a model's answer without guessing: one JSON object, or an instruction as plain text."""
 
 from __future__ import annotations
 
@@ -20,24 +17,34 @@ _FENCE = re.compile(r"\A```[a-zA-Z]*\s*\n(.*?)\n?```\Z", re.DOTALL)
 
 
 class Unreadable(ValueError):
-    """An answer that does not say what was asked. The message is one line, meant for the model that gave it."""
+    """An answer that is not in the form asked for. The message is one line, sent to the model that gave it."""
+
+
+def without_thoughts(text: str) -> str:
+    """Return an answer without `<think>` blocks and surrounding space.
+
+    Raises:
+        Unreadable: nothing is left, or it is longer than any report.
+    """
+    answer = _THOUGHT.sub("", text).strip()
+    if not answer:
+        raise Unreadable("the answer was empty")
+    if len(answer) > LONGEST_ANSWER:
+        raise Unreadable("the answer is far too long")
+    return answer
 
 
 def read_instruction(text: str) -> str:
-    """An instruction from a writer's answer, without thoughts, code fence or quotation marks around it.
+    """Return the instruction of a writer's answer, without thoughts, code fence or quotation marks around it.
 
     Raises:
         Unreadable: nothing is left, or it is longer than an editor would follow.
     """
-    answer = _THOUGHT.sub("", text).strip()
-    fenced = _FENCE.match(answer)
-    if fenced:
+    answer = without_thoughts(text)
+    if fenced := _FENCE.match(answer):
         answer = fenced.group(1).strip()
-    if (
-        len(answer) > 1
-        and (answer[0], answer[-1]) in (('"', '"'), ("“", "”"))
-        and answer[0] not in answer[1:-1]
-    ):
+    quoted = len(answer) > 1 and (answer[0], answer[-1]) in (('"', '"'), ("“", "”"))
+    if quoted and answer[0] not in answer[1:-1]:
         answer = answer[1:-1].strip()
     if not answer:
         raise Unreadable("the answer was empty; answer with the instruction alone")
@@ -49,18 +56,14 @@ def read_instruction(text: str) -> str:
 
 
 def read_object(text: str, marks: set[str]) -> JsonObject:
-    """The one JSON object with one of these keys in a text: bare, fenced or with prose around it.
+    """Return the one JSON object with one of these keys in a text: bare, fenced or with prose around it.
 
     Raises:
-        Unreadable: none, several different ones, or a key twice.
+        Unreadable: none, several different ones, or one key with two values.
     """
-    answer = _THOUGHT.sub("", text).strip()
-    if not answer:
-        raise Unreadable("the answer was empty; answer with the JSON object alone")
-    if len(answer) > LONGEST_ANSWER:
-        raise Unreadable("the answer is far too long; answer with the JSON object alone")
+    answer = without_thoughts(text)
     reports: list[JsonObject] = []
-    decoder = json.JSONDecoder(object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
+    decoder = json.JSONDecoder(object_pairs_hook=_one_value_per_key, parse_constant=_no_constant)
     at, starts = answer.find("{"), 0
     while at >= 0 and starts < MOST_STARTS:
         starts += 1
@@ -81,7 +84,17 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
     return reports[0]
 
 
-def _no_key_twice(pairs: list[tuple[str, object]]) -> JsonObject:
+def object_schema(properties: JsonObject) -> JsonObject:
+    """Return the JSON schema of an object, in the subset that both providers' strict modes take."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _one_value_per_key(pairs: list[tuple[str, object]]) -> JsonObject:
     found: JsonObject = {}
     for key, value in pairs:
         if key in found and found[key] != value:

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 
 import orjson
 
-from plantain.models.hosted.answers import JsonObject, Unreadable, read_object
+from plantain.models.hosted.answers import JsonObject, Unreadable, object_schema, read_object
+from plantain.models.hosted.prompts.fill import with_images
 from plantain.records import InputError, Rubric
 from plantain.roles import EncodedImage, JudgeRequest, LookRequest
-
-PICTURES = "<pictures>"
-"""Where the pictures stand in a prompt; no value can hold it, since angle brackets are taken out of values."""
 
 LOOK, JUDGE = "look", "blind"
 """The prompts of the two turns."""
@@ -29,24 +27,13 @@ _FLAG: JsonObject = {"type": "boolean"}
 _NUMBER: JsonObject = {"type": "number"}
 
 
-def _list_of(entry: JsonObject) -> JsonObject:
-    known = {"type": "object", "properties": entry, "required": list(entry), "additionalProperties": False}
-    return {"type": "array", "items": known}
-
-
-_LISTS: JsonObject = {
-    "differences": _list_of({"place": _TEXT, "in_a": _TEXT, "in_b": _TEXT, "confidence": _NUMBER}),
-    "findings": _list_of(
-        {"evidence": _TEXT, "name": _TEXT, "in_a": _FLAG, "in_b": _FLAG, "confidence": _NUMBER}
-    ),
+_LISTS: dict[str, JsonObject] = {
+    "differences": {"place": _TEXT, "in_a": _TEXT, "in_b": _TEXT, "confidence": _NUMBER},
+    "findings": {"evidence": _TEXT, "name": _TEXT, "in_a": _FLAG, "in_b": _FLAG, "confidence": _NUMBER},
 }
-
-LOOK_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": _LISTS,
-    "required": list(_LISTS),
-    "additionalProperties": False,
-}
+LOOK_SCHEMA = object_schema(
+    {name: {"type": "array", "items": object_schema(entry)} for name, entry in _LISTS.items()}
+)
 """Of the first turn's answer: evidence before what it amounts to."""
 
 
@@ -84,11 +71,9 @@ def check_blind(rubric: Rubric) -> None:
 
 
 def shown(text: str, request: LookRequest | JudgeRequest, edited_first: bool) -> list[str | EncodedImage]:
-    """A prompt's words with the two pictures where they belong, under their letters."""
-    before, _, after = text.partition(PICTURES)
+    """Return a prompt's text with the two images at their marks, `<a>` and `<b>`."""
     a, b = (request.edited, request.original) if edited_first else (request.original, request.edited)
-    parts = (before.strip(), "Picture A:", a, "Picture B:", b, after.strip())
-    return [part for part in parts if part]
+    return with_images(text, {"a": [a], "b": [b]})
 
 
 def read_look(text: str, *, edited_first: bool) -> str:
@@ -99,8 +84,8 @@ def read_look(text: str, *, edited_first: bool) -> str:
     """
     found = read_object(text, set(_LISTS))
     kept: JsonObject = {"edited_first": edited_first}
-    for name, schema in _LISTS.items():
-        entries, asked = found.get(name), schema["items"]["properties"]  # type: ignore[index]
+    for name, asked in _LISTS.items():
+        entries = found.get(name)
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise Unreadable(f"{name} must be a list of objects")
         kept[name] = [_entry(entry, name, asked) for entry in entries]

@@ -1,29 +1,25 @@
-"""A body that a provider sent, before anything is made of it: its JSON, and the error that it tells of."""
+"""A provider's JSON body: decoding it, reading typed fields, and the form in which the journal keeps it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import orjson
 
 from plantain.models.hosted.answers import JsonObject
 
+OPAQUE = 1_000
+"""A string without a space that is longer than this is data, not words."""
 
-def nests_deeper(value: object, most: int) -> bool:
-    """Whether lists and objects stand in each other deeper than any answer's; what walks them calls itself."""
-    level = [value]
-    for _ in range(most):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, (dict, list))
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-    return bool(level)
+LONGEST_TEXT = 20_000
+
+MOST = 10**9
+"""No call has a count beyond this; its price would end a run."""
 
 
 def load_json(content: str | bytes) -> object:
-    """JSON, also with lone surrogates, which models can write and orjson rightly refuses; they become "?"."""
+    """Decode JSON; lone surrogates, which models can write and orjson refuses, become "?"."""
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -33,7 +29,7 @@ def load_json(content: str | bytes) -> object:
 
 
 def error_of(content: str) -> JsonObject:
-    """The error object of a body, whatever it is wrapped in."""
+    """Return the error object of a body, whatever it is wrapped in; {} if there is none."""
     try:
         body = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -47,20 +43,102 @@ def error_of(content: str) -> JsonObject:
         return {"message": error}
     if not isinstance(error, dict):
         return {}
-    if "message" not in error and "detail" in error:
-        return {**error, "message": str(error["detail"])}
-    return error
-
-
-def text_of(error: JsonObject, name: str) -> str:
-    """A field of an error in words; "" where it has none."""
-    value = error.get(name)
-    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+    return (
+        error if "message" in error or "detail" not in error else {**error, "message": str(error["detail"])}
+    )
 
 
 def kind_of(content: str) -> str:
-    """What a body is that is not the JSON that was expected."""
+    """Describe a body that is not the JSON that was expected."""
     start = content.lstrip()[:200]
     if not start:
         return "an empty body"
     return "an HTML page" if start.startswith("<") else f"a body of {len(content)} characters"
+
+
+def scrub(value: object) -> object:
+    """Return a JSON value as the journal keeps it: without long strings and numbers beyond 64 bits."""
+    if isinstance(value, dict):
+        return {str(name): scrub(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [scrub(inner) for inner in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
+    if not isinstance(value, str) or len(value) <= OPAQUE:
+        return value
+    if " " not in value[:OPAQUE]:
+        return f"({len(value)} characters of data)"
+    return (
+        value if len(value) <= LONGEST_TEXT else f"{value[:LONGEST_TEXT]} (cut from {len(value)} characters)"
+    )
+
+
+def objects(value: object) -> list[JsonObject]:
+    """Return the objects of a list; [] if it is not a list."""
+    return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
+
+
+def child(body: JsonObject, name: str) -> JsonObject:
+    """Return an object inside a body; {} if it is missing or of another type."""
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def text(body: JsonObject, name: str) -> str:
+    """Return a string of a body; "" if it is missing or of another type."""
+    value = body.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def count(body: JsonObject, name: str) -> int | None:
+    """Return a count of a body; None if it is missing, negative, beyond `MOST`, or of another type.
+
+    Gateways write whole numbers as 350.0 or, as protocol buffers do for long ones, as "350".
+    """
+    value = body.get(name)
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST else None
+
+
+def stated(fields: Mapping[str, object]) -> JsonObject:
+    """Return the fields of a request that are set."""
+    return {name: value for name, value in fields.items() if value not in (None, "")}
+
+
+def add_counts(*counts: int | None) -> int | None:
+    """Return the sum of the known counts; None if none is known."""
+    known = [n for n in counts if n is not None]
+    return sum(known) if known else None
+
+
+def whole_usage(
+    read: int | None,
+    written: int | None,
+    total: int | None,
+    *,
+    least: int | None,
+    cached: int | None,
+    answered: bool,
+) -> tuple[int | None, int | None]:
+    """Return all tokens read and written, where an answer omits one or counts it in another way.
+
+    Args:
+        read, written, total: as the answer states them.
+        least: the part of `written` that is not thinking: a total without room for it is wrong.
+        cached: read from a cache; more than `read` if the server counts it separately.
+        answered: words or an image came. Then a zero means unknown; without an answer, unknown means zero.
+    """
+    if read is not None and cached is not None and cached > read:
+        read += cached
+    if answered:
+        read, written = read or None, written or None
+    if read is None and written is not None and total is not None and total > written:
+        read = total - written
+    if read is not None and total is not None and total > read and total - read >= (least or 0):
+        written = total - read
+    if written is None and read is not None and not answered:
+        written = 0
+    return read, written

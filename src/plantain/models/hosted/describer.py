@@ -3,83 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from plantain.models.hosted.answers import JsonObject, Unreadable, read_object
-from plantain.models.hosted.asking import Conversation, Question, ask_until_readable
-from plantain.models.hosted.prompts import checked_library, describe_prompt, procedures_prompt
+from plantain.models.hosted.answers import JsonObject, Unreadable, object_schema, read_object
+from plantain.models.hosted.asking import LanguageModel, LanguageRole
+from plantain.models.hosted.prompts.fill import describe_prompt, procedures_prompt
 from plantain.roles import ChangeDescription, DescribeRequest, Reply
 from plantain.roles.options import ProviderOptions
 
 VERSION = "1"
-"""Of this adapter; raised when the same model and prompt could be asked or read differently."""
+"""Raised when the same model and prompt could be asked or read differently."""
 
 LONGEST = 1200
-"""Characters of any one answer; longer ones are asked for again, never cut."""
+"""Characters of any one answer; longer ones are requested again, never cut."""
 
-_TEXTS = ("modality", "action", "entity", "region", "context", "prompt", "description")
+_TEXT: JsonObject = {"type": "string"}
+_TEXTS: JsonObject = {"type": "array", "items": _TEXT}
+_FIELDS = ("modality", "action", "entity", "region", "context", "prompt", "rephrasings", "description")
+DESCRIPTION = object_schema({name: _TEXTS if name == "rephrasings" else _TEXT for name in _FIELDS})
+PROCEDURES = object_schema({"procedures": _TEXTS})
 
 
-class HostedDescriber:
-    """Describes changes with a hosted language model that looks at one picture with both images."""
+class HostedDescriber(LanguageRole):
+    """Describes changes with a hosted language model that looks at one image with both sides."""
 
-    def __init__(self, model: Conversation, options: ProviderOptions) -> None:
-        self._model = model
-        self._library = checked_library(options.prompts, options.edition)
-        self.name = model.name
-        labels = ",".join(self._library.label(name) for name in ("describe", "describe_system", "again"))
-        self.fingerprint = f"describe@{VERSION} {model.name} {model.sampling} prompts={labels}"
+    def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
+        super().__init__(model, options)
+        self.fingerprint = f"describe@{VERSION} {self._asked_by(('describe', 'procedures', 'again'))}"
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:
-        """The pair in words; `malformed` when they could not be read twice. A prompt that was given stays as it is."""
+        """Return the pair in words; `malformed` when they could not be read twice. A given prompt is kept."""
         prompt = describe_prompt(self._library, request)
-        question = Question(prompt.system, (request.pair, prompt.text), request.seed, description_schema())
-        return await ask_until_readable(
-            self._model, question, prompt, self._library, lambda text: read_description(text, request.prompt)
-        )
+        read = partial(read_description, given=request.prompt)
+        return await self._ask(prompt, (request.pair, prompt.text), request.seed, read, DESCRIPTION)
 
     async def procedures(
         self, organ: str, known: Sequence[str], most: int, seed: int
     ) -> Reply[tuple[str, ...]]:
-        """Procedures on an organ that are not known yet, at most so many."""
+        """Return at most `most` procedures on an organ that are not known yet."""
         prompt = procedures_prompt(self._library, organ, known, most)
-        texts: JsonObject = {"type": "array", "items": {"type": "string"}}
-        question = Question(prompt.system, (prompt.text,), seed, _object({"procedures": texts}))
-        return await ask_until_readable(
-            self._model, question, prompt, self._library, lambda text: read_procedures(text, known, most)
-        )
-
-    async def aclose(self) -> None:
-        """Closes the connection; it opens again with the next call."""
-        await self._model.aclose()
-
-
-def description_schema() -> JsonObject:
-    """The JSON schema of a description, in the subset that both providers' strict modes take."""
-    properties: JsonObject = {}
-    for name in (*_TEXTS[:-1], "rephrasings", _TEXTS[-1]):
-        properties[name] = (
-            {"type": "array", "items": {"type": "string"}} if name == "rephrasings" else {"type": "string"}
-        )
-    return _object(properties)
+        read = partial(read_procedures, known=known, most=most)
+        return await self._ask(prompt, (prompt.text,), seed, read, PROCEDURES)
 
 
 def read_description(text: str, given: str) -> ChangeDescription:
-    """A description from an answer: every part must be there, whole and of sensible length.
+    """Read a description: every part must be there, and of sensible length.
 
     Args:
         text: the answer.
-        given: the prompt that the owner wrote, which is kept whatever the answer says; "" where there is none.
+        given: the prompt that the owner wrote, kept whatever the answer says; "" if there is none.
 
     Raises:
-        Unreadable: says what is missing or too long.
+        Unreadable: names what is missing or too long.
     """
     found = read_object(text, {"description", "action"})
-    texts = {name: _text(found, name) for name in _TEXTS}
+    texts = {name: _text(found, name) for name in _FIELDS if name != "rephrasings"}
     prompt = given or texts["prompt"]
-    listed = found.get("rephrasings")
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise Unreadable("rephrasings must be a list of sentences")
-    others = _others([" ".join(one.split()) for one in listed], [prompt])
+    others = _new(_list(found, "rephrasings"), [prompt])
     if not others:
         raise Unreadable("rephrasings: none of them differs from the instruction")
     if any(len(one) > LONGEST for one in others):
@@ -89,30 +69,32 @@ def read_description(text: str, given: str) -> ChangeDescription:
 
 
 def read_procedures(text: str, known: Sequence[str], most: int) -> tuple[str, ...]:
-    """Procedures from an answer, without those that are known.
-
-    Raises:
-        Unreadable: there is no list of texts.
-    """
-    listed = read_object(text, {"procedures"}).get("procedures")
-    if not isinstance(listed, list) or not all(isinstance(one, str) and len(one) <= 200 for one in listed):
+    """Read procedures, without those that are known. Raise Unreadable if there is no list of short texts."""
+    listed = _list(read_object(text, {"procedures"}), "procedures")
+    if any(len(one) > 200 for one in listed):
         raise Unreadable("procedures must be a list of short texts")
-    return _others([" ".join(one.split()).rstrip(".") for one in listed], known)[:most]
+    return _new([one.rstrip(".") for one in listed], known)[:most]
 
 
-def _others(proposed: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """What is said, each once and none of what is known, whatever case and full stop."""
+def _new(proposed: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return each proposal once, without the known ones, whatever their case and full stop."""
     seen = {_plain(one) for one in known} | {""}
-    kept = []
+    kept: dict[str, str] = {}
     for one in proposed:
         if _plain(one) not in seen:
-            seen.add(_plain(one))
-            kept.append(one)
-    return tuple(kept)
+            kept.setdefault(_plain(one), one)
+    return tuple(kept.values())
 
 
 def _plain(text: str) -> str:
     return text.casefold().strip(" .!")
+
+
+def _list(found: JsonObject, name: str) -> list[str]:
+    listed = found.get(name)
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise Unreadable(f"{name} must be a list of sentences")
+    return [" ".join(one.split()) for one in listed]
 
 
 def _text(found: JsonObject, name: str) -> str:
@@ -122,12 +104,3 @@ def _text(found: JsonObject, name: str) -> str:
     if len(value) > LONGEST:
         raise Unreadable(f"{name} has {len(value)} characters; a sentence was asked for")
     return " ".join(value.split())
-
-
-def _object(properties: JsonObject) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }

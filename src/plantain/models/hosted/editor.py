@@ -1,93 +1,59 @@
-"""The hosted editor: the original and an instruction to any provider's image model, one checked picture back."""
+"""The hosted editor: the original and an instruction to any provider's image model, one checked image back."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
-from typing import Literal, Protocol
-
-import orjson
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from plantain.findings import sides_to_name
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import record
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.pictures import from_square, looks_at_pixels, mask_for, to_square
-from plantain.models.hosted.prompts import Prompt, PromptLibrary, checked_library
-from plantain.pixels.decode import BadImage, declared_size
-from plantain.records import Geometry, InputError, Outcome, OutcomeKind, Usage
+from plantain.models.hosted.images import from_square, mask_for, to_square
+from plantain.models.hosted.prompts.fill import checked_library, with_images
+from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
+from plantain.pixels.decode import BadImage
+from plantain.records import InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 from plantain.roles.options import ProviderOptions
 
-PICTURE = "<picture>"
-"""Where the prompt with demonstrations shows a picture."""
-
-
 VERSION = "1"
-"""Of this adapter; raised when the same model and prompt could be asked or read differently."""
+"""Raised when the same model and prompt could be asked or read differently."""
 
 
-class PictureModel(Protocol):
+@dataclass(frozen=True)
+class ImageModel:
     """One image model at one provider.
 
-    `draw` sends texts and pictures in order and gives the answer's body, or raises `Fault`; `read_picture` finds the
-    picture in it, or raises `Fault` or `BadImage`. `sampling` names all that answers depend on beside the request;
-    `most_pictures` is how many pictures one request may hold; `mask` how it is shown the region where the change
-    belongs, "clear" or "white" there, "" where it is not.
+    Attributes:
+        name: "provider/model".
+        sampling: every setting that its answers depend on.
+        send: sends texts and images in order, the seed and the mask; returns the answer's body, or raises Fault.
+        read_image: finds the image in that body, or raises Fault or BadImage.
+        read_usage: reads tokens and images of that body.
+        aclose: closes the connection; the next call opens another.
+        most_images: how many images one request may have.
+        mask: how it is shown the region of the change: "clear" or "white" there; "" if it is not.
     """
 
-    @property
-    def mask(self) -> Literal["", "clear", "white"]: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def sampling(self) -> str: ...
-
-    @property
-    def most_pictures(self) -> int: ...
-
-    async def draw(
-        self, parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None = None
-    ) -> JsonObject: ...
-
-    def read_picture(self, body: JsonObject) -> bytes: ...
-
-    def read_usage(self, body: JsonObject) -> Usage: ...
-
-    def scrub(self, body: JsonObject) -> object: ...
-
-    async def aclose(self) -> None: ...
-
-
-def interleaved(text: str, pictures: Sequence[EncodedImage]) -> Iterator[str | EncodedImage]:
-    """The prompt's texts with a picture at each mark; text from data cannot hold it: its brackets are replaced."""
-    for words, picture in zip_longest(text.split(PICTURE), pictures):
-        if words.strip():
-            yield words.strip()
-        if picture is not None:
-            yield picture
-
-
-def _check_marks(library: PromptLibrary, shots: int) -> None:
-    """Refuses a person's template that marks another number of pictures than there are. Raises InputError."""
-    values = {"examples": ["example"] * shots, "instruction": "example", "shown": ""}
-    marked = library.render("edit_by_example", values).text.count(PICTURE)
-    if marked != 2 * shots + 1:
-        raise InputError(
-            f"prompt edit_by_example.md.j2: marks {marked} pictures with {PICTURE} for {shots} "
-            f"example{'s' if shots > 1 else ''}; two for each and one for the new case are to be shown"
-        )
+    name: str
+    sampling: str
+    send: Callable[[Sequence[str | EncodedImage], int, EncodedImage | None], Awaitable[JsonObject]]
+    read_image: Callable[[JsonObject], bytes]
+    read_usage: Callable[[JsonObject], Usage]
+    aclose: Callable[[], Awaitable[None]]
+    most_images: int
+    mask: Literal["", "clear", "white"] = ""
 
 
 class HostedEditor:
-    """Edits with a hosted image model. Never asks twice: each picture is billed, and the loop has its rounds."""
+    """Edits with a hosted image model. Never asks twice: each image is billed, and the loop has its rounds."""
 
-    def __init__(self, model: PictureModel, options: ProviderOptions) -> None:
+    def __init__(self, model: ImageModel, options: ProviderOptions) -> None:
         self._model = model
-        self._library = checked_library(options.prompts, options.edition)
+        self._library = checked_library(options.prompts)
         self.name = model.name
         self.fingerprint = (
             f"retouching@{VERSION} {model.name} {model.sampling} prompts={self._library.label('edit')}"
@@ -99,18 +65,17 @@ class HostedEditor:
 
     @property
     def takes_region(self) -> bool:
-        """It is shown where to edit, and asks for that."""
+        """Return True if it is shown where to edit."""
         return bool(self._model.mask)
 
     @property
     def most_demonstrations(self) -> int:
-        """Each takes two pictures, and the new case one."""
-        return (self._model.most_pictures - 1) // 2
+        """Return how many fit into a request: each takes two images, and the new case one."""
+        return (self._model.most_images - 1) // 2
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """The edited picture as the model returned it, or the outcome that left none."""
-        model = self._model
-        shown = request.demonstrations
+        """Return the edited image as the model returned it, or the outcome that left none."""
+        model, shown = self._model, request.demonstrations
         if len(shown) > self.most_demonstrations:
             why = f"{len(shown)} demonstrations; {self.name} can be shown {self.most_demonstrations} at most"
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, why))
@@ -121,57 +86,54 @@ class HostedEditor:
                 return failed(Outcome(OutcomeKind.NOT_APPLICABLE, why))
             clear = model.mask == "clear"
             mask = await asyncio.to_thread(mask_for, request.region, request.original, clear=clear)
-        original, geometry = await _squared(request.original)
+        original, geometry = await to_square(request.original)
         prompt, parts = await self._asked(request, original)
         usage, raw = Usage(), "{}"
         try:
-            body = await model.draw(parts, request.seed, mask)
-            usage, raw = model.read_usage(body), orjson.dumps(model.scrub(body)).decode()
-            data = model.read_picture(body)
+            body = await model.send(parts, request.seed, mask)
+            usage, raw = model.read_usage(body), record(prompt.label, model.sampling, [body])
+            data = model.read_image(body)
             del body
-            if looks_at_pixels(data, geometry):
-                edited = await asyncio.to_thread(from_square, data, request.original, geometry)
-            else:
-                edited = from_square(data, request.original, geometry)
+            edited = await from_square(data, geometry)
         except Fault as fault:
-            usage = fault.usage or usage
-            raw = orjson.dumps(fault.raw).decode() if fault.raw else raw
-            return failed(fault.outcome, usage, record(prompt.label, model.sampling, [raw]))
+            usage, outcome = fault.usage or usage, fault.outcome
+            raw = record(prompt.label, model.sampling, [fault.raw]) if fault.raw or raw == "{}" else raw
         except BadImage as error:
             outcome = Outcome(OutcomeKind.MALFORMED, str(error))
-            return failed(outcome, usage, record(prompt.label, model.sampling, [raw]))
-        return Reply(edited, usage=usage, raw=record(prompt.label, model.sampling, [raw], edited.note))
+        else:
+            return Reply(EditedImage(edited), usage=usage, raw=raw)
+        return failed(outcome, usage, raw)
 
     async def _asked(
         self, request: EditRequest, original: EncodedImage
     ) -> tuple[Prompt, list[str | EncodedImage]]:
-        """The prompt, and texts and pictures in the order in which they are sent.
+        """Return the prompt, and texts and images in the order in which they are sent.
 
         With demonstrations it is one turn, labelled throughout, the new case last: models take examples that come as
         turns of their own for answers that they gave.
         """
         shown = sides_to_name(request.instruction, request.image)
+        values: dict[str, object] = {"instruction": request.instruction, "shown": shown}
         if not request.demonstrations:
-            prompt = self._library.render("edit", {"instruction": request.instruction, "shown": shown})
+            prompt = self._library.render("edit", values)
             return prompt, [original, prompt.text]
-        examples = [example.instruction for example in request.demonstrations]
-        prompt = self._library.render(
-            "edit_by_example", {"examples": examples, "instruction": request.instruction, "shown": shown}
-        )
-        pictures: list[EncodedImage] = []
-        for example in request.demonstrations:
-            for picture in (example.before, example.after):
-                pictures.append((await _squared(picture))[0])
-        return prompt, list(interleaved(prompt.text, [*pictures, original]))
+        values["examples"] = [example.instruction for example in request.demonstrations]
+        prompt = self._library.render("edit_by_example", values)
+        examples = [image for one in request.demonstrations for image in (one.before, one.after)]
+        images = [(await to_square(image))[0] for image in examples]
+        return prompt, with_images(prompt.text, {"picture": [*images, original]})
 
     async def aclose(self) -> None:
-        """Closes the connection; it opens again with the next call."""
+        """Close the connection; it opens again with the next call."""
         await self._model.aclose()
 
 
-async def _squared(picture: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
-    """As `to_square`; only what is not square is worth another thread."""
-    width, height = declared_size(picture.data)
-    if width == height:
-        return picture, None
-    return await asyncio.to_thread(to_square, picture)
+def _check_marks(library: PromptLibrary, shots: int) -> None:
+    """Raise InputError if a user's template marks another number of images than there are."""
+    values = {"examples": ["example"] * shots, "instruction": "example", "shown": ""}
+    marked = library.render("edit_by_example", values).text.count("<picture>")
+    if marked != 2 * shots + 1:
+        raise InputError(
+            f"prompt edit_by_example.md.j2: marks {marked} images with <picture> for {shots} "
+            f"example{'s' if shots > 1 else ''}; mark two for each and one for the new case"
+        )

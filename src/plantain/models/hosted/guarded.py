@@ -1,31 +1,28 @@
-"""The transport of both SDKs: sends to the provider's own address only, and no picture that was not cleared for it."""
+"""The HTTP transport of all hosted providers: to the provider's own address only, and no image that was not cleared."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import math
+import contextlib
 import ssl
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
 
-from plantain.files.redaction import hide
 from plantain.models.hosted.addresses import destination, loopback_addresses, origin_of
-from plantain.models.hosted.limits.announced import announced_in_headers
-from plantain.models.hosted.limits.quotas import retry_after
-from plantain.models.hosted.outgoing import cleared_file, pictures_in, pictures_in_lines
+from plantain.models.hosted.limits import announced_in_headers
+from plantain.models.hosted.outgoing import cleared_file, images_in, images_in_lines
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
 from plantain.roles.clearance import Clearance
-from plantain.roles.exchange import AnnouncedLimit, announce, patience
+from plantain.roles.exchange import announce, patience
 from plantain.roles.options import ProviderOptions
 
 UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
-"""How many calls run at once is for admission to decide, not for a connection pool."""
+"""Admission decides how many calls run at once, not a connection pool."""
 
 AT_ONCE = 65_536
 """Bytes of a body that are looked through at once; longer ones in a thread."""
@@ -36,8 +33,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     Args:
         model: "provider/model".
-        url: the provider's address. A request to any other is refused, whoever asked for it: a redirect, an answer
-            that names another address for an upload, an SDK's own idea.
+        url: the provider's address. A request to any other is refused: a redirect, an address in an
+            answer.
         options: proxy, certificates, whether the address is on the premises, and the run's gate.
     """
 
@@ -50,7 +47,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._opening = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends a request whose pictures may go.
+        """Send a request whose images may go.
 
         Raises:
             NotAllowed: one may not, or the request is for another address; nothing was sent.
@@ -65,46 +62,40 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if to.reach is not Reach.LOOPBACK and not cleared_file.get():
             body = await request.aread()
             kind = request.headers.get("content-type", "")
-            if len(body) > AT_ONCE:
-                await self._clear(to, await asyncio.to_thread(pictures_in, kind, body))
-            else:
-                await self._clear(to, pictures_in(kind, body))
-        # The one secret that an SDK finds by itself (AWS profiles, roles) and that goes over the wire.
-        hide(request.headers.get("x-amz-security-token", ""))
-        timeouts = request.extensions.get("timeout", {})
+            long = len(body) > AT_ONCE
+            found = await asyncio.to_thread(images_in, kind, body) if long else images_in(kind, body)
+            await self._clear(to, found)
         if patience(0.0) is None:
+            timeouts = request.extensions.get("timeout", {})
             request.extensions["timeout"] = {**timeouts, "read": None, "write": None, "pool": None}
         response = await transport.handle_async_request(request)
         announce(announced_in_headers(response.headers))
-        pause = retry_after(response.headers, {}) if response.is_success else None
-        if pause:  # answered, and asked to wait all the same
-            announce([AnnouncedLimit("requests", math.inf, left=0.0, reset_s=pause)])
         return response
 
     async def clear_file(self, file: Path) -> None:
-        """Has every picture of a request file cleared. Raises NotAllowed."""
+        """Have every image of a request file cleared. Raise NotAllowed."""
         to, _ = await self._opened()
         if to.reach is not Reach.LOOPBACK:
-            await self._clear(to, await asyncio.to_thread(pictures_in_lines, file))
+            await self._clear(to, await asyncio.to_thread(images_in_lines, file))
 
     async def aclose(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         way, self._way = self._way, None
         if way is not None:
             await way[1].aclose()
 
-    async def _clear(self, to: Destination, pictures: set[Outgoing]) -> None:
-        if not pictures:
+    async def _clear(self, to: Destination, images: set[Outgoing]) -> None:
+        if not images:
             return
         if self._options.clearance is None:
             raise NotAllowed(
-                f"{self.model}: a picture was about to be sent to {to.address} ({to.why}), but the model was opened "
-                "outside of a run, where nobody can say whose picture it is"
+                f"{self.model}: an image was about to be sent to {to.address} ({to.why}), but the model was opened "
+                "outside of a run, so its source is unknown"
             )
-        await self._options.clearance.clear(self.model, to, pictures)
+        await self._options.clearance.clear(self.model, to, images)
 
     async def _opened(self) -> tuple[Destination, httpx2.AsyncHTTPTransport]:
-        """Where requests go, decided once: what was found to be this machine is held to it by every connection."""
+        """Decide once where requests go: what was found to be this machine must stay so for every connection."""
         async with self._opening:
             if self._way is None:
                 to = await asyncio.to_thread(destination, self._url, self._options)
@@ -116,100 +107,64 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else tls_context(self._options)
         transport = httpx2.AsyncHTTPTransport(verify=tls, limits=UNBOUNDED, proxy=self._proxy(to))
         # There is no public way to hand a backend in.
-        if to.reach is Reach.LOOPBACK:
-            transport._pool._network_backend = LoopbackOnly()
-        elif self._options.clearance is not None:
-            transport._pool._network_backend = RecordedNetwork(to, self._options.clearance)
+        transport._pool._network_backend = CheckedNetwork(to, self._options.clearance)
         return transport
 
     def _proxy(self, to: Destination) -> str | None:
-        """The recipe's proxy; else the environment's, which only hosted addresses are sent through."""
+        """Return the recipe's proxy, else the environment's, which is used for hosted addresses only."""
         if self._options.proxy or to.reach is not Reach.HOSTED:
             return self._options.proxy or None
         parts = urlsplit(self._url)
-        if proxy_bypass(parts.hostname or ""):
-            return None
-        known = getproxies()
+        known = {} if proxy_bypass(parts.hostname or "") else getproxies()
         for name in (parts.scheme, "all"):
             if found := known.get(name):
-                return self._checked(found if "://" in found else f"http://{found}", f"{name}_proxy")
+                return _checked(found if "://" in found else f"http://{found}", f"{name}_proxy")
         return None
 
-    def _checked(self, proxy: str, variable: str) -> str:
-        """A proxy of the environment. Raises NotAllowed where it is none; its password is not repeated."""
-        try:
-            scheme = httpx2.Proxy(proxy).url.scheme
-        except (ValueError, httpx2.InvalidURL):
-            scheme = ""
-        if not scheme:
-            raise NotAllowed(
-                f"the environment variable {variable} holds no address of a proxy such as "
-                "http://host:3128; nothing was sent"
-            )
-        if scheme.startswith("socks") and importlib.util.find_spec("socksio") is None:
-            raise NotAllowed(
-                f"the environment variable {variable} names a SOCKS proxy, which needs the package "
-                "socksio; nothing was sent"
-            )
-        return proxy
+
+def _checked(proxy: str, variable: str) -> str:
+    """Return a proxy of the environment. Raise NotAllowed if it is none; its password is not repeated."""
+    try:
+        httpx2.AsyncHTTPTransport(proxy=proxy, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    except (ValueError, ImportError, httpx2.InvalidURL) as error:
+        missing = " that can be used: install socksio" if isinstance(error, ImportError) else ""
+        raise NotAllowed(
+            f"the environment variable {variable} has no address of a proxy such as http://host:3128{missing}; "
+            "nothing was sent"
+        ) from None
+    return proxy
 
 
-class LoopbackOnly(httpcore2.AsyncNetworkBackend):
-    """Connects to this machine and to nothing else: to the very address that was checked, whatever its name."""
+class CheckedNetwork(httpcore2.AnyIOBackend):
+    """Connects to the destination that was decided on.
 
-    def __init__(self) -> None:
-        self._inner = httpcore2.AnyIOBackend()
+    A loopback address stays one, whatever its name comes to mean. Of any other, the address really connected to is
+    recorded before anything is sent there; of a proxy, the proxy's.
+    """
+
+    def __init__(self, to: Destination, clearance: Clearance | None) -> None:
+        self._to, self._clearance = to, clearance
 
     async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109  # the base class has it
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+        self, host: str, port: int, *args: Any, **kwargs: Any
     ) -> httpcore2.AsyncNetworkStream:
-        """A connection to the first of the host's loopback addresses that answers."""
+        if self._to.reach is not Reach.LOOPBACK:
+            stream = await super().connect_tcp(host, port, *args, **kwargs)
+            if self._clearance is not None:
+                await self._clearance.connected(self._to, str(stream.get_extra_info("server_addr")[0]))
+            return stream
         try:
             addresses = await loopback_addresses(host, port)
         except ConnectionRefusedError as why:
             raise NotAllowed(f"nothing was sent to {host}:{port}: {why}") from None
         for address in addresses[:-1]:
-            try:
-                return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
-            except httpcore2.ConnectError:
-                continue
-        return await self._inner.connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
-
-    async def sleep(self, seconds: float) -> None:
-        await self._inner.sleep(seconds)
-
-
-class RecordedNetwork(httpcore2.AsyncNetworkBackend):
-    """Connects to wherever the resolver says, and records that address before anything is sent there."""
-
-    def __init__(self, to: Destination, clearance: Clearance) -> None:
-        self._inner = httpcore2.AnyIOBackend()
-        self._to, self._clearance = to, clearance
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109  # the base class has it
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """A connection; of a proxy, the proxy's address is recorded, since no other is known here."""
-        stream = await self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
-        await self._clearance.connected(self._to, str(stream.get_extra_info("server_addr")[0]))
-        return stream
-
-    async def sleep(self, seconds: float) -> None:
-        await self._inner.sleep(seconds)
+            with contextlib.suppress(httpcore2.ConnectError):
+                return await super().connect_tcp(address, port, *args, **kwargs)
+        return await super().connect_tcp(addresses[-1], port, *args, **kwargs)
 
 
 def tls_context(options: ProviderOptions) -> ssl.SSLContext:
-    """The usual certificates, and those that the recipe names: a hospital's own authority, a client's own."""
+    """Return the usual certificates and those that the recipe names: a hospital's own authority, a client's own."""
     context = httpx2.create_ssl_context()
     if options.ca_bundle is not None:
         context.load_verify_locations(options.ca_bundle)

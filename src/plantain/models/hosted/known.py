@@ -1,7 +1,8 @@
-"""The table of known models, from known.toml: roles, prices with their days and sources, ends and successors."""
+"""Known models: roles, ends and image tokens from known.toml, prices from prices.csv."""
 
 from __future__ import annotations
 
+import csv
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -15,34 +16,36 @@ from plantain.records import Price
 SOON = timedelta(days=60)
 """A model that ends within this time is warned of."""
 
-AGED = timedelta(days=45)
-"""A row that nobody has compared with its source for this long is stale."""
-
+PRICES = Path(__file__).with_name("prices.csv")
+ROLES = {"language": ("writer", "judge"), "editors": ("editor",)}
 
 ALSO_SERVED = {"vertex": "gemini", "azure": "openai"}
-"""Providers that serve another's models under the same ids: what is not listed for them is taken from its rows."""
+"""Clouds that serve another provider's models under the same ids."""
+
+TIERS = {"gemini": {"flex": 0.5}, "openai": {}}
+"""Factors of service tiers that hold for all models of a provider."""
+
+REGIONAL_FACTOR = 1.1
 
 SNAPSHOT = re.compile(r"-(\d{4}-\d\d-\d\d|\d{3}|\d\d-\d{4})\Z")
-"""A dated form of another id; it costs what that one does and ends when it ends."""
+"""The end of a dated form of another id; it costs the same and ends on the same day."""
 
-USUAL_PICTURE = 1_120
-"""Tokens of one picture of 1024x1024 by most models, for those that we do not know."""
+USUAL_IMAGE_TOKENS = 1_120
+"""Tokens of one image of 1024x1024 by most models."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """One row of the table.
+    """One model.
 
     Attributes:
         name: "provider/model".
         roles: what it can fill: writer, editor, judge.
-        prices: by their days; empty when unknown.
-        retired: the day from which the provider does not serve it, ISO, past or announced; "" where none is known.
-        successor: what to take instead; "" where nobody says.
-        note: what a reader must know.
-        checked: when the row was last compared with its sources, ISO.
-        picture_tokens: tokens of one square picture that it writes, by size or quality as the recipe names it; "" for
-            what it writes where the recipe says nothing.
+        prices: by their days; empty if unknown.
+        retired: first day on which the provider does not serve it, ISO; "" if unknown.
+        successor: what to take instead; "" if unknown.
+        note: for a reader.
+        picture_tokens: tokens of one square image that it writes, by `image_size` or `image_quality`; "" if unset.
     """
 
     name: str
@@ -51,40 +54,63 @@ class KnownModel:
     retired: str = ""
     successor: str = ""
     note: str = ""
-    checked: str = ""
     picture_tokens: Mapping[str, int] = field(default_factory=dict)
 
     def price_on(self, day: date) -> Price | None:
-        """The list price on a day; None when it is unknown."""
+        """Return the list price on a day; None if unknown."""
         return next((price for price in self.prices if price.holds_on(day.isoformat())), None)
 
 
 @cache
 def known_models() -> dict[str, KnownModel]:
-    """Every known hosted model by its name, in the order of the file."""
+    """Return every known hosted model by its name, in the order of the file."""
     with Path(__file__).with_name("known.toml").open("rb") as file:
-        table = tomllib.load(file)
-    usual = {"date": table["price_date"], "source": table["price_source"]}
-    models = (
-        KnownModel(
-            row["name"],
-            tuple(row["roles"]),
-            tuple(_price(usual | price) for price in row.get("price", ())),
-            row.get("retired", ""),
-            row.get("successor", ""),
-            row.get("note", ""),
-            row.get("checked", table["checked"]),
-            row.get("picture_tokens", {}),
+        providers = tomllib.load(file)
+    listed = _prices()
+    found: dict[str, KnownModel] = {}
+    for provider, kinds in providers.items():
+        for kind, models in kinds.items():
+            for model, row in models.items():
+                name = f"{provider}/{model}"
+                factor = REGIONAL_FACTOR if row.pop("regional", False) else 1.0
+                tiers = TIERS[provider] | row.pop("tiers", {})
+                prices = tuple(
+                    replace(price, regional_factor=factor, tiers=tuple((tiers | dict(price.tiers)).items()))
+                    for price in listed.get(name, ())
+                )
+                successor = f"{provider}/{row.pop('successor')}" if "successor" in row else ""
+                found[name] = KnownModel(name, ROLES[kind], prices, successor=successor, **row)
+    return found
+
+
+def _prices() -> dict[str, list[Price]]:
+    """Read prices.csv: a comment with source and day, then one price list of one model in each row."""
+    first, *rows = PRICES.read_text("utf-8").splitlines()
+    source, _, day = first.removeprefix("# ").partition("; read on ")
+    found: dict[str, list[Price]] = {}
+    for row in csv.DictReader(rows):
+        name = row.pop("model")
+        tiers = tuple((tier, float(value)) for tier in ("flex", "priority") if (value := row.pop(tier)))
+        texts = {key: row.pop(key) for key in ("since", "until", "date", "source")}
+        long_input = row.pop("long_input")
+        rates = {key: float(value) for key, value in row.items() if value}
+        price = Price(
+            **rates,
+            long_input=int(long_input) if long_input else None,
+            tiers=tiers,
+            since=texts["since"],
+            until=texts["until"],
+            date=texts["date"] or day,
+            source=texts["source"] or source,
         )
-        for row in table["model"]
-    )
-    return {model.name: model for model in models}
+        found.setdefault(name, []).append(price)
+    return found
 
 
 def known_model(name: str) -> KnownModel | None:
-    """The row of a model; of one that a cloud serves, the row of its maker's own; of a dated form, the row of its id.
+    """Return the row of a model; None if there is none.
 
-    None where there is none of them.
+    A model that a cloud serves has its maker's row, a dated form the row of its id.
     """
     rows = known_models()
     provider, _, model = name.partition("/")
@@ -95,20 +121,14 @@ def known_model(name: str) -> KnownModel | None:
     if maker == provider:
         return replace(row, name=name)
     prices = tuple(
-        replace(
-            p,
-            source=f"{p.source}; the row of {maker}/{model}",
-            # Vertex AI's page on batches: the discounts for cache and batch do not add up.
-            batch_cached_per_m=p.cached_per_m if provider == "vertex" else p.batch_cached_per_m,
-        )
-        for p in row.prices
+        replace(price, source=f"{price.source}; the row of {maker}/{model}") for price in row.prices
     )
     successor = row.successor.replace(f"{maker}/", f"{provider}/", 1)
     return replace(row, name=name, prices=prices, successor=successor)
 
 
 def roles_at(provider: str) -> dict[str, tuple[str, ...]]:
-    """The models that a provider is known to serve -> the roles that each fills."""
+    """Return the models that a provider is known to serve -> the roles that each fills."""
     maker = ALSO_SERVED.get(provider, provider)
     return {
         f"{provider}/{name.partition('/')[2]}": model.roles
@@ -117,19 +137,13 @@ def roles_at(provider: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _price(row: dict[str, object]) -> Price:
-    tiers = row.pop("tiers", {})
-    assert isinstance(tiers, dict)
-    return Price(**row, tiers=tuple(tiers.items()))  # type: ignore[arg-type]  # the table is ours, and tested
-
-
 def today() -> date:
-    """The day by which prices and ends are looked up (UTC)."""
+    """Return the day by which prices and ends are looked up (UTC)."""
     return datetime.now(UTC).date()
 
 
 def price_of(name: str, day: date | None = None) -> Price | None:
-    """The list price of a model on a day, by default today; None when it is unknown. What runs here costs nothing."""
+    """Return the list price of a model on a day, by default today; None if unknown. Local models cost nothing."""
     if name.startswith(("offline/", "diffusers/", "process/")):
         return Price(0.0, 0.0, source="runs here")
     model = known_model(name)
@@ -137,12 +151,11 @@ def price_of(name: str, day: date | None = None) -> Price | None:
 
 
 def picture_tokens(name: str, size: str, quality: str = "") -> int | None:
-    """Tokens of one square picture by a model, at the size or quality that a recipe or an answer names.
+    """Return the tokens of one square image by a model; None if model, size or quality is unknown or left open.
 
-    Gemini's go by size ("2K"); OpenAI's by quality and area, stated for 1024x1024. None where model, size or quality is
-    unknown, or the provider is left to choose.
+    Gemini's go by size ("2K"); OpenAI's by quality and area, stated for 1024x1024.
     """
-    table = _picture_table(name)
+    table = _image_table(name)
     if not name.startswith(("openai/", "azure/")):
         return table.get(size)
     sides = size.split("x")
@@ -150,25 +163,25 @@ def picture_tokens(name: str, size: str, quality: str = "") -> int | None:
     return round(table[quality] * area) if quality in table else None
 
 
-def _picture_table(name: str) -> Mapping[str, int]:
+def _image_table(name: str) -> Mapping[str, int]:
     model = known_model(name)
     return model.picture_tokens if model else {}
 
 
 def picture_range(name: str, size: str, quality: str) -> tuple[int, int, int]:
-    """The same as a range, low to high: all one where the recipe says enough, else what the provider may choose."""
+    """Return the least, usual and most tokens of an image that the provider may write for these settings."""
     known = picture_tokens(name, size, quality)
     if known is not None:
         return known, known, known
-    table = _picture_table(name)
+    table = _image_table(name)
     choices = sorted(picture_tokens(name, size, quality) or tokens for quality, tokens in table.items())
     if not choices:
-        return (USUAL_PICTURE,) * 3
+        return (USUAL_IMAGE_TOKENS,) * 3
     return choices[0], choices[len(choices) // 2], choices[-1]
 
 
 def endings(names: Iterable[str], day: date | None = None) -> list[str]:
-    """What a person should know of chosen models that have ended or end soon, one line each."""
+    """Return one line for each of these models that has ended or ends within 60 days."""
     now = day or today()
     lines = []
     for name in dict.fromkeys(names):
@@ -178,34 +191,12 @@ def endings(names: Iterable[str], day: date | None = None) -> list[str]:
         end = date.fromisoformat(model.retired)
         if end - now > SOON:
             continue
-        when = (
-            f"has ended on {end}"
-            if end <= now
-            else f"ends on {end}, in {(end - now).days} days: a run that is not "
-            "done by then cannot go on with it"
-        )
         maker = ALSO_SERVED.get(name.partition("/")[0])
         if maker and name not in known_models():
-            when = f"may end soon: {maker} itself ends it on {end}, and whoever else serves it has dates of its own"
-        instead = f"; {model.successor} is what follows it" if model.successor else ""
-        lines.append(f"{name} {when}{instead}")
+            when = f"may end soon: {maker} ends it on {end}, other providers have dates of their own"
+        elif end <= now:
+            when = f"has ended on {end}"
+        else:
+            when = f"ends on {end}, in {(end - now).days} days: a run must be complete by then"
+        lines.append(f"{name} {when}{f'; its successor is {model.successor}' if model.successor else ''}")
     return lines
-
-
-def stale(day: date | None = None) -> list[str]:
-    """What has aged in the table, one line each: rows not compared for long, prices that change, models that end."""
-    now = day or today()
-    lines = []
-    for model in known_models().values():
-        checked = date.fromisoformat(model.checked)
-        if now - checked > AGED:
-            lines.append(
-                f"{model.name}: compared with its sources on {checked}, {(now - checked).days} days ago"
-            )
-        if model.prices and model.price_on(now) is None:
-            lines.append(f"{model.name}: no price holds today")
-        coming = [p.since for p in model.prices if now.isoformat() < p.since <= (now + SOON).isoformat()]
-        lines += [f"{model.name}: another price from {since} on" for since in coming]
-        read = [date.fromisoformat(p.date) for p in model.prices if now - date.fromisoformat(p.date) > AGED]
-        lines += [f"{model.name}: price read on {day_read}" for day_read in dict.fromkeys(read)]
-    return lines + endings(known_models(), now)

@@ -1,4 +1,4 @@
-"""The pictures in a request, read from the bytes that are about to be sent."""
+"""Find the images in a request, in the bytes that are about to be sent."""
 
 from __future__ import annotations
 
@@ -15,41 +15,13 @@ from plantain.privacy.lineage import sha256_of
 from plantain.records import Outgoing
 
 SHORTEST = 80
-"""Characters of base64 below which a text is no picture: the smallest PNG file needs 92. Hashes have 64."""
+"""Characters of base64 below which a text is no image: the smallest PNG file needs 92. Hashes have 64."""
 
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
 _URL_SAFE = str.maketrans("-_", "+/")
 
-
-def pictures_in(content_type: str, body: bytes) -> set[Outgoing]:
-    """Every picture in a body: base64 in JSON, files of a form. What cannot be read counts as a picture itself."""
-    kind, _, rest = content_type.partition(";")
-    if not body:
-        return set()
-    if kind.strip().lower() == "application/json":
-        found = _in_json(body)
-    elif kind.strip().lower() == "multipart/form-data" and "boundary=" in rest:
-        boundary = rest.partition("boundary=")[2].split(";")[0].strip().strip('"')
-        found = _in_form(body, boundary.encode())
-    else:
-        found = iter((sha256_of(body),))
-    return {Outgoing(sha256) for sha256 in found}
-
-
-def pictures_in_lines(file: Path) -> set[Outgoing]:
-    """Every picture in a request file of a batch job, with the call whose number its line's key begins with."""
-    found: set[Outgoing] = set()
-    with file.open("rb") as lines:
-        for line in lines:
-            request = orjson.loads(line)
-            key = str(request.get("key") or request.get("custom_id") or "").partition("-")[0]
-            call = int(key) if key.isdecimal() else None
-            found |= {Outgoing(sha256, call) for sha256 in _in_value(request)}
-    return found
-
-
 cleared_file: ContextVar[bool] = ContextVar("cleared_file", default=False)
-"""Set while a request file goes up whose pictures were all cleared: it may leave in pieces that hold half a picture."""
+"""Set while a cleared request file is uploaded: its pieces may contain half an image."""
 
 
 @contextmanager
@@ -62,11 +34,38 @@ def sending_cleared_file() -> Iterator[None]:
         cleared_file.reset(token)
 
 
-def _in_json(body: bytes) -> Iterator[str]:
+def images_in(content_type: str, body: bytes) -> set[Outgoing]:
+    """Return every image in a body: base64 in JSON, files of a form. An unreadable body counts as an image itself."""
+    kind, _, rest = content_type.partition(";")
+    if not body:
+        return set()
+    if kind.strip().lower() == "application/json":
+        found = _in_json(body)
+    elif kind.strip().lower() == "multipart/form-data" and "boundary=" in rest:
+        boundary = rest.partition("boundary=")[2].split(";")[0].strip().strip('"')
+        found = _in_form(body, boundary.encode())
+    else:
+        found = (sha256_of(body),)
+    return {Outgoing(sha256) for sha256 in found}
+
+
+def images_in_lines(file: Path) -> set[Outgoing]:
+    """Return every image in a request file of a batch job, with the call whose number its line's key starts with."""
+    found: set[Outgoing] = set()
+    with file.open("rb") as lines:
+        for line in lines:
+            request = orjson.loads(line)
+            key = str(request.get("key") or request.get("custom_id") or "").partition("-")[0]
+            call = int(key) if key.isdecimal() else None
+            found |= {Outgoing(sha256, call) for sha256 in _in_value(request)}
+    return found
+
+
+def _in_json(body: bytes) -> Iterable[str]:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return iter((sha256_of(body),))
+        return (sha256_of(body),)
     return _in_value(value)
 
 
@@ -83,7 +82,7 @@ def _in_value(value: object) -> Iterator[str]:
 
 
 def _in_text(text: str) -> Iterable[str]:
-    """The picture that a text is, if it is one: anything long that reads as base64 from its first sign to its last."""
+    """Return the hash of the image that a text is, if it is one: anything long that is base64 from start to end."""
     found = _DATA_URL.match(text)
     payload = text[found.end() :] if found else text
     if len(payload) < SHORTEST:

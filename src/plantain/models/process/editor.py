@@ -16,10 +16,10 @@ from plantain.models.frames import FramePolicy
 from plantain.models.presets import Preset
 from plantain.models.process.exchange import Settings, run_batch
 from plantain.models.process.program import Program
+from plantain.models.process.settings import WorkerCommand
 from plantain.models.remote import normal_form, on_worker, wants_normal_form
 from plantain.records import InputError, Outcome, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
-from plantain.roles.options import WorkerCommand
 
 VERSION = "1"
 GATHER_S = 0.03

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from plantain.files.redaction import redacted
 from plantain.files.secrets import environment_without_keys
+from plantain.models.process.settings import WorkerCommand
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
-from plantain.roles.options import WorkerCommand
 
 LINE = 1 << 20
 """A program that prints this many bytes without a line's end is not talking to us."""

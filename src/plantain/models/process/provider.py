@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from plantain.models.presets import Preset, presets
+from plantain.models.process.settings import Settings
 from plantain.records import InputError
 from plantain.records.suggestions import nearest
-from plantain.roles.options import ProviderOptions
+
+__all__ = ["MODELS", "Settings", "load"]
 
 MODELS: dict[str, tuple[str, ...]] = {name: ("editor",) for name in presets() if name.startswith("process/")}
 
 
-def load(name: str, role: str, options: ProviderOptions) -> object:
+def load(name: str, role: str, options: Settings) -> object:
     """The editor; its program is started with the first edit.
 
     Raises:
@@ -18,7 +20,6 @@ def load(name: str, role: str, options: ProviderOptions) -> object:
     """
     if role != "editor":
         raise InputError(f"models.{role}: {name!r} can be an editor, not a {role}")
-    options.check("process", frozenset({"workers", "side"}))
     preset = presets().get(name, Preset(name, worker=name.partition("/")[2]))
     command = options.workers.get(preset.worker)
     if command is None:

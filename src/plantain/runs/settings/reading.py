@@ -3,27 +3,138 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Protocol, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PlainValidator, SerializeAsAny, ValidationError, ValidationInfo
 
 from plantain.files.toml import read_toml_table
-from plantain.models.registry import provider_names
+from plantain.models.registry import provider_names, settings_class
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
+from plantain.roles.options import EDITS, FREE, JUDGES, WORDS, ProviderSettings
 
 M = TypeVar("M", bound=BaseModel)
+Role = Literal["writer", "editor", "judge", "describer"]
+"""The sections `[settings.ROLE]` that there can be."""
+
 RESERVED = frozenset({"baseline", "outputs", "python"})
-"""Names before a slash that mean something else."""
+"""Names before a slash that are no providers."""
 
 MOST = 5
 """Problems named in one message."""
 
+OPTION_OF = {"effort": "thinking", "quality": "image_quality"}
+"""Settings of a role -> the provider's field, where it has another name; `size` goes by the role."""
+
+FOLLOWED_BY = {FREE: (), EDITS: ("editor",), JUDGES: ("judge",), WORDS: ("writer", "judge", "describer")}
+"""Markers of fields -> the roles that follow them."""
+
+
+class SectionError(ValueError):
+    """A section that its class refuses: its fields -> what is wrong with each; "" for the section as a whole."""
+
+    def __init__(self, name: str, problems: Mapping[str, str]) -> None:
+        self.problems = {".".join(filter(None, (name, field))): said for field, said in problems.items()}
+        super().__init__("; ".join(_line(field, said) for field, said in self.problems.items()))
+
+
+def _read_providers(tables: Any, info: ValidationInfo) -> dict[str, ProviderSettings]:
+    """Read each section into the class of its provider."""
+    if not isinstance(tables, Mapping):
+        raise ValueError("input should be a table of sections, one for each provider")
+    return {
+        name: table if isinstance(table, ProviderSettings) else _section(name, table, info.mode == "json")
+        for name, table in tables.items()
+    }
+
+
+def _section(name: str, table: Any, strictly: bool) -> ProviderSettings:
+    kind = table.get("kind") if isinstance(table, Mapping) else None
+    if kind and kind not in provider_names():
+        raise SectionError(name, {"kind": f"{kind!r}; {suggest(str(kind), provider_names())}"})
+    return validated(settings_class(kind or name), name, table, strictly)
+
+
+Providers = Annotated[Mapping[str, SerializeAsAny[ProviderSettings]], PlainValidator(_read_providers)]
+"""The sections `[providers.NAME]`."""
+
+RoleTables = Mapping[Role, Mapping[str, object]]
+"""The sections `[settings.ROLE]`, as they are written: the provider of the role's model reads them."""
+
+
+def validated(own: type[M], name: str, table: object, strictly: bool) -> M:
+    """Return a section as its class. Raise SectionError, which names its fields.
+
+    Args:
+        own: the class.
+        name: of the section, "" where the caller adds it.
+        table: as it was read.
+        strictly: as from TOML, where "3" is no number.
+    """
+    try:
+        # As JSON, whose strict reading takes text for a path and a list for a tuple, but never "3" for 3.
+        return (
+            own.model_validate_json(json.dumps(table, default=str), strict=True)
+            if strictly
+            else own.model_validate(table)
+        )
+    except ValidationError as error:
+        raise SectionError(name, problems_of(error, own)) from error
+
+
+def in_role(
+    settings: ProviderSettings, provider: str, role: str, table: Mapping[str, object]
+) -> ProviderSettings:
+    """Return a provider's settings with those of a role over them.
+
+    Args:
+        settings: of the provider's section.
+        provider: its name.
+        role: of whose section the table is.
+        table: as it was read.
+
+    Raises:
+        InputError: a setting that the provider does not have, that is of another role, or that is free.
+    """
+    known = type(settings).model_fields
+    origin: dict[str, str] = {}
+    values: dict[str, object] = {}
+    for name, value in table.items():
+        option = (
+            ("image_size" if role == "editor" else "shown_side")
+            if name == "size"
+            else OPTION_OF.get(name, name)
+        )
+        if option not in known:
+            names = [field for field, info in known.items() if FREE not in info.metadata]
+            names += [said for said, field in OPTION_OF.items() if field in known]
+            hint = suggest(name, names, otherwise=f"{provider} takes {', '.join(sorted(names)) or 'none'}")
+            raise InputError(f"unknown key 'settings.{role}.{name}'; {hint}")
+        for marker, roles in FOLLOWED_BY.items():
+            if marker in known[option].metadata and role not in roles:
+                whose = (
+                    f"the provider: [providers.{provider}]"
+                    if marker is FREE
+                    else f"{marker}, and of no {role}"
+                )
+                raise InputError(f"settings.{role}.{name}: is a setting of {whose}")
+        values[option] = str(value) if option == "image_size" else value
+        origin[option] = f"settings.{role}.{name}"
+    try:
+        read = validated(type(settings), "", values, strictly=True)
+    except SectionError as error:
+        raise InputError(
+            "; ".join(f"{origin.get(at, at)}: {said}" for at, said in error.problems.items())
+        ) from error
+    stated = {option: getattr(read, option) for option in values}
+    return settings.but(**stated).within(origin=origin)
+
 
 def read_toml(path: Path, model: type[M], what: str) -> M:
-    """Reads and validates a file.
+    """Read and validate a file.
 
     Args:
         path: the file.
@@ -37,23 +148,18 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
         raise InputError(f"{path}: no such {what}")
     if path.is_dir():
         raise InputError(f"{path}: a folder, not a {what}")
-    raw = read_toml_table(path)
     try:
-        # As JSON, whose strict reading takes text for a path and a list for a tuple, but never "3" for 3.
-        return model.model_validate_json(json.dumps(raw, default=str), strict=True)
-    except ValidationError as error:
-        raise InputError(f"{path}: {_problems(error, model)}") from error
+        return validated(model, "", read_toml_table(path), strictly=True)
+    except SectionError as error:
+        lines = [_line(field, said) for field, said in error.problems.items()]
+        rest = f" (and {len(lines) - MOST} more)" if len(lines) > MOST else ""
+        raise InputError(f"{path}: {'; '.join(lines[:MOST])}{rest}") from error
 
 
-class NamedSection(Protocol):
-    """A section that may say which known provider stands behind its name."""
-
-    @property
-    def kind(self) -> str: ...
-
-
-def check_provider_names(providers: Mapping[str, NamedSection], models: Iterable[str], path: Path) -> None:
-    """Refuses a section of no provider: a misspelt one would leave its limits unsaid. Raises InputError."""
+def check_provider_names(
+    providers: Mapping[str, ProviderSettings], models: Iterable[str], path: Path
+) -> None:
+    """Refuse a section of no provider: a misspelt one would leave its limits unsaid. Raise InputError."""
     ours = provider_names()
     known = {*ours, *(name.partition("/")[0] for name in models)}
     for name, section in providers.items():
@@ -67,28 +173,39 @@ def check_provider_names(providers: Mapping[str, NamedSection], models: Iterable
             raise InputError(f"{path}: providers.{name}: no such provider; {suggest(name, sorted(known))}")
 
 
-def _problems(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first problems in one line, the same field only once."""
+def problems_of(error: ValidationError, model: type[BaseModel]) -> dict[str, str]:
+    """Return what is wrong by field, each field once."""
     problems: dict[str, str] = {}
     for problem in error.errors():
         where = [str(part) for part in problem["loc"] if not str(part).startswith("(")]
-        if problem["type"] == "extra_forbidden":
-            problems.setdefault(".".join(where), _unknown_key(where, model))
+        cause = problem.get("ctx", {}).get("error")
+        if isinstance(cause, SectionError):
+            for field, said in cause.problems.items():
+                problems.setdefault(".".join((*where, field)), said)
         else:
-            text = problem["msg"]
-            problems.setdefault(".".join(where), f"{'.'.join(where)}: {text[0].lower()}{text[1:]}")
-    shown = list(problems.values())[:MOST]
-    rest = len(problems) - len(shown)
-    return "; ".join(shown) + (f" (and {rest} more)" if rest else "")
+            problems.setdefault(".".join(where), _said(problem, where, model))
+    return problems
 
 
-def _unknown_key(where: list[str], model: type[BaseModel]) -> str:
-    section = _section_at(where[:-1], model)
-    return f"unknown key {'.'.join(where)!r}; {suggest(where[-1], section.model_fields)}"
+def _said(problem: Any, where: list[str], model: type[BaseModel]) -> str:
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key; {suggest(where[-1], _section_at(where[:-1], model).model_fields)}"
+    if problem["type"] == "literal_error" and isinstance(problem["input"], str):
+        choices = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
+        return f"{problem['input']!r}; {suggest(problem['input'], filter(None, choices))}"
+    said = problem["msg"].removeprefix("Value error, ")
+    return f"{said[0].lower()}{said[1:]}"
+
+
+def _line(field: str, said: str) -> str:
+    """Return a problem as one line: an unknown key comes first, as in "unknown key 'limits.budget'; did you mean"."""
+    if said.startswith("unknown key;"):
+        return said.replace("unknown key;", f"unknown key {field!r};", 1)
+    return f"{field}: {said}" if field else said
 
 
 def _section_at(where: list[str], model: type[BaseModel]) -> type[BaseModel]:
-    """The section that a path of keys leads to; the names in `providers` and `prices` are the person's own."""
+    """Return the section that a path of keys leads to; names of tables in it are the person's own."""
     section = model
     for part in where:
         if part in section.model_fields:

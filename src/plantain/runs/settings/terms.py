@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
+from plantain.engines.settings import HERE, EngineSection, engine_named
 from plantain.journal import JsonValue
-from plantain.records import Consent, Destination
-from plantain.roles.options import ProviderOptions
-from plantain.runs.settings.engine import HERE, EngineSection, engine_named
-from plantain.runs.settings.providers import NO_SETTINGS, ProviderSection
-from plantain.runs.settings.reading import check_provider_names, read_toml
-from plantain.runs.settings.roles import Role, RoleSection
+from plantain.models.registry import settings_class
+from plantain.records import Consent, Destination, InputError
+from plantain.roles.options import ProviderSettings, Section
+from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, in_role, read_toml
 
-
-class Section(BaseModel):
-    """A section of a file that a person writes: unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+S = TypeVar("S", bound=ProviderSettings)
 
 
 class ConsentGiven(Section):
@@ -99,26 +95,44 @@ class Terms:
 
     models: tuple[str, ...]
     limits: Limits = field(default_factory=Limits)
-    providers: Mapping[str, ProviderSection] = field(default_factory=dict)
+    providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     consent: Permissions = None
     consent_section: str = "consent"
-    settings: Mapping[Role, RoleSection] = field(default_factory=dict)
+    settings: RoleTables = field(default_factory=dict)
     engine: EngineSection = HERE
     room: int = 0
 
-    def provider(self, model: str) -> ProviderSection:
-        """What is said of the provider of "provider/model"; the defaults where nothing is."""
-        return self.providers.get(model.partition("/")[0], NO_SETTINGS)
+    def provider(self, model: str) -> ProviderSettings:
+        """Return the section of the provider of "provider/model"; its defaults where there is none."""
+        name = model.partition("/")[0]
+        section = self.providers.get(name)
+        return settings_class(name)() if section is None else section
 
-    def options(self, model: str, role: str = "") -> ProviderOptions:
-        """What is said of a model in a role: its provider's section, and the role's over it. Raises InputError."""
-        section = self.settings.get(role)  # type: ignore[call-overload]  # other roles have none
-        own = section.options(role) if section is not None else {}
-        return replace(self.provider(model).options(), listed=self.listed(model), **own)
+    def provider_as(self, model: str, own: type[S]) -> S:
+        """Return the same as the class that the model's provider has. Raise InputError for another provider."""
+        section = self.provider(model)
+        if not isinstance(section, own):
+            raise InputError(
+                f"{model}: is no model of {own.__module__.rpartition('.')[0].rpartition('.')[2]}"
+            )
+        return section
 
-    def in_every_role(self, model: str) -> list[ProviderOptions]:
-        """The same for every role that has settings, and for one that has none: nobody says which a model fills."""
-        return [self.options(model, role) for role in ("", *self.settings)]
+    def options(self, model: str, role: str = "") -> ProviderSettings:
+        """Return a model's settings in a role: its provider's section, and the role's over it. Raise InputError."""
+        settings = self.provider(model).within(listed=self.listed(model))
+        table = self.settings.get(role)  # type: ignore[call-overload]  # other roles have none
+        return in_role(settings, model.partition("/")[0], role, table) if table else settings
+
+    def in_every_role(self, model: str) -> list[ProviderSettings]:
+        """Return a model's settings without a role and in each one that its provider can follow.
+
+        Which role a model fills is not known here, and a table that its provider refuses is another model's.
+        """
+        found = [self.options(model)]
+        for role in self.settings:
+            with contextlib.suppress(InputError):
+                found.append(self.options(model, role))
+        return found
 
     def kind(self, model: str) -> str:
         """Which of the known providers answers for "name/model": a named endpoint says so itself."""
@@ -127,15 +141,15 @@ class Terms:
     def listed(self, model: str) -> str:
         """The name under which the table of known models has a model: of a deployment, that of what it serves."""
         kind, name = self.kind(model), model.partition("/")[2]
-        return f"{kind}/{self.provider(model).deployments.get(name, name)}"
+        return f"{kind}/{(self.provider(model).get('deployments') or {}).get(name, name)}"
 
     def sampling(self) -> dict[str, JsonValue]:
-        """How its providers' models are sampled, where that differs from the default: frozen in a run."""
-        return {
-            name: frozen
-            for name, section in sorted(self.providers.items())
-            if (frozen := section.frozen_part())
-        }
+        """Return what is frozen of each provider's section, where it differs from the default."""
+        frozen: dict[str, JsonValue] = {}
+        for name, section in sorted(self.providers.items()):
+            if part := section.frozen_part():
+                frozen[name] = cast(JsonValue, part)
+        return frozen
 
 
 class Settings(Section):
@@ -144,14 +158,25 @@ class Settings(Section):
     """
 
     limits: Limits = Limits()
-    providers: Mapping[str, ProviderSection] = Field(default_factory=dict)
+    providers: Providers = Field(default_factory=dict)
     consent: Permissions = None
-    settings: Mapping[Role, RoleSection] = Field(default_factory=dict)
+    settings: RoleTables = Field(default_factory=dict)
     engine: EngineSection = HERE
 
 
+def providers_beside(path: Path, providers: Mapping[str, ProviderSettings]) -> dict[str, ProviderSettings]:
+    """Return the sections of a file with their paths relative to it. Raise InputError for a file that is missing."""
+    placed = {}
+    for name, section in providers.items():
+        try:
+            placed[name] = section.beside(path.resolve().parent)
+        except ValueError as error:
+            raise InputError(f"{path}: providers.{name}.{error}") from error
+    return placed
+
+
 def load_terms(path: Path | None, models: tuple[str, ...], *, engine: str = "") -> Terms:
-    """The terms of a settings file for these models; the defaults without a file.
+    """Return the terms of a settings file for these models; the defaults without a file.
 
     Args:
         engine: kind of engine, in place of the file's; "" leaves that.
@@ -164,12 +189,10 @@ def load_terms(path: Path | None, models: tuple[str, ...], *, engine: str = "") 
         return Terms(named, engine=engine_named(HERE, engine))
     settings = read_toml(path, Settings, "settings file")
     check_provider_names(settings.providers, named, path)
-    here = path.resolve().parent
-    providers = {name: section.beside(here) for name, section in settings.providers.items()}
     return Terms(
         named,
         settings.limits,
-        providers,
+        providers_beside(path, settings.providers),
         settings.consent,
         settings=settings.settings,
         engine=engine_named(settings.engine, engine),

@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 
 from fakes.requests import judge_request, source_image, write_request
 from plantain.findings import load_taxonomy, shown_sides
-from plantain.models.hosted.prompts import (
-    PromptLibrary,
-    checked_library,
-    edition_of,
-    judge_prompt,
-    write_prompt,
-)
-from plantain.models.hosted.prompts.library import BUILT_IN, LATEST, as_data
+from plantain.models.hosted.prompts.fill import checked_library, judge_prompt, write_prompt
+from plantain.models.hosted.prompts.library import BUILT_IN, PromptLibrary, as_data
 from plantain.records import (
     BUILD_DIRECTIONS,
     OK,
@@ -96,7 +90,7 @@ def test_refinement_carries_the_whole_history_and_asks_for_the_causes() -> None:
 def test_directions_ask_for_opposite_observations() -> None:
     add = judge_prompt(LIBRARY, judge_request(), "balanced")
     remove = judge_prompt(LIBRARY, judge_request(Direction.REMOVE), "balanced")
-    assert (add.name, remove.name) == ("judge_add", "judge_remove")
+    assert [each.label.partition(":")[0] for each in (add, remove)] == ["judge_add", "judge_remove"]
     assert "true is what was asked for" in " ".join(add.text.split())
     assert "false is what was asked for" in " ".join(remove.text.split())
     for code in FailureCode:
@@ -166,20 +160,21 @@ def test_data_is_one_harmless_line(text: str) -> None:
 
 
 def test_hash_changes_with_the_wording_of_any_part(tmp_path: Path) -> None:
-    (tmp_path / "system.md.j2").write_text((BUILT_IN / "system.md.j2").read_text() + "Be kind.\n")
+    for name in ("case", "system", "judge_system"):
+        (tmp_path / f"{name}.md.j2").write_text((BUILT_IN / f"{name}.md.j2").read_text() + "Be kind.\n")
     mine = checked_library(tmp_path)
     for name in ("write_initial", "refine", "judge_add", "judge_remove"):
         assert mine.label(name) != LIBRARY.label(name)
-    assert "Be kind." in write_prompt(mine, write_request()).system
+    for prompt in (write_prompt(mine, write_request()), judge_prompt(mine, judge_request(), "strict")):
+        assert "Be kind." in prompt.system and "Be kind." in prompt.text
 
 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("judge_add.md.j2", "no version", "must begin with"),
-        ("judge_add.md.j2", "{#- version: 2 -#} {{ verdict }}", "'verdict' is undefined"),
-        ("judge_add.md.j2", "{#- version: 2 -#} {% if %}", "line 1"),
-        ("judge.md.j2", "{#- version: 1 -#}", "replaces nothing"),
+        ("judge_add.md.j2", "{{ verdict }}", "'verdict' is undefined"),
+        ("judge_add.md.j2", "{% if %}", "line 1"),
+        ("judge.md.j2", "text", "replaces nothing"),
     ],
 )
 def test_unusable_template_is_one_line_before_any_call(
@@ -194,37 +189,6 @@ def test_unusable_template_is_one_line_before_any_call(
 def test_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere is not a folder"):
         checked_library(tmp_path / "nowhere")
-
-
-FIRST_EDITION = {
-    "write_initial": "write_initial@1:0db4c531a27c",
-    "refine": "refine@1:a90f7a2a0c63",
-    "judge_add": "judge_add@1:659d93868dfc",
-    "judge_remove": "judge_remove@1:07a31fe1842b",
-    "edit": "edit@1:89e236012544",
-    "edit_by_example": "edit_by_example@1:b0f4ea61f64e",
-    "again": "again@1:2682d65efb73",
-    "scale": "scale@1:e195f7294363",
-    "describe": "describe@1:1bf02831cc42",
-}
-"""Labels as runs of the first edition of plantain recorded them, computed from its own files."""
-
-
-def test_older_prompts_are_shipped_word_for_word_and_found_by_what_a_run_recorded(tmp_path: Path) -> None:
-    first = PromptLibrary(None, 1)
-    assert {name: first.label(name) for name in FIRST_EDITION} == FIRST_EDITION
-    for names in (("write_initial", "refine", "again"), ("judge_add", "judge_remove", "again"), ("edit",)):
-        labels = ",".join(FIRST_EDITION[name] for name in names)
-        assert edition_of(f"hosted@1 gemini/x prompts={labels} leniency=balanced", None) == 1
-        own = "rubric=mine@1:0123456789ab"  # of the first edition too, under a rubric of one's own
-        assert edition_of(f"hosted@1 gemini/x prompts={labels} leniency=balanced {own}", None) == 1
-        newest = ",".join(LIBRARY.label(name) for name in names)
-        assert edition_of(f"hosted@1 gemini/x prompts={newest}", None) == LATEST
-    assert edition_of("hosted@1 gemini/x prompts=edit@1:000000000000", None) == 0
-    assert edition_of("hosted@1 gemini/x prompts=nothing@1:000000000000", None) == 0
-    (tmp_path / "requirements.md.j2").write_text("{#- version: 9 -#}\nBe brief.\n")
-    mine = PromptLibrary(tmp_path, 1).label("refine")
-    assert edition_of(f"prompts={mine}", tmp_path) == 1  # a person's own folder over an older edition
 
 
 def test_build_judge_is_told_that_nothing_written_changes_a_verdict_by_words_of_its_own() -> None:

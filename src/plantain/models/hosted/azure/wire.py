@@ -1,21 +1,27 @@
-"""The connection to the deployments of an Azure resource."""
+"""The connection to the deployments of an Azure resource, with its key or with tokens of Microsoft Entra."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from urllib.parse import quote
 
-import httpx2
-import openai
-
+from plantain.files.redaction import redacted
 from plantain.files.secrets import Secret
-from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.azure.entra import EntraTokens
-from plantain.models.hosted.faults import signed
-from plantain.models.hosted.openai.wire import Named, OpenAIWire, without_environment
-from plantain.roles.options import ProviderOptions
+from plantain.models.extras import require_extra
+from plantain.models.hosted.azure.provider import Settings
+from plantain.models.hosted.connection import Tokens
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.openai.wire import OpenAIWire
+from plantain.pixels.decode import one_line
+from plantain.records import Outcome, OutcomeKind
 
 API_VERSION = "2025-04-01-preview"
 """The first of Azure's versions that has both responses and image edits; a recipe may name another."""
+
+BY_DEPLOYMENT = frozenset({"/images/edits", "/chat/completions"})
+"""Paths that name the deployment; in others the body does."""
+
+SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 class AzureWire(OpenAIWire):
@@ -23,37 +29,52 @@ class AzureWire(OpenAIWire):
 
     Args:
         name: "azure/<deployment>".
-        signature: the resource's key, or tokens, which are renewed; a request that was refused with its token is sent
-            once more with a new one.
+        key: the resource's; None for tokens of Microsoft Entra.
         options: the resource's address, the version of its interface, timeout.
     """
 
-    def __init__(self, name: str, signature: Secret | EntraTokens, options: ProviderOptions) -> None:
-        key = signature if isinstance(signature, Secret) else Secret("")
-        super().__init__(name, key, options, options.base_url)
-        self._tokens = signature if isinstance(signature, EntraTokens) else None
+    def __init__(self, name: str, key: Secret | None, options: Settings) -> None:
+        super().__init__(name, key or Secret(""), options, options.base_url)
         self._api_version = options.api_version or API_VERSION
+        self.tokens = None if key else Tokens(_fetcher(name, options))
 
-    async def post(self, path: str, body: JsonObject) -> JsonObject:
-        send = super().post
-        if self._tokens is None:
-            return await send(path, body)
-        return await signed(lambda: send(path, body), self._tokens)
+    def url_of(self, path: str) -> str:
+        of_deployment = f"/deployments/{quote(self.model)}" if path in BY_DEPLOYMENT else ""
+        return f"{self.address}/openai{of_deployment}{path}?api-version={self._api_version}"
 
-    async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
-        send = super().post_form
-        if self._tokens is None:
-            return await send(path, fields, files)
-        return await signed(lambda: send(path, fields, files), self._tokens)
+    async def sign(self) -> dict[str, str]:
+        if self.tokens:
+            return {"Authorization": f"Bearer {await self.tokens()}"}
+        return {"api-key": self.key.reveal() or "none"}
 
-    def _new_client(self, timeout: httpx2.Timeout, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
-        client = openai.AsyncAzureOpenAI(
-            azure_endpoint=self.address,
-            api_version=self._api_version,
-            api_key=None if self._tokens else self.key.reveal() or "none",
-            azure_ad_token_provider=self._tokens,
-            max_retries=0,
-            timeout=timeout,
-            http_client=http,
-        )
-        return without_environment(client)
+
+def _fetcher(name: str, options: Settings) -> Callable[[], tuple[str, float]]:
+    """Return what fetches a token: by a service principal in the environment, a managed identity or `az login`.
+
+    azure-identity raises the same error for an interruption and a refusal; after a first token only Entra's own
+    refusal, by its number, is final.
+    """
+    require_extra(name, "azure", "azure.identity")
+    settings: dict[str, object] = {}
+    if options.proxy:
+        settings["proxies"] = {"http": options.proxy, "https": options.proxy}
+    if options.ca_bundle is not None:
+        settings["connection_verify"] = str(options.ca_bundle)
+    fetched = False
+
+    def fetch() -> tuple[str, float]:
+        from azure.core.exceptions import AzureError, ClientAuthenticationError
+        from azure.identity import CredentialUnavailableError, DefaultAzureCredential
+
+        nonlocal fetched
+        try:
+            found = DefaultAzureCredential(**settings).get_token(SCOPE)
+        except AzureError as error:
+            refused = isinstance(error, (ClientAuthenticationError, CredentialUnavailableError))
+            refused &= not fetched or "AADSTS" in str(error)
+            reason = f"no token from Microsoft Entra: {one_line(redacted(str(error)))}"
+            raise Fault(Outcome(OutcomeKind.TRANSPORT, reason, fatal=refused, unbilled=True)) from None
+        fetched = True
+        return found.token, float(found.expires_on)
+
+    return fetch

@@ -1,4 +1,4 @@
-"""The batcher: collects the requests of many tasks into jobs for one model, and brings each its answer."""
+"""The batcher: collects the requests of many tasks into jobs for one model, and returns each its answer."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ import orjson
 
 from plantain.journal.batches import BatchLedger, JobRow, LeftWithJob, current_call
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.batch.answers import Line, index
-from plantain.models.hosted.batch.files import JobFiles
-from plantain.models.hosted.batch.job_poller import JobPoller
+from plantain.models.hosted.batch.files import JobFiles, Line, index
+from plantain.models.hosted.batch.poller import JobPoller
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchService
 from plantain.models.hosted.faults import Fault
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.batch_rules import BatchRules
 
 Result = Line | BaseException
-"""What a request comes to: a line to read, or what to raise instead."""
+"""What answers a request: a line to read, or what to raise instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +47,33 @@ class Batcher:
         self.service = service
         self.path = path
         self._rules = rules
-        self._ledger: BatchLedger | None = None
-        self._files: JobFiles | None = None
-        self._sweep: Callable[[], Awaitable[None]] | None = None
+        self._run: tuple[BatchLedger, JobFiles, Callable[[], Awaitable[None]]] | None = None
         self._places: dict[str, asyncio.Future[Result]] = {}
         self._queue: list[Waiting] = []
-        self._queued_bytes = 0
-        self._queued_pictures = 0
+        self._queued_bytes = self._queued_pictures = 0
         self._first_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._forming: set[asyncio.Task[None]] = set()
-        self._errands: set[asyncio.Task[None]] = set()
+        self._following: set[asyncio.Task[None]] = set()
         self._left = False
 
     def bind(self, ledger: BatchLedger, files: JobFiles, sweep: Callable[[], Awaitable[None]]) -> None:
-        """Works for this run from now on; `sweep` is called when a job has ended."""
-        self._ledger, self._files, self._sweep, self._left = ledger, files, sweep, False
+        """Work for this run from now on; `sweep` is called when a job has ended."""
+        self._run, self._left = (ledger, files, sweep), False
 
     def ask(self, body: JsonObject, pictures: int = 0) -> Awaitable[JsonObject]:
-        """The answer to a request, when its job has ended; at once where an earlier process's job has it.
+        """Return the answer to a request, when its job has ended; at once if an earlier process's job has it.
 
-        What is returned holds the request only until it is in a job: it may be a megabyte, and the answer may take a
-        day. A caller that waits should not hold `body` either.
+        The awaitable keeps the request only until it is in a job: it may be a megabyte, and the answer may take a day.
+        A caller that waits should not keep `body` either.
 
         Args:
             body: as it would be posted online.
-            pictures: how many pictures the answer will hold.
+            pictures: how many images the answer will contain.
 
         Raises:
             Fault: there is none.
-            LeftWithJob: the run stops; the job goes on.
+            LeftWithJob: the run stops; the job continues.
         """
         call = current_call.get()
         key = f"{call}-{hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]}"
@@ -98,37 +94,36 @@ class Batcher:
         self._places.pop(key, None)
         if not isinstance(result, Line):
             raise _again(result)
-        answer = await asyncio.to_thread(result.read)
-        return self.service.read(answer)
+        return self.service.read(await asyncio.to_thread(result.read))
 
     def adopt(self, job: JobRow, requests: Iterable[str]) -> None:
-        """Goes on with a job of an earlier process: these of its requests wait for their answers."""
+        """Continue a job of an earlier process: these of its requests wait for their answers."""
         keys = list(requests)
         for key in keys:
             self._place(key)
         self._follow(job, keys, fresh=False)
 
     def leave(self) -> None:
-        """The run stops: jobs go on without us, and what was never sent is given up."""
+        """Stop with the run: jobs continue at the provider, and what was never sent is given up."""
         self._left = True
         self._stop_timer()
         self._resolve([request.key for request in self._take_queue()], _not_sent())
-        for poller in self._errands:
-            poller.cancel()
+        for task in self._following:
+            task.cancel()
 
     async def close(self) -> None:
-        """Ends what `leave` has stopped; after it nothing of this batcher runs any more."""
+        """End what `leave` has stopped; afterwards nothing of this batcher runs any more."""
         self.leave()
         await asyncio.gather(*self._forming, return_exceptions=True)
-        for poller in self._errands:
-            poller.cancel()
-        await asyncio.gather(*self._errands, return_exceptions=True)
+        for task in self._following:
+            task.cancel()
+        await asyncio.gather(*self._following, return_exceptions=True)
         self._places.clear()
 
-    def _bound(self) -> tuple[BatchLedger, JobFiles]:
-        if self._ledger is None or self._files is None:
+    def _bound(self) -> tuple[BatchLedger, JobFiles, Callable[[], Awaitable[None]]]:
+        if self._run is None:
             raise RuntimeError("a batch transport belongs to a run: `BatchClient.open` first")
-        return self._ledger, self._files
+        return self._run
 
     def _place(self, key: str) -> asyncio.Future[Result]:
         place: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
@@ -140,7 +135,7 @@ class Batcher:
         if self._left:
             self._resolve([request.key], _not_sent())
             return
-        if not self._fits(request):
+        if self._queue and not self._fits(request):
             self._form()
         if not self._queue:
             self._first_at = now
@@ -148,20 +143,17 @@ class Batcher:
         self._queued_bytes += len(request.line)
         self._queued_pictures += request.pictures
         self._stop_timer()
-        if self._full():
+        if len(self._queue) >= self._rules.requests or self._queued_pictures >= self._rules.images:
             self._form()
             return
         wait = min(self._rules.quiet_s, self._first_at + self._rules.wait_s - now)
         self._timer = asyncio.get_running_loop().call_later(max(0.0, wait), self._form)
 
     def _fits(self, request: Waiting) -> bool:
-        return not self._queue or (
+        return (
             self._queued_bytes + len(request.line) <= self._rules.megabytes * 1e6
             and self._queued_pictures + request.pictures <= self._rules.images
         )
-
-    def _full(self) -> bool:
-        return len(self._queue) >= self._rules.requests or self._queued_pictures >= self._rules.images
 
     def _take_queue(self) -> list[Waiting]:
         taken, self._queue = self._queue, []
@@ -177,11 +169,11 @@ class Batcher:
         self._stop_timer()
         waiting = self._take_queue()
         if waiting:
-            self._begin(self._forming, self._new_job(waiting), [request.key for request in waiting])
+            self._start(self._forming, self._new_job(waiting), [request.key for request in waiting])
 
     async def _new_job(self, waiting: list[Waiting]) -> None:
-        """Writes the request file, then the journal: a job that is journalled always has its file."""
-        ledger, files = self._bound()
+        """Write the request file, then the journal: a job that is journalled always has its file."""
+        ledger, files, _ = self._bound()
         job = JobRow(f"plantain-{os.urandom(8).hex()}", self.service.name, self.path, "formed")
         keys = [request.key for request in waiting]
         await asyncio.to_thread(files.write_requests, job.key, [request.line for request in waiting])
@@ -193,9 +185,9 @@ class Batcher:
             self._follow(job, keys, fresh=True)
 
     def _follow(self, job: JobRow, keys: list[str], *, fresh: bool) -> None:
-        self._begin(self._errands, self._see_through(job, keys, fresh=fresh), keys)
+        self._start(self._following, self._see_through(job, keys, fresh=fresh), keys)
 
-    def _begin(
+    def _start(
         self, tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None], keys: list[str]
     ) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -203,7 +195,7 @@ class Batcher:
         task.add_done_callback(partial(self._done, tasks, keys))
 
     def _done(self, tasks: set[asyncio.Task[None]], keys: list[str], task: asyncio.Task[None]) -> None:
-        """Whatever ended a job's task early reaches those who wait for its answers; nobody waits for ever."""
+        """Hand whatever ended a job's task early to those who wait for its answers."""
         tasks.discard(task)
         if task.cancelled():
             self._resolve(keys, LeftWithJob())
@@ -211,14 +203,13 @@ class Batcher:
             self._resolve(keys, trouble)
 
     async def _see_through(self, job: JobRow, keys: list[str], *, fresh: bool) -> None:
-        """Has a job made, waits for its end, fetches its answers and hands them out."""
-        ledger, files = self._bound()
+        """Have a job created, wait for its end, fetch its answers and hand them out."""
+        ledger, files, sweep = self._bound()
         ended = await JobPoller(self.service, ledger, files, self._rules).run(job, fresh=fresh)
         lines = await asyncio.to_thread(index, files.answers(job.key), self.service.key_of)
         for key in keys:
             self._resolve([key], lines.get(key) or ended.unanswered())
-        if self._sweep is not None:
-            await self._sweep()
+        await sweep()
 
     def _resolve(self, keys: Iterable[str], result: Result) -> None:
         for key in keys:
@@ -228,7 +219,7 @@ class Batcher:
 
 
 def _again(why: BaseException) -> BaseException:
-    """The same anew: one object raised in many tasks would gather all their tracebacks."""
+    """Return the same anew: one object raised in many tasks would gather all their tracebacks."""
     if isinstance(why, Fault):
         return Fault(why.outcome, why.status, why.raw, why.usage)
     return LeftWithJob(*why.args) if isinstance(why, LeftWithJob) else why

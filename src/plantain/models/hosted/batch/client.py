@@ -20,35 +20,35 @@ FOLDER = "batch"
 TIDY_S = 10.0
 
 
+def batcher_of(jobs: object, rules: BatchRules, service: BatchService, path: str) -> Batcher:
+    """Return the run's batcher for a model and format: the roles that one model fills share its jobs."""
+    assert isinstance(jobs, BatchClient)
+    return jobs.batchers.setdefault((service.name, path), Batcher(service, path, rules))
+
+
 class BatchClient:
-    """All batchers of a run. Adapters ask for theirs when they are made; the run opens and closes it."""
+    """All batchers of a run, by model and format. The run opens and closes it."""
 
     def __init__(self) -> None:
-        self._batchers: dict[tuple[str, str], Batcher] = {}
-        self._ledger: BatchLedger | None = None
-        self._files: JobFiles | None = None
+        self.batchers: dict[tuple[str, str], Batcher] = {}
+        self._run: tuple[BatchLedger, JobFiles] | None = None
 
     @property
     def models(self) -> frozenset[str]:
         """Names of the models whose calls come here."""
-        return frozenset(model for model, _ in self._batchers)
-
-    def batcher(self, service: BatchService, path: str, rules: BatchRules) -> Batcher:
-        """The batcher for a model and format: the roles that one model fills share its jobs."""
-        return self._batchers.setdefault((service.name, path), Batcher(service, path, rules))
+        return frozenset(model for model, _ in self.batchers)
 
     async def open(self, journal: Journal) -> set[int]:
-        """Begins work for a run and goes on with the jobs that earlier processes left.
+        """Start work for a run and continue the jobs that earlier processes left.
 
         Returns:
             Ids of the open calls that those jobs answer.
         """
-        ledger, files = journal.batches, JobFiles(journal.run / FOLDER)
-        self._ledger, self._files = ledger, files
+        ledger, files = self._run = journal.batches, JobFiles(journal.run / FOLDER)
         never = Outcome(OutcomeKind.CANCELLED, "never sent: the process ended first")
         for call in ledger.never_sent():
             await journal.settle_call(CallResult(call, never, final=False, usage=NOT_BILLED, cost_usd=0.0))
-        for batcher in self._batchers.values():
+        for batcher in self.batchers.values():
             batcher.bind(ledger, files, self.sweep)
         files.keep_only({job.key for job in ledger.jobs()})
         for job in ledger.jobs():
@@ -66,7 +66,7 @@ class BatchClient:
         return ledger.continuing()
 
     def _batcher_of(self, job: JobRow, requests: int) -> Batcher:
-        batcher = self._batchers.get((job.model, job.path))
+        batcher = self.batchers.get((job.model, job.path))
         if batcher is None:
             provider = job.model.partition("/")[0]
             raise InputError(
@@ -77,50 +77,54 @@ class BatchClient:
         return batcher
 
     def leave(self) -> None:
-        """The run stops; jobs at providers go on."""
-        for batcher in self._batchers.values():
+        """Stop with the run; jobs at providers continue."""
+        for batcher in self.batchers.values():
             batcher.leave()
 
     async def sweep(self) -> None:
-        """Closes the jobs whose answers are all settled, and deletes their files here and at the provider."""
-        assert self._ledger is not None
-        settled = set(self._ledger.settled_jobs())
-        for job in self._ledger.jobs():
+        """Close the jobs whose answers are all settled, and delete their files here and at the provider."""
+        assert self._run is not None
+        ledger = self._run[0]
+        settled = set(ledger.settled_jobs())
+        for job in ledger.jobs():
             if job.key in settled:
                 await self._close_job(job)
 
     async def close(self) -> str:
-        """Stops everything; later calls do nothing.
-
-        Returns:
-            What goes on without us, in a sentence; "" where nothing does.
-        """
-        for batcher in self._batchers.values():
+        """Stop everything; later calls do nothing. Return one sentence about jobs that continue; "" if none does."""
+        for batcher in self.batchers.values():
             await batcher.close()
-        ledger = self._ledger
-        if ledger is None:
+        if self._run is None:
             return ""
         await self.sweep()
-        self._ledger = None
-        left = [(job, len(ledger.requests(job.key))) for job in ledger.jobs()]
-        return left_behind([(job, requests) for job, requests in left if requests])
+        ledger, self._run = self._run[0], None
+        left = [(job, requests) for job in ledger.jobs() if (requests := len(ledger.requests(job.key)))]
+        if not left:
+            return ""
+        ids = [job.provider_id or f"{job.key} (not handed in yet)" for job, _ in left]
+        named = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+        total = sum(requests for _, requests in left)
+        return (
+            f"{counted(total, 'request waits', 'requests wait')} in {counted(len(left), 'batch job')} at the "
+            f"provider, which go{'' if len(left) > 1 else 'es'} on without us: {named}; resume to collect the answers"
+        )
 
     async def _close_job(self, job: JobRow) -> None:
-        assert self._ledger is not None
-        assert self._files is not None
+        assert self._run is not None
+        ledger, files = self._run
         left = "" if await self._tidied(job) else FILES_LEFT
-        self._files.drop(job.key)
-        await self._ledger.move(job.key, "closed", reason=left)
+        files.drop(job.key)
+        await ledger.move(job.key, "closed", reason=left)
 
     async def _tidied(self, job: JobRow) -> bool:
-        """Deletes a job's files at the provider; whether none is left, as far as it can be known.
+        """Delete a job's files at the provider; return True if none is left, as far as is known.
 
-        A run neither fails for it nor waits long: where they cannot be deleted, the next process tries again, and what
-        is left expires by itself.
+        A run neither fails for it nor waits long: if they cannot be deleted, the next process tries again, and what is
+        left expires by itself.
         """
         if not job.provider_id:
             return True
-        batcher = self._batchers.get((job.model, job.path))
+        batcher = self.batchers.get((job.model, job.path))
         if batcher is None:
             return False
         try:
@@ -133,17 +137,3 @@ class BatchClient:
         except (Fault, TimeoutError):
             return False
         return True
-
-
-def left_behind(jobs: list[tuple[JobRow, int]]) -> str:
-    """What a person should know of jobs that a stopped run leaves: how many, which, and that nothing is lost."""
-    if not jobs:
-        return ""
-    ids = [job.provider_id or f"{job.key} (not handed in yet)" for job, _ in jobs]
-    named = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-    total = sum(requests for _, requests in jobs)
-    return (
-        f"{counted(total, 'request waits', 'requests wait')} in {counted(len(jobs), 'batch job')} at the "
-        f"provider, which "
-        f"go{'' if len(jobs) > 1 else 'es'} on without us: {named}; resume to collect the answers"
-    )

@@ -5,20 +5,57 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from plantain.files.redaction import redacted_line
 from plantain.files.writing import create
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.space import raise_if_full
+from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.faults import Fault, read_body
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of an answer file, read when it is asked for: together they do not fit in memory."""
+
+    file: Path
+    offset: int
+    length: int
+
+    def read(self) -> JsonObject:
+        """Return the line's JSON object."""
+        with self.file.open("rb") as file:
+            file.seek(self.offset)
+            return read_body(file.read(self.length))
+
+
+def index(files: Iterable[Path], key_of: Callable[[JsonObject], str]) -> dict[str, Line]:
+    """Return the line of every request that the files answer, in any order; of two for one request, the first.
+
+    A line that is not a JSON object, or names no request, is ignored: its request is unanswered.
+    """
+    found: dict[str, Line] = {}
+    for path in files:
+        offset = 0
+        with path.open("rb") as file:
+            for raw in file:
+                if raw.strip():
+                    with contextlib.suppress(Fault):
+                        if key := key_of(read_body(raw)):
+                            found.setdefault(key, Line(path, offset, len(raw)))
+                offset += len(raw)
+    return found
 
 
 class JobFiles:
-    """Files by job, durable when they have their name.
+    """Files by job, durable once they have their name.
 
     Args:
-        folder: made when the first file is written.
+        folder: created with the first file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -28,14 +65,14 @@ class JobFiles:
         return self._folder / f"{job}.requests.jsonl"
 
     def answers(self, job: str) -> list[Path]:
-        """The job's answer files that are here, whole."""
+        """Return the job's complete answer files."""
         return sorted(self._folder.glob(f"{job}.answers-*.jsonl"))
 
     def answer(self, job: str, number: int) -> Path:
         return self._folder / f"{job}.answers-{number}.jsonl"
 
     def write_requests(self, job: str, lines: Sequence[bytes]) -> None:
-        """Writes a request file. Raises DiskFull."""
+        """Write a request file. Raise DiskFull."""
         self._folder.mkdir(exist_ok=True)
         sync_folder(self._folder.parent)
         temporary = self.requests(job).with_suffix(".new")
@@ -44,42 +81,48 @@ class JobFiles:
                 for line in lines:
                     file.write(line)
                     file.write(b"\n")
-            self.keep(temporary, self.requests(job))
+            self._keep(temporary, self.requests(job))
 
     @contextlib.contextmanager
     def naming_full_disk(self, needed: int) -> Iterator[None]:
-        """An error of a full disk becomes DiskFull, with the bytes that were to be written."""
+        """Turn an error of a full disk into DiskFull, with the bytes that were to be written."""
         try:
             yield
         except OSError as error:
             raise_if_full(self._folder.parent, error, needed)
             raise
 
-    def keep(self, temporary: Path, final: Path) -> None:
-        """Gives a file that is whole its name."""
+    def nameless(self) -> IO[bytes]:
+        """Open a file that no folder lists and no kill leaves behind, for a download that may contain keys."""
+        self._folder.mkdir(exist_ok=True)
+        return tempfile.TemporaryFile(dir=self._folder)
+
+    def keep_answer(self, raw: IO[bytes], job: str, number: int) -> None:
+        """Give a downloaded file its name, without keys."""
+        clean = self.answer(job, number).with_suffix(".clean")
+        raw.seek(0)
+        with create(clean) as sink:
+            for line in raw:
+                sink.write(redacted_line(line))
+        self._keep(clean, self.answer(job, number))
+
+    def _keep(self, temporary: Path, final: Path) -> None:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(final)
         sync_folder(self._folder)
 
-    @contextlib.contextmanager
-    def nameless(self) -> Iterator[tuple[IO[bytes], Path]]:
-        """A file that no folder lists and no kill leaves behind, and a path under which this process can write it."""
-        self._folder.mkdir(exist_ok=True)
-        with tempfile.TemporaryFile(dir=self._folder) as file:
-            yield file, Path(f"/dev/fd/{file.fileno()}")
-
     def drop_requests(self, job: str) -> None:
-        """The provider has them."""
+        """Delete a request file that the provider has."""
         self.requests(job).unlink(missing_ok=True)
 
     def keep_only(self, jobs: Collection[str]) -> None:
-        """Deletes what a process left that was killed between writing a file and journalling its job."""
+        """Delete files of a process that was killed between writing a file and journalling its job."""
         for path in self._folder.glob("*.*"):
             if path.name.partition(".")[0] not in jobs:
                 path.unlink(missing_ok=True)
 
     def drop(self, job: str) -> None:
-        """Nothing of the job is needed any more."""
+        """Delete all files of a job."""
         for path in self._folder.glob(f"{job}.*"):
             path.unlink(missing_ok=True)

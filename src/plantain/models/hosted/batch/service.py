@@ -1,4 +1,4 @@
-"""What a provider's batch interface must be able to do, in our words."""
+"""What a provider's batch interface must be able to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault
@@ -17,7 +17,7 @@ NOT_BILLED = Usage(input_tokens=0, output_tokens=0)
 
 
 class JobState(StrEnum):
-    """Where a job stands at the provider. Any but the first is final, and may have left answers."""
+    """The state of a job at the provider. Any but the first is final, and may have left answers."""
 
     RUNNING = "running"
     DONE = "done"
@@ -34,8 +34,8 @@ class BatchJob:
     Attributes:
         id: the provider's name for it.
         answers: ids of the files with its answers.
-        request_file: id of the file with its requests, "" when the provider does not say.
-        failure: of a failed job, what that means for us.
+        request_file: id of the file with its requests, "" if the provider does not say.
+        failure: the outcome of a failed job's requests, if it gave a reason.
     """
 
     id: str
@@ -45,37 +45,24 @@ class BatchJob:
     failure: Outcome | None = None
 
     def unanswered(self) -> Fault:
-        """What has become of a request of this job, now ended, that none of its answers names."""
-        kind, fatal = OutcomeKind.TRANSPORT, False
-        match self.state:
-            case JobState.EXPIRED:
-                return Fault(
-                    Outcome(
-                        OutcomeKind.RATE_LIMITED, f"batch job {self.id} expired before this was answered"
-                    ),
-                    usage=NOT_BILLED,
-                )
-            case JobState.CANCELLED:
-                why, fatal = (
-                    "was cancelled at the provider; resume to send again what it left unanswered",
-                    True,
-                )
-            case JobState.FAILED if self.failure is not None:
-                return Fault(self.failure, usage=NOT_BILLED)
-            case JobState.FAILED:
-                why = "failed; the provider gave no reason"
-            case JobState.UNKNOWN:
-                return Fault(Outcome(kind, f"batch job {self.id} is no longer known to the provider"))
-            case _:
-                return Fault(Outcome(kind, f"batch job {self.id} ended without an answer to this request"))
-        return Fault(Outcome(kind, f"batch job {self.id} {why}", fatal=fatal), usage=NOT_BILLED)
+        """Return the fault of a request of this job, now ended, that has no answer."""
+        job, transport = f"batch job {self.id}", OutcomeKind.TRANSPORT
+        if self.state is JobState.EXPIRED:
+            outcome = Outcome(OutcomeKind.RATE_LIMITED, f"{job} expired before this was answered")
+        elif self.state is JobState.CANCELLED:
+            why = f"{job} was cancelled at the provider; resume to send again what it left unanswered"
+            outcome = Outcome(transport, why, fatal=True)
+        elif self.state is JobState.FAILED:
+            outcome = self.failure or Outcome(transport, f"{job} failed; the provider gave no reason")
+        elif self.state is JobState.UNKNOWN:
+            return Fault(Outcome(transport, f"{job} is no longer known to the provider"))
+        else:
+            return Fault(Outcome(transport, f"{job} ended without an answer to this request"))
+        return Fault(outcome, usage=NOT_BILLED)
 
 
 async def delete_each(files: Iterable[str | None], delete: Callable[[str], Awaitable[None]]) -> None:
-    """Deletes files; one that is gone already is as good as deleted.
-
-    Raises Fault where any other stays, when all have been tried: one that may not be deleted keeps no other there.
-    """
+    """Delete files; one that is gone already counts as deleted. Try all, then raise the first Fault."""
     stays: Fault | None = None
     for file_id in filter(None, files):
         try:
@@ -88,41 +75,41 @@ async def delete_each(files: Iterable[str | None], delete: Callable[[str], Await
 
 
 class BatchService(Protocol):
-    """One model's batch interface. Every method that speaks to the provider raises `Fault` where it is not obeyed."""
+    """One model's batch interface. Every method that talks to the provider raises `Fault` if it fails."""
 
     @property
     def name(self) -> str: ...
 
     def line(self, key: str, path: str, body: JsonObject) -> bytes:
-        """A request as a line of the request file, without its end."""
+        """Return a request as a line of the request file, without its end."""
         ...
 
     def key_of(self, answer: JsonObject) -> str:
-        """Which request a line of an answer file belongs to; "" when it does not say."""
+        """Return which request a line of an answer file belongs to; "" if it does not say."""
         ...
 
     def read(self, answer: JsonObject) -> JsonObject:
-        """The body that a line of an answer file holds, as it would have come online."""
+        """Return the body in a line of an answer file, as it would have come online."""
         ...
 
     async def upload(self, key: str, file: Path) -> str:
-        """Sends a request file; returns its id at the provider."""
+        """Send a request file; return its id at the provider."""
         ...
 
     async def create(self, key: str, path: str, file_id: str) -> BatchJob:
-        """Makes a job of an uploaded file, under our key."""
+        """Create a job of an uploaded file, under our key."""
         ...
 
     async def find(self, key: str) -> BatchJob | None:
-        """The job that bears our key, if the provider has one."""
+        """Return the job with our key, if the provider has one."""
         ...
 
     async def look(self, job_id: str) -> BatchJob: ...
 
-    async def fetch(self, file_id: str, to: Path) -> None:
-        """Downloads a file of answers."""
+    async def fetch(self, file_id: str, to: IO[bytes]) -> None:
+        """Download a file of answers."""
         ...
 
     async def tidy(self, key: str, job: BatchJob) -> None:
-        """Deletes the files of our job `key` at the provider, requests and answers: they hold images."""
+        """Delete the files of our job at the provider, requests and answers: they contain images."""
         ...

@@ -1,1 +1,1 @@
-"""Gemini by google-genai: writer, editor and judge."""
+"""Gemini: writer, editor and judge."""

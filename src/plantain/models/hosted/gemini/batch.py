@@ -2,80 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from functools import partial
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TypeVar
+from typing import IO
+from urllib.parse import quote, urlsplit
 
 import orjson
-from google import genai
-from google.genai import types
 
-from plantain.files.redaction import redacted
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.batch.batcher import Batcher
-from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.hosted.batch.service import (
-    NOT_BILLED,
-    BatchJob,
-    BatchService,
-    JobState,
-    delete_each,
-)
-from plantain.models.hosted.faults import Fault, http_fault
-from plantain.models.hosted.gemini.requests import request_body
+from plantain.models.hosted.batch.client import batcher_of
+from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState, delete_each
+from plantain.models.hosted.bodies import child, objects, text
+from plantain.models.hosted.connection import TRANSFER_S
+from plantain.models.hosted.faults import Fault, answer_fault, read_body, refused_request
+from plantain.models.hosted.gemini.provider import Settings
 from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.outgoing import sending_cleared_file
-from plantain.models.hosted.scrub import child, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
-from plantain.roles.batch_rules import BatchRules
-
-T = TypeVar("T")
 
 PATH = "generateContent"
-TRANSFER_S = 1_800.0
-"""Seconds that a file may take up or down."""
-
+UPLOAD = "/upload/v1beta/files"
 PAGE = 100
 
 STATES = {
-    types.JobState.JOB_STATE_SUCCEEDED: JobState.DONE,
-    types.JobState.JOB_STATE_PARTIALLY_SUCCEEDED: JobState.DONE,
-    types.JobState.JOB_STATE_FAILED: JobState.FAILED,
-    types.JobState.JOB_STATE_EXPIRED: JobState.EXPIRED,
-    types.JobState.JOB_STATE_CANCELLED: JobState.CANCELLED,
+    "SUCCEEDED": JobState.DONE,
+    "PARTIALLY_SUCCEEDED": JobState.DONE,
+    "FAILED": JobState.FAILED,
+    "EXPIRED": JobState.EXPIRED,
+    "CANCELLED": JobState.CANCELLED,
 }
+"""By the end of BATCH_STATE_..."""
 
 HTTP_OF_RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 13: 500, 14: 503, 16: 401}
-"""Errors of single requests bear the codes of google.rpc; ours go by HTTP's."""
-
-
-class GeminiBatch:
-    """Carries one model's requests in jobs: the batch form of `GeminiTransport`."""
-
-    def __init__(
-        self, wire: GeminiWire, client: BatchClient, rules: BatchRules, jobs: BatchService | None = None
-    ) -> None:
-        self._wire = wire
-        self._batcher: Batcher = client.batcher(jobs or GeminiJobs(wire), PATH, rules)
-        self.name = wire.name
-
-    async def generate(
-        self, contents: list[types.Content], config: types.GenerateContentConfig
-    ) -> JsonObject:
-        """The answer's body. Raises as `Batcher.ask` does."""
-        pictures = int("IMAGE" in (config.response_modalities or []))
-        answer = self._batcher.ask(request_body(contents, config), pictures)
-        del contents
-        return await answer
-
-    def scrub(self, body: JsonObject) -> object:
-        return self._wire.scrub(body)
-
-    async def aclose(self) -> None:
-        await self._wire.aclose()
+"""Errors of single requests have the codes of google.rpc; ours go by HTTP's."""
 
 
 class GeminiJobs:
@@ -92,90 +53,124 @@ class GeminiJobs:
         return text(answer, "key") or text(child(answer, "metadata"), "key")
 
     def read(self, answer: JsonObject) -> JsonObject:
-        error = child(answer, "error")
-        if error:
-            raise self._refusal(error)
+        if error := child(answer, "error"):
+            code = error.get("code")
+            status = HTTP_OF_RPC.get(code, code if code >= 400 else 500) if isinstance(code, int) else 500
+            content = orjson.dumps({"error": error}).decode()
+            raise refused_request(self.name, status, content, usage=NOT_BILLED)
         body = answer.get("response")
         if not isinstance(body, dict):
-            raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
+            raise answer_fault(OutcomeKind.MALFORMED, "the answer was empty")
         return body
 
     async def upload(self, key: str, file: Path) -> str:
-        # Else the SDK sends the bytes wherever the answer to its first request says, past the recipe's own address.
-        there = types.HttpOptions(base_url=self._wire.address)
-        config = types.UploadFileConfig(display_name=key, mime_type="jsonl", http_options=there)
+        """Send the file in one piece to the session that the first answer names, at the recipe's own address."""
         await self._wire.clear_file(file)
+        lines = await asyncio.to_thread(file.read_bytes)
+        about = {"displayName": key, "mimeType": "jsonl", "sizeBytes": str(len(lines))}
+        begun = await self._wire.request("POST", UPLOAD, {"file": about}, headers=_command("start", lines))
+        session = urlsplit(begun.headers.get("x-goog-upload-url", ""))._replace(scheme="", netloc="").geturl()
+        if not session:
+            raise _not_whole("no address for it")
         with sending_cleared_file():
-            sent = await self._transfer(lambda client: client.aio.files.upload(file=file, config=config))
-        return sent.name or ""
+            sent = await self._wire.request(
+                "POST",
+                session,
+                timeout_s=TRANSFER_S,
+                headers=_command("upload, finalize", lines),
+                content=lines,
+            )
+        if sent.headers.get("x-goog-upload-status") != "final":
+            raise _not_whole(f"status {sent.headers.get('x-goog-upload-status', 'unknown')}")
+        return text(child(read_body(sent.content), "file"), "name")
 
     async def create(self, key: str, path: str, file_id: str) -> BatchJob:
-        config = types.CreateBatchJobConfig(display_name=key)
-        made = await self._wire.do(
-            lambda client: client.aio.batches.create(model=self._wire.model, src=file_id, config=config)
+        batch = {"displayName": key, "inputConfig": {"fileName": file_id}}
+        made = await self._wire.request(
+            "POST", f"{self._wire.model_path}:batchGenerateContent", {"batch": batch}
         )
-        return _job(made)
+        return _job(read_body(made.content))
 
     async def find(self, key: str) -> BatchJob | None:
-        async def search(client: genai.Client) -> types.BatchJob | None:
-            pages = await client.aio.batches.list(config=types.ListBatchJobsConfig(page_size=PAGE))
-            async for job in pages:
-                if job.display_name == key:
-                    return job
-            return None
-
-        found = await self._wire.do(search)
-        return _job(found) if found is not None else None
+        async for job in self._pages("/batches", "operations"):
+            if text(child(job, "metadata"), "displayName") == key:
+                return _job(job)
+        return None
 
     async def look(self, job_id: str) -> BatchJob:
-        seen = _job(await self._wire.do(lambda client: client.aio.batches.get(name=job_id)))
-        if seen.state is not JobState.FAILED:
-            return seen
-        return replace(seen, failure=failure_of(job_id, child(await self._wire.operation(job_id), "error")))
+        return _job(await self._wire.get(f"/{job_id}"))
 
-    async def fetch(self, file_id: str, to: Path) -> None:
-        await self._transfer(lambda client: client.aio.files.download(file=file_id, destination=to))
+    async def fetch(self, file_id: str, to: IO[bytes]) -> None:
+        await self._wire.download(f"/{file_id}:download?alt=media", to)
 
     async def tidy(self, key: str, job: BatchJob) -> None:
-        """The job does not name its request file, which is found by our key, under which it was sent."""
+        """Delete the job's files; its request file is found by our key, since the job does not name it."""
 
-        async def sent(client: genai.Client) -> list[str]:
-            pages = await client.aio.files.list(config=types.ListFilesConfig(page_size=PAGE))
-            return [file.name or "" async for file in pages if file.display_name == key]
+        async def delete(file_id: str) -> None:
+            await self._wire.request("DELETE", f"/{file_id}")
 
-        await delete_each(
-            (*await self._wire.do(sent), *job.answers),
-            lambda file_id: self._wire.do(partial(_delete, file_id)),
-        )
+        sent = [
+            text(file, "name")
+            async for file in self._pages("/files", "files")
+            if text(file, "displayName") == key
+        ]
+        await delete_each((*sent, *job.answers), delete)
 
-    async def _transfer(self, request: Callable[[genai.Client], Awaitable[T]]) -> T:
-        """Sends or fetches a file; an upload that breaks off is told by bare errors of the SDK."""
-        try:
-            return await self._wire.do(request, TRANSFER_S)
-        except (KeyError, ValueError) as error:
-            reason = f"the file was not taken whole ({type(error).__name__})"
-            raise Fault(Outcome(OutcomeKind.TRANSPORT, reason)) from None
-
-    def _refusal(self, error: JsonObject) -> Fault:
-        code = error.get("code")
-        status = HTTP_OF_RPC.get(code, code if code >= 400 else 500) if isinstance(code, int) else 500
-        content = redacted(orjson.dumps({"error": error}).decode())
-        raw = {"status": status, "body": self._wire.scrub({"text": content})}
-        return Fault(http_fault(self.name, status, content, {}), status, raw, NOT_BILLED)
+    async def _pages(self, path: str, name: str) -> AsyncIterator[JsonObject]:
+        """Yield the objects of a list, page by page."""
+        token = ""
+        while True:
+            page = await self._wire.get(f"{path}?pageSize={PAGE}{token}")
+            for one in objects(page.get(name)):
+                yield one
+            if not text(page, "nextPageToken"):
+                return
+            token = f"&pageToken={quote(text(page, 'nextPageToken'))}"
 
 
-async def _delete(file_id: str, client: genai.Client) -> None:
-    await client.aio.files.delete(name=file_id)
+class GeminiBatch(GeminiJobs):
+    """Carries one model's requests in jobs."""
+
+    def __init__(self, wire: GeminiWire, options: Settings) -> None:
+        super().__init__(wire)
+        self.aclose = wire.aclose
+        self._batcher = batcher_of(options.jobs, options.batch, self, PATH)
+
+    async def generate(self, body: JsonObject) -> JsonObject:
+        """Return the answer's body. Raise as `Batcher.ask` does."""
+        settings = child(body, "generationConfig")
+        answer = self._batcher.ask(body, int("responseModalities" in settings))
+        del body
+        return await answer
 
 
-def _job(job: types.BatchJob) -> BatchJob:
-    state = STATES.get(job.state, JobState.RUNNING) if job.state else JobState.RUNNING
-    answers = (job.dest.file_name,) if job.dest and job.dest.file_name else ()
-    return BatchJob(job.name or "", state, answers)
+def _command(command: str, lines: bytes) -> dict[str, str]:
+    """Return the headers of one step of a resumable upload."""
+    if command == "start":
+        about = {
+            "Header-Content-Length": str(len(lines)),
+            "Header-Content-Type": "jsonl",
+            "Protocol": "resumable",
+        }
+    else:
+        about = {"Offset": "0"}
+    return {f"X-Goog-Upload-{name}": value for name, value in {"Command": command, **about}.items()}
 
 
-def failure_of(job_id: str, error: JsonObject) -> Outcome | None:
-    """What a failed job says of itself: a limit passes, anything else is for a person to see to."""
+def _not_whole(why: str) -> Fault:
+    return Fault(Outcome(OutcomeKind.TRANSPORT, f"the file was not taken whole ({why})"))
+
+
+def _job(job: JsonObject) -> BatchJob:
+    about, name = child(job, "metadata"), text(job, "name")
+    state = STATES.get(text(about, "state").partition("_STATE_")[2], JobState.RUNNING)
+    answers = tuple(filter(None, [text(child(about, "output"), "responsesFile")]))
+    failure = _failure(name, child(job, "error")) if state is JobState.FAILED else None
+    return BatchJob(name, state, answers, failure=failure)
+
+
+def _failure(job_id: str, error: JsonObject) -> Outcome | None:
+    """Return what a failed job says about itself: a limit passes, anything else stops the run."""
     code = error.get("code")
     if not isinstance(code, int):
         return None

@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.faults import Fault, cut_short
-from plantain.models.hosted.pictures import from_base64
-from plantain.models.hosted.scrub import add_counts, child, count, objects, read_and_written, text
+from plantain.models.hosted.bodies import add_counts, child, count, objects, text, whole_usage
+from plantain.models.hosted.faults import CODES, answer_fault, cut_short
+from plantain.models.hosted.images import from_base64
 from plantain.pixels.decode import one_line
-from plantain.records import Outcome, OutcomeKind, Usage
+from plantain.records import OutcomeKind, Usage
 from plantain.records.prices import USUAL_TIERS
-
-REFUSALS = frozenset(
-    {
-        "SAFETY",
-        "PROHIBITED_CONTENT",
-        "BLOCKLIST",
-        "SPII",
-        "RECITATION",
-        "LANGUAGE",
-        "ESCALATION",
-        "MODEL_ARMOR",
-        "IMAGE_SAFETY",
-        "IMAGE_PROHIBITED_CONTENT",
-        "IMAGE_RECITATION",
-    }
-)
-"""Finish reasons by which the model, or the filter behind it, declined."""
 
 BARRED = "PUP_LIMITED_DISABLED"
 """The finish reason by which Google says that it has limited or closed the account."""
@@ -46,13 +29,13 @@ def read_text(body: JsonObject) -> str:
     if reason == "MAX_TOKENS":
         raise cut_short()
     if reason not in FINISHED:
-        raise Fault(Outcome(OutcomeKind.MALFORMED, f"the answer ended with {reason}"), 200)
+        raise answer_fault(OutcomeKind.MALFORMED, f"the answer ended with {reason}")
     if not answer.strip():
-        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
+        raise answer_fault(OutcomeKind.MALFORMED, "the answer was empty")
     return answer
 
 
-def read_picture(body: JsonObject) -> bytes:
+def read_image(body: JsonObject) -> bytes:
     """The last picture that is no thought.
 
     Raises:
@@ -68,9 +51,9 @@ def read_picture(body: JsonObject) -> bytes:
         return from_base64(pictures[-1])
     reason = text(candidate, "finishReason")
     if reason in FINISHED and not words and not parts:
-        raise Fault(Outcome(OutcomeKind.NO_IMAGE, "the answer held neither picture nor text"), 200)
+        raise answer_fault(OutcomeKind.NO_IMAGE, "the answer held neither picture nor text")
     why = f"text instead of a picture: {words}" if words else f"no picture ({reason or 'no reason given'})"
-    raise Fault(Outcome(OutcomeKind.NO_IMAGE, why), 200)
+    raise answer_fault(OutcomeKind.NO_IMAGE, why)
 
 
 def read_usage(body: JsonObject) -> Usage:
@@ -93,7 +76,7 @@ def read_usage(body: JsonObject) -> Usage:
         (n for n in (count(usage, "candidatesTokenCount"), in_detail) if n is not None), default=None
     )
     cached = count(usage, "cachedContentTokenCount")
-    read, written = read_and_written(
+    read, written = whole_usage(
         read,
         add_counts(answered, thinking),
         count(usage, "totalTokenCount"),
@@ -131,24 +114,21 @@ def _tier(usage: JsonObject) -> str:
 def _candidate(body: JsonObject) -> JsonObject:
     blocked = text(child(body, "promptFeedback"), "blockReason")
     if blocked:
-        raise Fault(Outcome(OutcomeKind.REFUSED, f"blocked before generation: {blocked}"), 200)
+        raise answer_fault(OutcomeKind.REFUSED, f"blocked before generation: {blocked}")
     candidates = objects(body.get("candidates"))
     if not candidates:
-        raise Fault(Outcome(OutcomeKind.TRANSPORT, "the answer was empty"), 200)
+        raise answer_fault(OutcomeKind.TRANSPORT, "the answer was empty")
     reason = text(candidates[0], "finishReason")
-    if reason in REFUSALS:
+    if reason in CODES["gemini_refused"]:
         message = one_line(text(candidates[0], "finishMessage"))
-        raise Fault(
-            Outcome(
-                OutcomeKind.REFUSED, f"declined by the provider: {reason}{f', {message}' if message else ''}"
-            ),
-            200,
+        raise answer_fault(
+            OutcomeKind.REFUSED, f"declined by the provider: {reason}{f', {message}' if message else ''}"
         )
     if reason == BARRED:
         why = f"{reason}: this account is limited or disabled for violations of Google's policy"
-        raise Fault(Outcome(OutcomeKind.TRANSPORT, why, fatal=True), 200)
+        raise answer_fault(OutcomeKind.TRANSPORT, why, fatal=True)
     if reason in NO_PICTURE:
-        raise Fault(Outcome(OutcomeKind.NO_IMAGE, f"the model made no picture: {reason}"), 200)
+        raise answer_fault(OutcomeKind.NO_IMAGE, f"the model made no picture: {reason}")
     return candidates[0]
 
 

@@ -1,1 +1,1 @@
-"""OpenAI by its SDK: writer, editor and judge; and servers that speak its chat format."""
+"""OpenAI: writer, editor and judge; and servers that speak its chat format."""

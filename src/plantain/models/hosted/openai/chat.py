@@ -3,135 +3,102 @@
 from __future__ import annotations
 
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.asking import Heard, Question, hear
-from plantain.models.hosted.faults import Fault, cut_short
+from plantain.models.hosted.asking import LanguageModel, Question
+from plantain.models.hosted.bodies import child, count, objects, stated, text, whole_usage
+from plantain.models.hosted.faults import Fault, answer_fault, cut_short
+from plantain.models.hosted.openai.compatible import Settings
 from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.servers import ServerProfile
-from plantain.models.hosted.openai.wire import OpenAITransport
-from plantain.models.hosted.pictures import to_base64
-from plantain.models.hosted.scrub import child, count, objects, read_and_written, text
+from plantain.models.hosted.openai.wire import OpenAIWire, data_url
 from plantain.pixels.decode import one_line
-from plantain.records import Outcome, OutcomeKind, Usage
+from plantain.records import OutcomeKind, Usage
 from plantain.roles import EncodedImage
-from plantain.roles.options import ProviderOptions
 
 PATH = "/chat/completions"
 
 SAMPLING = (
-    "temperature",
-    "top_p",
-    "use_seed",
-    "thinking",
-    "max_output_tokens",
-    "media_resolution",
-    "shown_side",
+    *("temperature", "top_p", "use_seed", "thinking"),
+    *("max_output_tokens", "media_resolution", "shown_side"),
 )
-"""Settings that the answer depends on, beside prompt, pictures and seed."""
+"""Settings that the answer depends on, in addition to the question."""
 
 CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
-"""Names by which DeepSeek and Moonshot count what was read from a cache, beside the prompt's details."""
+"""Names by which DeepSeek and Moonshot count what was read from a cache, outside the prompt's details."""
 
 
-class ChatConversation:
-    """Asks one model of a compatible server.
+def language_model(wire: OpenAIWire, options: Settings, server: ServerProfile) -> LanguageModel:
+    """Return a compatible server's model that answers in words.
 
-    A server that does not know JSON schemas is asked without one from then on: the prompt says the form in words, and
-    every report is checked by us in any case.
+    A server that refuses JSON schemas is asked without one from then on: the prompt says the form in words, and every
+    report is checked by us in any case.
     """
+    takes_schema = True
 
-    def __init__(self, wire: OpenAITransport, options: ProviderOptions, server: ServerProfile) -> None:
-        self._limit = server.limit
-        self._wire = wire
-        self._options = options
-        self._takes_schema = True
-        self.name = wire.name
-        self.sampling = options.sampling(*SAMPLING)
-
-    async def ask(self, question: Question) -> Heard:
-        """The answer's words, or why there are none."""
-        return await hear(self._send(question), read_text, read_usage, self._wire.scrub)
-
-    async def _send(self, question: Question) -> JsonObject:
-        body = request_body(self._wire.model, question, self._options, self._limit)
-        if self._takes_schema or "response_format" not in body:
+    async def send(question: Question) -> JsonObject:
+        nonlocal takes_schema
+        body = _request(wire.model, question, options, server.limit)
+        if "response_format" in body and takes_schema:
             try:
-                return await self._wire.post(PATH, body)
+                return await wire.post(PATH, body)
             except Fault as fault:
-                if "response_format" not in body or not _refuses_schema(fault):
+                if not _refuses_schema(fault):
                     raise
-                self._takes_schema = False
-        del body["response_format"]
-        return await self._wire.post(PATH, body)
+                takes_schema = False
+        body.pop("response_format", None)
+        return await wire.post(PATH, body)
 
-    async def aclose(self) -> None:
-        await self._wire.aclose()
+    sampling = options.sampling(*SAMPLING)
+    return LanguageModel(wire.name, sampling, send, read_text, read_usage, wire.aclose)
 
 
-def request_body(model: str, question: Question, options: ProviderOptions, limit: str) -> JsonObject:
-    """A request; `limit` is the field that bounds its answer's tokens."""
+def _request(model: str, question: Question, options: Settings, limit: str) -> JsonObject:
+    """Return a request; `limit` is the field that bounds its answer's tokens."""
+    content = [_part(part, options) for part in question.parts]
+    messages: list[JsonObject] = [{"role": "system", "content": question.system}] if question.system else []
     body: JsonObject = {
         "model": model,
-        "messages": [
-            {"role": "system", "content": question.system},
-            {"role": "user", "content": [_part(part, options) for part in question.parts]},
-        ],
+        "messages": [*messages, {"role": "user", "content": content}],
         limit: options.max_output_tokens * question.room,
     }
     if question.schema:
-        body["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {"name": "report", "strict": True, "schema": question.schema},
-        }
-    if options.temperature is not None:
-        body["temperature"] = options.temperature
-    if options.top_p is not None:
-        body["top_p"] = options.top_p
-    if options.use_seed:
-        body["seed"] = question.seed % 2**31
-    if options.thinking:
-        body["reasoning_effort"] = options.thinking
-    return body
+        form = {"name": "report", "strict": True, "schema": question.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": form}
+    seed = question.seed % 2**31 if options.use_seed else None
+    settings = {"temperature": options.temperature, "top_p": options.top_p, "seed": seed}
+    return body | stated({**settings, "reasoning_effort": options.thinking})
 
 
 def read_text(body: JsonObject) -> str:
-    """The answer's words.
-
-    Raises:
-        Fault: refused, filtered, cut at its longest, or empty.
-    """
-    choices = objects(body.get("choices"))
-    choice = choices[0] if choices else {}
+    """Return the answer's words. Raise Fault if it was refused, filtered, cut at its limit, or is empty."""
+    choice = next(iter(objects(body.get("choices"))), {})
     message = child(choice, "message")
     refusal, reason = text(message, "refusal"), text(choice, "finish_reason")
     if refusal:
-        raise Fault(Outcome(OutcomeKind.REFUSED, f"the model declined: {one_line(refusal)}"), 200)
+        raise answer_fault(OutcomeKind.REFUSED, f"the model declined: {one_line(refusal)}")
     if reason == "content_filter":
-        raise Fault(Outcome(OutcomeKind.REFUSED, "stopped by the provider's content filter"), 200)
+        raise answer_fault(OutcomeKind.REFUSED, "stopped by the provider's content filter")
     if reason == "length":
         raise cut_short()
     content = message.get("content")
-    answer = "".join(text(part, "text") for part in objects(content)) or (
-        content if isinstance(content, str) else ""
-    )
+    answer = "".join(text(part, "text") for part in objects(content)) or text(message, "content")
     if not answer.strip():
-        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
+        raise answer_fault(OutcomeKind.MALFORMED, "the answer was empty")
     return answer
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Tokens, finish reason, served model, and the thoughts that some servers send beside the answer.
+    """Return tokens, finish reason, served model, and the thoughts that some servers send.
 
-    OpenAI counts thinking within the completion, some servers beside it: then their total is larger than its parts.
+    OpenAI counts thinking within the completion, some servers separately: then their total exceeds its parts.
     """
     usage = child(body, "usage")
     details, read = child(usage, "completion_tokens_details"), child(usage, "prompt_tokens_details")
-    choices = objects(body.get("choices"))
-    choice = choices[0] if choices else {}
+    choice = next(iter(objects(body.get("choices"))), {})
     message = child(choice, "message")
     written = count(usage, "completion_tokens")
     told = (count(read, "cached_tokens"), *(count(usage, name) for name in CACHED))
     cached = next((tokens for tokens in told if tokens is not None), None)
-    all_read, all_written = read_and_written(
+    all_read, all_written = whole_usage(
         count(usage, "prompt_tokens"),
         written,
         count(usage, "total_tokens"),
@@ -154,11 +121,11 @@ def read_usage(body: JsonObject) -> Usage:
     )
 
 
-def _part(part: str | EncodedImage, options: ProviderOptions) -> JsonObject:
+def _part(part: str | EncodedImage, options: Settings) -> JsonObject:
     if isinstance(part, str):
         return {"type": "text", "text": part}
-    url = f"data:{part.media_type};base64,{to_base64(part.data)}"
-    return {"type": "image_url", "image_url": {"url": url, "detail": options.media_resolution or "high"}}
+    image = {"url": data_url(part), "detail": options.media_resolution or "high"}
+    return {"type": "image_url", "image_url": image}
 
 
 def _refuses_schema(fault: Fault) -> bool:

@@ -1,140 +1,123 @@
-"""The provider `openai`: which of its models are known, and loading one for a role."""
+"""The provider `openai`: its known models, and loading one for a role."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Literal
 
-from plantain.files.secrets import key_from_environment
+from pydantic import field_validator
+
 from plantain.models.extras import require_extra
-from plantain.models.hosted.addresses import stays_in_the_house
+from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.known import roles_at
-from plantain.records import InputError
-from plantain.roles.options import THINKING, ProviderOptions
+from plantain.roles.batch_rules import BatchRules
+from plantain.roles.options import ForEditors, ForWords, Free, ProviderOptions
 
 if TYPE_CHECKING:
-    from plantain.models.hosted.openai.wire import OpenAITransport, OpenAIWire
+    from plantain.models.hosted.openai.batch import OpenAIBatch
+    from plantain.models.hosted.openai.wire import OpenAIWire
 
 KEYS = ("OPENAI_API_KEY",)
-EXTRA = ("openai", "openai", "pybase64")
+EXTRA = ("openai", "httpx2", "pybase64")
 MODELS = roles_at("openai")
 ADDRESS = "https://api.openai.com/v1"
 
-TAKES = frozenset(
-    {
-        "temperature",
-        "top_p",
-        "thinking",
-        "max_output_tokens",
-        "image_size",
-        "image_quality",
-        "service_tier",
-        "media_resolution",
-        "input_fidelity",
-        "mask",
-        "moderation",
-        "background",
-        "output_format",
-        "form",
-    }
-)
 
-CHOICES = {
-    "thinking": (*THINKING, "xhigh", "max"),
-    "service_tier": ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
-    "media_resolution": ("low", "high", "auto", "original"),
-    "input_fidelity": ("low", "high"),
-    "moderation": ("low", "auto"),
-    "background": ("opaque", "auto"),
-    "output_format": ("png", "jpeg", "webp"),
-}
-"""What the installed SDK has for them, less what is no edited picture: transparent ones, drawings, films. `moderation`
-is in no type of the SDK: OpenAI's reference has it in the JSON form of an edit (schema EditImageBodyJsonParam)."""
+class OpenAIFormat(ProviderOptions):
+    """What requests in OpenAI's formats may say, whoever answers. The choices are those of OpenAI's SDK.
+
+    Attributes:
+        image_quality: quality of an edited image, e.g. "high".
+        input_fidelity: how closely an editor keeps to what it was given.
+        mask: send the region where the change belongs to the editor; benchmarks know one.
+        background: background of an edited image.
+        output_format: file format of an edited image.
+    """
+
+    thinking: ForWords[Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]] = ""
+    image_quality: ForEditors[str] = ""
+    input_fidelity: ForEditors[Literal["", "low", "high"]] = ""
+    mask: ForEditors[bool] = False
+    background: ForEditors[Literal["", "opaque", "auto"]] = ""
+    output_format: ForEditors[Literal["", "png", "jpeg", "webp"]] = ""
 
 
-def load(name: str, role: str, options: ProviderOptions) -> object:
-    """The model for a role; an id that we do not know is taken at its word.
+class OpenAIOptions(OpenAIFormat):
+    """What OpenAI's own models take at any address.
+
+    Attributes:
+        service_tier: how soon and at which price it answers.
+    """
+
+    media_resolution: ForWords[Literal["", "low", "high", "auto", "original"]] = ""
+    service_tier: Literal["", "auto", "default", "flex", "scale", "priority", "fast", "ultrafast"] = ""
+
+    @field_validator("image_size")
+    @classmethod
+    def _is_square(cls, size: str) -> str:
+        if size and not re.fullmatch(r"(\d+)x\1", size):
+            raise ValueError(f'{size!r} is not a square like "1024x1024"')
+        return size
+
+
+class Settings(OpenAIOptions):
+    """`[providers.openai]`.
+
+    Attributes:
+        transport: "batch" sends calls as jobs, at half the price, within a day.
+        batch: how large these jobs may become.
+        moderation: how strictly an edit is checked. It is in no type of the SDK: OpenAI's reference has it in the JSON
+            form of an edit (schema EditImageBodyJsonParam).
+    """
+
+    transport: Free[Literal["online", "batch"]] = "online"
+    batch: Free[BatchRules] = BatchRules()
+    moderation: ForEditors[Literal["", "low", "auto"]] = ""
+
+
+def load(name: str, role: str, options: Settings) -> object:
+    """Return the model for a role; an unknown id is accepted.
 
     Raises:
-        InputError: the extra or the key is missing, or an option is none of OpenAI's.
+        InputError: the extra or the key is missing.
     """
     return role_of(_wire(name, options), role, options)
 
 
-def role_of(wire: OpenAIWire, role: str, options: ProviderOptions) -> object:
-    """What a model becomes in a role, online or by jobs."""
-    transport = _transport(wire, role, options)
-    from plantain.models.hosted.editor import HostedEditor
-    from plantain.models.hosted.openai.picture_model import OpenAIPictureModel
-    from plantain.models.hosted.openai.responses import ResponsesConversation
-    from plantain.models.hosted.writer_and_judge import language_role
+def role_of(wire: OpenAIWire, role: str, options: OpenAIOptions) -> object:
+    """Return a model in a role, online or by batch jobs."""
+    from plantain.models.hosted.openai import images, responses
+    from plantain.models.hosted.writer_and_judge import in_role
 
-    if role == "editor":
-        return HostedEditor(OpenAIPictureModel(transport, options), options)
-    return language_role(role, ResponsesConversation(transport, options), options)
+    transport: OpenAIWire | OpenAIBatch = wire
+    if isinstance(options, Settings) and options.jobs is not None:
+        from plantain.models.hosted.openai.batch import OpenAIBatch
 
-
-async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
-    """One cheap call: a word from a language model, the card of a known editor. Raises as `load` does."""
-    return await probe_wire(_wire(name, options), MODELS.get(options.listed or name) == ("editor",), options)
-
-
-async def probe_wire(wire: OpenAIWire, editor: bool, options: ProviderOptions) -> tuple[bool, str]:
-    """The same over a connection."""
-    from plantain.models.hosted.openai.responses import ResponsesConversation
-    from plantain.models.hosted.probing import probe_card, probe_words
-
-    return await (probe_card(wire) if editor else probe_words(ResponsesConversation(wire, options)))
-
-
-async def seen(options: ProviderOptions) -> dict[str, str]:
-    """Models that the key can see -> the announced day of their end, or "".
-
-    Raises Fault where the provider does not say, and as `load` does.
-    """
-    wire = _wire("openai/…", options)
-    try:
-        return await wire.list_models()
-    finally:
-        await wire.aclose()
-
-
-def _transport(wire: OpenAIWire, role: str, options: ProviderOptions) -> OpenAITransport:
-    """The wire itself, or jobs over it."""
-    if options.jobs is None:
-        return wire
-    from plantain.models.hosted.batch.client import BatchClient
-
-    assert isinstance(options.jobs, BatchClient)
-    from plantain.models.hosted.openai.batch import OpenAIBatch
-    from plantain.models.hosted.openai.picture_model import PATH as EDITS
-    from plantain.models.hosted.openai.responses import PATH as RESPONSES
-
-    return OpenAIBatch(wire, options.jobs, options.batch, EDITS if role == "editor" else RESPONSES)
-
-
-def _wire(name: str, options: ProviderOptions) -> OpenAIWire:
-    require_extra(name, *EXTRA)
-    section = name.partition("/")[0]
-    options.check(section, TAKES, CHOICES)
-    check_size(section, options)
-    key = key_from_environment(
-        (options.api_key_env,) if options.api_key_env else KEYS,
-        "openai",
-        near=stays_in_the_house(options),
-        later=options.key_later,
+        transport = OpenAIBatch(wire, options, images.PATH if role == "editor" else responses.PATH)
+    return in_role(
+        role,
+        options,
+        lambda: responses.language_model(transport, options),
+        lambda: images.image_model(transport, options),
     )
+
+
+async def probe(name: str, options: Settings) -> tuple[bool, str]:
+    """Make one cheap call: a word from a language model, the card of a known editor. Raise as `load` does."""
+    return await probe_wire(_wire(name, options), options)
+
+
+async def probe_wire(wire: OpenAIWire, options: OpenAIOptions) -> tuple[bool, str]:
+    """Do the same over a connection."""
+    from plantain.models.hosted.connection import probe as ask
+    from plantain.models.hosted.openai.responses import language_model
+
+    return await ask(wire, language_model(wire, options), options.listed)
+
+
+def _wire(name: str, options: Settings) -> OpenAIWire:
+    require_extra(name, *EXTRA)
+    key = key_of("openai", options, KEYS)
     from plantain.models.hosted.openai.wire import OpenAIWire
 
     return OpenAIWire(name, key, options, options.base_url or ADDRESS)
-
-
-def check_size(section: str, options: ProviderOptions) -> None:
-    """Refuses a picture size that is no square. Raises InputError."""
-    size = options.image_size
-    if size and not _is_square(size):
-        raise InputError(f'providers.{section}.image_size: {size!r} is not a square like "1024x1024"')
-
-
-def _is_square(size: str) -> bool:
-    width, _, height = size.partition("x")
-    return width.isdigit() and width == height

@@ -2,102 +2,84 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.asking import Heard, Question, hear
-from plantain.models.hosted.faults import Fault, cut_short, failed_answer
-from plantain.models.hosted.openai.wire import OpenAITransport
-from plantain.models.hosted.pictures import to_base64
-from plantain.models.hosted.scrub import child, count, objects, read_and_written, text
+from plantain.models.hosted.asking import LanguageModel, Question
+from plantain.models.hosted.bodies import child, count, objects, stated, text, whole_usage
+from plantain.models.hosted.faults import Fault, answer_fault, cut_short, failed_answer
+from plantain.models.hosted.openai.provider import OpenAIOptions
+from plantain.models.hosted.openai.wire import OpenAIWire, data_url
 from plantain.pixels.decode import one_line
-from plantain.records import Outcome, OutcomeKind, Usage
+from plantain.records import OutcomeKind, Usage
 from plantain.records.prices import USUAL_TIERS
 from plantain.roles import EncodedImage
-from plantain.roles.options import ProviderOptions
+
+if TYPE_CHECKING:
+    from plantain.models.hosted.openai.batch import OpenAIBatch
 
 PATH = "/responses"
 
 SAMPLING = (
-    "temperature",
-    "top_p",
-    "thinking",
-    "max_output_tokens",
-    "service_tier",
-    "media_resolution",
-    "shown_side",
+    *("temperature", "top_p", "thinking", "max_output_tokens"),
+    *("service_tier", "media_resolution", "shown_side"),
 )
-"""Settings that the answer depends on, beside prompt and pictures; this format takes no seed."""
+"""Settings that the answer depends on, in addition to the question; this format takes no seed."""
 
 
-class ResponsesConversation:
-    """Asks one OpenAI model."""
+def language_model(wire: OpenAIWire | OpenAIBatch, options: OpenAIOptions) -> LanguageModel:
+    """Return an OpenAI model that answers in words."""
 
-    def __init__(self, wire: OpenAITransport, options: ProviderOptions) -> None:
-        self._wire = wire
-        self._options = options
-        self.name = wire.name
-        self.sampling = options.sampling(*SAMPLING)
+    async def send(question: Question) -> JsonObject:
+        return await wire.post(PATH, _request(wire.model, question, options))
 
-    async def ask(self, question: Question) -> Heard:
-        """The answer's words, or why there are none."""
-        sent = self._wire.post(PATH, request_body(self._wire.model, question, self._options))
-        return await hear(sent, read_text, read_usage, self._wire.scrub)
-
-    async def aclose(self) -> None:
-        await self._wire.aclose()
+    sampling = options.sampling(*SAMPLING)
+    return LanguageModel(wire.name, sampling, send, read_text, read_usage, wire.aclose)
 
 
-def request_body(model: str, question: Question, options: ProviderOptions) -> JsonObject:
-    """A request, the same for the online and the batch transport. The provider is asked to store nothing."""
+def _request(model: str, question: Question, options: OpenAIOptions) -> JsonObject:
+    """Return a request; the provider is asked to store nothing."""
+    content = [_part(part, options) for part in question.parts]
     body: JsonObject = {
         "model": model,
         "instructions": question.system,
-        "input": [{"role": "user", "content": [_part(part, options) for part in question.parts]}],
+        "input": [{"role": "user", "content": content}],
         "max_output_tokens": options.max_output_tokens * question.room,
         "store": False,
     }
     if question.schema:
-        body["text"] = {
-            "format": {"type": "json_schema", "name": "report", "strict": True, "schema": question.schema}
-        }
-    if options.temperature is not None:
-        body["temperature"] = options.temperature
-    if options.top_p is not None:
-        body["top_p"] = options.top_p
+        form = {"type": "json_schema", "name": "report", "strict": True, "schema": question.schema}
+        body["text"] = {"format": form}
     if options.thinking:
         body["reasoning"] = {"effort": options.thinking}
-    if options.service_tier:
-        body["service_tier"] = options.service_tier
-    return body
+    settings = {"temperature": options.temperature, "top_p": options.top_p}
+    return body | stated({**settings, "service_tier": options.service_tier})
 
 
 def read_text(body: JsonObject) -> str:
-    """The answer's words.
-
-    Raises:
-        Fault: refused, failed, cut at its longest, or empty.
-    """
+    """Return the answer's words. Raise Fault if it was refused, failed, was cut at its limit, or is empty."""
     contents = _contents(body)
     refusals = [text(part, "refusal") for part in contents if part.get("type") == "refusal"]
     if refusals:
-        raise Fault(Outcome(OutcomeKind.REFUSED, f"the model declined: {one_line(' '.join(refusals))}"), 200)
+        raise answer_fault(OutcomeKind.REFUSED, f"the model declined: {one_line(' '.join(refusals))}")
     status = text(body, "status")
     if status == "incomplete":
         why = text(child(body, "incomplete_details"), "reason")
         if why == "content_filter":
-            raise Fault(Outcome(OutcomeKind.REFUSED, "stopped by the provider's content filter"), 200)
+            raise answer_fault(OutcomeKind.REFUSED, "stopped by the provider's content filter")
         if why == "max_output_tokens":
             raise cut_short()
-        raise Fault(Outcome(OutcomeKind.MALFORMED, f"the answer was cut ({why or 'no reason given'})"), 200)
+        raise answer_fault(OutcomeKind.MALFORMED, f"the answer was cut ({why or 'no reason given'})")
     if status in ("failed", "cancelled"):
         raise Fault(failed_answer(text(body, "model") or "this model", child(body, "error")), 200)
     answer = "".join(text(part, "text") for part in contents if part.get("type") == "output_text")
     if not answer.strip():
-        raise Fault(Outcome(OutcomeKind.MALFORMED, "the answer was empty"), 200)
+        raise answer_fault(OutcomeKind.MALFORMED, "the answer was empty")
     return answer
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Tokens, finish reason, served model and thought summary; thinking is within the output, as it is billed."""
+    """Return tokens, finish reason, served model and thought summary; thinking is within the output, as billed."""
     usage = child(body, "usage")
     read = child(usage, "input_tokens_details")
     thoughts = [
@@ -107,7 +89,7 @@ def read_usage(body: JsonObject) -> Usage:
         for part in objects(item.get("summary"))
     ]
     written, cached = count(usage, "output_tokens"), count(read, "cached_tokens")
-    all_read, all_written = read_and_written(
+    all_read, all_written = whole_usage(
         count(usage, "input_tokens"),
         written,
         count(usage, "total_tokens"),
@@ -130,19 +112,19 @@ def read_usage(body: JsonObject) -> Usage:
 
 
 def _contents(body: JsonObject) -> list[JsonObject]:
-    """The parts of all messages of an answer."""
+    """Return the parts of all messages of an answer."""
     messages = [item for item in objects(body.get("output")) if item.get("type") == "message"]
     return [part for item in messages for part in objects(item.get("content"))]
 
 
 def served_tier(body: JsonObject) -> str:
-    """The service tier that an answer names; "" for the usual one. Fast mode is billed, and named, as priority."""
+    """Return the service tier that an answer names; "" for the usual one. Fast mode is billed as priority."""
     tier = text(body, "service_tier").casefold()
     return "" if tier in USUAL_TIERS else {"fast": "priority"}.get(tier, tier)
 
 
-def _part(part: str | EncodedImage, options: ProviderOptions) -> JsonObject:
+def _part(part: str | EncodedImage, options: OpenAIOptions) -> JsonObject:
     if isinstance(part, str):
         return {"type": "input_text", "text": part}
-    url = f"data:{part.media_type};base64,{to_base64(part.data)}"
-    return {"type": "input_image", "image_url": url, "detail": options.media_resolution or "high"}
+    detail = options.media_resolution or "high"
+    return {"type": "input_image", "image_url": data_url(part), "detail": detail}

@@ -20,11 +20,11 @@ class ServerProfile:
     Attributes:
         name: as a recipe names it.
         limit: the field that bounds the tokens of an answer.
-        edits: settings that its edits take, by the names of our options; none where it makes no edits.
-        picture, pictures, mask: fields of the form of an edit; no mask where it takes none.
+        edits: settings that its edits take, by the names of our options; none if it makes no edits.
+        picture, pictures, mask: fields of the form of an edit; no mask if it takes none.
         most_pictures: in one request.
-        version: where it tells its version, beside /v1, and under which name; None where it does not.
-        note: what a reader must know.
+        version: path of its version, outside /v1, and the name in the answer; () if it has none.
+        note: for a reader.
     """
 
     name: str
@@ -34,37 +34,24 @@ class ServerProfile:
     pictures: str = "image[]"
     mask: str = ""
     most_pictures: int = 1
-    version: tuple[str, str] | None = None
+    version: tuple[str, ...] = ()
     note: str = ""
 
 
 @cache
 def servers() -> dict[str, ServerProfile]:
-    """Every known kind of server by its name."""
+    """Return every known kind of server by its name."""
     with Path(__file__).with_name("servers.toml").open("rb") as file:
         table = tomllib.load(file)
-    return {
-        name: ServerProfile(
-            name,
-            row["limit"],
-            tuple(row.get("edits", ())),
-            row.get("picture", "image"),
-            row.get("pictures", "image[]"),
-            row.get("mask", ""),
-            row.get("most_pictures", 1),
-            tuple(row["version"]) if "version" in row else None,
-            row.get("note", ""),
-        )
+    rows = {
+        name: {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
         for name, row in table.items()
     }
+    return {name: ServerProfile(name, **row) for name, row in rows.items()}  # type: ignore[arg-type]  # ours
 
 
 def server_named(name: str, where: str) -> ServerProfile:
-    """The kind of server of that name; `other` where none is said.
-
-    Raises:
-        InputError: there is none of that name; the line names the nearest.
-    """
+    """Return the kind of server of that name; `other` for "". Raise InputError that names the nearest."""
     known = servers()
     if not name or name in known:
         return known[name or OTHER]

@@ -1,4 +1,4 @@
-"""The prompt files: found, fingerprinted and rendered so that text from data cannot become an instruction."""
+"""The prompt templates: found, fingerprinted, and rendered so that text from data cannot become an instruction."""
 
 from __future__ import annotations
 
@@ -14,52 +14,27 @@ from plantain.files.opening import MAX_TEXT_BYTES, read_inside
 from plantain.files.templates import StrangersTemplates
 from plantain.records import InputError
 
+OURS, PUBLISHED = "ours", "published"
 BUILT_IN = Path(__file__).with_name("templates")
-ASKED = (
-    "write_initial",
-    "refine",
-    "judge_add",
-    "judge_remove",
-    "rubric",
-    "look",
-    "blind",
-    "edit",
-    "edit_by_example",
-    "again",
-    "scale",
-    "scale_system",
-    "describe",
-    "describe_system",
-    "procedures",
-)
-"""The prompts that are sent, each with the system's words or, of a scale, its own before it; the others are parts."""
+TEMPLATES = tuple(sorted(file.name.removesuffix(".md.j2") for file in BUILT_IN.glob("*.md.j2")))
+SYSTEMS = {
+    **dict.fromkeys(("judge_add", "judge_remove", "rubric", "look", "blind"), "judge_system"),
+    **dict.fromkeys(("describe", "procedures"), "describe_system"),
+}
+"""Prompt -> template of its system message, where that is not `system`."""
 
-PARTS = ("system", "case", "requirements", "report")
-
-LATEST = 2
-"""The newest edition of our prompts. Edition 1 lies in the folder itself, what a later one changed or added in a folder
-named by its number; a run goes on under the edition that it was begun with."""
-
-ADDED = {"judge_system": 2}
-"""Prompts that an edition added, by its number."""
-
-SYSTEMS = dict.fromkeys(("judge_add", "judge_remove", "rubric", "look", "blind"), "judge_system")
-"""Which prompt's words stand before these requests instead of `system`, where the edition has it."""
-
-_VERSION = re.compile(r"\A\{#-? *version: *(\d+)\b")
-_PROMPTS = re.compile(r"\bprompts=(\S+)")
-_LABEL = re.compile(r"(\w+)@\d+:[0-9a-f]{12}")
 _LONGEST = 4000
 _HIDDEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]+"
 )
+_LOOK_ALIKES = str.maketrans({"<": "‹", ">": "›", "{": "(", "}": ")", "`": "'"})
 
 
 def as_data(value: object) -> object:
-    """A value as it may stand in a prompt: on one line, without control or invisible characters, marks or templates.
+    """Return a value as one line without control or invisible characters, marks or template syntax.
 
     Angle brackets become look-alikes, so that no value can close the data block or open another; braces become
-    brackets. Longer than 4,000 characters is cut, and says so.
+    parentheses. Text beyond 4,000 characters is cut and marked.
     """
     if isinstance(value, (int, float)):
         return value
@@ -68,131 +43,86 @@ def as_data(value: object) -> object:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} (cut)"
 
 
-_LOOK_ALIKES = str.maketrans({"<": "‹", ">": "›", "{": "(", "}": ")", "`": "'"})
+def prompts_folder(name: str) -> Path | None:
+    """Return the folder of a set of prompts: "ours" (None), "published", or the path of a user's folder."""
+    return {OURS: None, PUBLISHED: BUILT_IN / PUBLISHED}.get(name, Path(name))
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request in words.
+    """One rendered prompt.
 
     Attributes:
-        name, version: which prompt this is, from its file's first line.
-        sha256: of its file and of every part that any prompt includes: changes whenever the wording does.
-        system, text: the words themselves.
+        label: name and hash of its template, its parts and its system message: changes with their wording.
+        system, text: the messages.
     """
 
-    name: str
-    version: int
-    sha256: str
+    label: str
     system: str
     text: str
 
-    @property
-    def label(self) -> str:
-        """Name, version and the beginning of the hash, as it is recorded with each call."""
-        return f"{self.name}@{self.version}:{self.sha256[:12]}"
-
 
 class PromptLibrary:
-    """The prompt files of a run: ours, or a folder's where it has one of the same name.
-
-    Args:
-        folder: holds templates that replace ours, e.g. "judge_add.md.j2"; None for ours.
-        edition: of ours; 0 for the latest.
+    """The templates of a run: ours, each replaced by the folder's template of the same name.
 
     Raises:
-        InputError: the folder or a file cannot be used; the line names it.
+        InputError: the folder or a file of it cannot be used; names the file.
     """
 
-    def __init__(self, folder: Path | None = None, edition: int = 0) -> None:
-        edition = edition or LATEST
-        names = (*ASKED, *PARTS, *(name for name, since in ADDED.items() if since <= edition))
-        self._sources = {name: _read(name, folder, edition) for name in names}
+    def __init__(self, folder: Path | None = None) -> None:
         if folder is not None:
-            _refuse_strangers(folder)
-        self._versions = {name: _version(name, text, folder) for name, text in self._sources.items()}
+            _refuse_unknown(folder)
+        self._sources = {name: _read(name, folder) for name in TEMPLATES}
         self._templates = _compiled(tuple((f"{name}.md.j2", text) for name, text in self._sources.items()))
 
-    def sha256(self, name: str) -> str:
-        """Hash of a prompt's wording, shared parts included."""
-        before = SYSTEMS.get(name, "")
-        own = (self._sources[before],) if before in self._sources else ()
-        texts = (self._sources[name], *(self._sources[part] for part in PARTS), *own)
-        return hashlib.sha256("\x1f".join(texts).encode()).hexdigest()
+    def label(self, name: str, system: str = "") -> str:
+        """Return a prompt's name and hash; `system` as in `render`."""
+        parts = ("case", "requirements", "report", system or SYSTEMS.get(name, "system"))
+        text = "\x1f".join(self._sources[part] for part in (name, *parts))
+        return f"{name}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
-    def _system(self, name: str) -> str:
-        """What stands before a request: the edition's own words for its kind, or those for all."""
-        before = SYSTEMS.get(name, "")
-        return self._templates.fill(f"{before if before in self._sources else 'system'}.md.j2", {}).strip()
+    def render(self, name: str, values: Mapping[str, object], system: str = "") -> Prompt:
+        """Return a prompt with its values filled in by `as_data`.
 
-    def label(self, name: str) -> str:
-        """The prompt's name, version and hash, without rendering it."""
-        return f"{name}@{self._versions[name]}:{self.sha256(name)[:12]}"
-
-    def render(self, name: str, values: Mapping[str, object]) -> Prompt:
-        """The prompt with its values filled in, each made harmless by `as_data`.
+        Args:
+            name: of the template.
+            values: of its variables.
+            system: template of the system message; "" for the one that belongs to the prompt.
 
         Raises:
-            InputError: an edited template asks for something that there is not.
+            InputError: a user's template uses an unknown variable.
         """
         text = self._templates.fill(f"{name}.md.j2", values)
         text = re.sub(r"\n{3,}", "\n\n", text).strip()
-        return Prompt(name, self._versions[name], self.sha256(name), self._system(name), text)
+        message = self._templates.fill(f"{system or SYSTEMS.get(name, 'system')}.md.j2", {}).strip()
+        return Prompt(self.label(name, system), message, text)
 
 
 @lru_cache(maxsize=8)
 def _compiled(sources: tuple[tuple[str, str], ...]) -> StrangersTemplates:
-    """Templates of one wording, once a process: reading them takes as long as a hundred calls."""
+    """Compile once per process: it takes as long as a hundred calls."""
     return StrangersTemplates(dict(sources), as_data)
 
 
-def edition_of(fingerprint: str, folder: Path | None) -> int:
-    """The edition of our prompts that a model's recorded fingerprint names; 0, the latest, where it names none of them.
-
-    Args:
-        fingerprint: holds labels, "name@version:hash".
-        folder: of templates that replace ours, as today.
-    """
-    prompts = _PROMPTS.search(fingerprint)  # a rubric of one's own has a label beside them
-    labels = {found.group(1): found.group() for found in _LABEL.finditer(prompts.group(1) if prompts else "")}
-    for edition in range(LATEST, 0, -1):
-        library = PromptLibrary(folder, edition)
-        if labels and all(name in ASKED and library.label(name) == label for name, label in labels.items()):
-            return edition
-    return 0
-
-
-def _read(name: str, folder: Path | None, edition: int) -> str:
-    """A prompt's source: the folder's, else ours as of an edition."""
-    file = f"{name}.md.j2"
-    if folder is None or not os.path.lexists(path := folder / file):
-        return _ours(file, edition)
-    try:
-        return read_inside(folder, path, MAX_TEXT_BYTES).decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"prompt {path}: cannot be read: {error}") from None
-
-
 @cache
-def _ours(file: str, edition: int) -> str:
-    places = (BUILT_IN / str(number) for number in range(edition, 1, -1))
-    return next((place / file for place in places if (place / file).is_file()), BUILT_IN / file).read_text(
-        "utf-8"
-    )
+def _ours(file: str) -> str:
+    return (BUILT_IN / file).read_text("utf-8")
 
 
-def _refuse_strangers(folder: Path) -> None:
-    known = [f"{name}.md.j2" for name in (*ASKED, *PARTS, *ADDED)]
+def _read(name: str, folder: Path | None) -> str:
+    file = f"{name}.md.j2"
+    if folder is None or not os.path.lexists(folder / file):
+        return _ours(file)
+    try:
+        return read_inside(folder, folder / file, MAX_TEXT_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"prompt {folder / file}: cannot be read: {error}") from None
+
+
+def _refuse_unknown(folder: Path) -> None:
+    known = [f"{name}.md.j2" for name in TEMPLATES]
     if not folder.is_dir():
         raise InputError(f"prompts: {folder} is not a folder")
     for path in sorted(folder.glob("*.j2")):
         if path.name not in known:
             raise InputError(f"prompts: {path}: replaces nothing; known: {', '.join(known)}")
-
-
-def _version(name: str, text: str, folder: Path | None) -> int:
-    match = _VERSION.match(text)
-    if match is None:
-        path = (folder or BUILT_IN) / f"{name}.md.j2"
-        raise InputError(f"prompt {path}: must begin with {{#- version: N. ... -#}}")
-    return int(match.group(1))

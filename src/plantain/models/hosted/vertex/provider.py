@@ -3,63 +3,63 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from plantain.models.hosted.gemini.provider import CHOICES as GEMINI_CHOICES
-from plantain.models.hosted.gemini.provider import TAKES as GEMINI_TAKES
-from plantain.models.hosted.gemini.provider import require_sdk
+from pydantic import ValidationInfo, field_validator
+
+from plantain.models.extras import require_extra
+from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.hosted.known import roles_at
 from plantain.records import InputError
-from plantain.roles.options import ProviderOptions, check_url
+from plantain.roles.options import ForEditors, Free
 
 if TYPE_CHECKING:
     from plantain.models.hosted.vertex.wire import VertexWire
 
-BUCKET = r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/[\w.=-]+)*/?"
-"""A bucket and a folder in it, by Google's rules for names."""
-
 SIGNS_IN = "application default credentials"
+EXTRA = ("vertex", "httpx2", "pybase64", "google.auth", "requests")
 MODELS = roles_at("vertex")
-TAKES = GEMINI_TAKES | {"project", "location", "bucket", "storage_url", "output_format"}
-CHOICES = {**GEMINI_CHOICES, "output_format": ("png", "jpeg")}
 
 
-def load(name: str, role: str, options: ProviderOptions) -> object:
-    """The model for a role; an id that we do not know is taken at its word.
+class Settings(gemini.GeminiOptions):
+    """`[providers.vertex]`.
+
+    Attributes:
+        project: the Google Cloud project; needed.
+        location: its region; "" or "global" for the global endpoint.
+        output_format: file format of an edited image.
+    """
+
+    project: Free[str] = ""
+    location: Free[str] = ""
+    output_format: ForEditors[Literal["", "png", "jpeg"]] = ""
+
+    @field_validator("project", "location")
+    @classmethod
+    def _is_of_google_cloud(cls, name: str, info: ValidationInfo) -> str:
+        form = r"([a-z0-9][a-z0-9.:-]*)?" if info.field_name == "project" else r"[a-z0-9-]*"
+        if not re.fullmatch(form, name):
+            raise ValueError(f"{name!r} is no {info.field_name} of Google Cloud")
+        return name
+
+
+def load(name: str, role: str, options: Settings) -> object:
+    """Return the model for a role; an unknown id is accepted.
 
     Raises:
-        InputError: no extra, no credentials, no project, or a setting that is none of Gemini's.
+        InputError: no extra, no credentials, or no project.
     """
-    wire = _wire(name, options)
-    from plantain.models.hosted.gemini.provider import role_of
+    return gemini.role_of(_wire(name, options), role, options)
 
-    if options.jobs is None:
-        return role_of(wire, role, options)
+
+async def probe(name: str, options: Settings) -> tuple[bool, str]:
+    """Make one cheap call: a word from a language model, the card of a known editor. Raise as `load` does."""
+    return await gemini.probe_wire(_wire(name, options), options)
+
+
+def _wire(name: str, options: Settings) -> VertexWire:
+    require_extra(name, *EXTRA)
     where = f"providers.{name.partition('/')[0]}"
-    if not re.fullmatch(BUCKET, options.bucket):
-        raise InputError(
-            f'{where}.bucket: batch jobs go through a bucket of the project; name it, e.g. "gs://my-bucket/plantain"'
-        )
-    if options.storage_url:
-        check_url(options.storage_url, f"{where}.storage_url")
-    from plantain.models.hosted.vertex.batch import VertexJobs
-    from plantain.models.hosted.vertex.storage import CloudStorage
-
-    return role_of(wire, role, options, VertexJobs(wire, CloudStorage(name, wire.credentials, options)))
-
-
-async def probe(name: str, options: ProviderOptions) -> tuple[bool, str]:
-    """One cheap call: a word from a language model, the card of a known editor. Raises as `load` does."""
-    from plantain.models.hosted.gemini.provider import probe_wire
-
-    return await probe_wire(_wire(name, options), MODELS.get(options.listed or name) == ("editor",), options)
-
-
-def _wire(name: str, options: ProviderOptions) -> VertexWire:
-    require_sdk(name)
-    section = name.partition("/")[0]
-    where = f"providers.{section}"
-    options.check(section, TAKES, CHOICES)
     if options.api_key_env:
         raise InputError(f"{where}.api_key_env: vertex signs in with {SIGNS_IN}, not with a key")
     if not options.project:
@@ -67,11 +67,6 @@ def _wire(name: str, options: ProviderOptions) -> VertexWire:
             f"{where}.project: is missing; name the Google Cloud project responsible for the images (the "
             "environment's is ignored)"
         )
-    for field, form in (("project", r"[a-z0-9][a-z0-9.:-]*"), ("location", r"[a-z0-9-]*")):
-        if not re.fullmatch(form, getattr(options, field)):
-            raise InputError(f"{where}.{field}: {getattr(options, field)!r} is no {field} of Google Cloud")
-    from plantain.models.hosted.vertex.credentials import default_credentials, no_credentials
     from plantain.models.hosted.vertex.wire import VertexWire
 
-    credentials = no_credentials() if options.key_later else default_credentials(options)
-    return VertexWire(name, credentials, options)
+    return VertexWire(name, options)

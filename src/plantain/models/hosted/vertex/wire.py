@@ -1,22 +1,27 @@
-"""The connection to Gemini models of a Google Cloud project."""
+"""The connection to Gemini models of a Google Cloud project, with application default credentials."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import time
+from collections.abc import Callable
+from datetime import UTC
+from urllib.parse import quote
 
-from google import genai
-from google.genai import types
+import google.auth
+import requests
+from google.auth import exceptions
+from google.auth.transport.requests import Request
 
-from plantain.files.secrets import Secret
-from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.faults import signed
+from plantain.files.redaction import redacted
+from plantain.files.secrets import MissingKey, Secret
+from plantain.models.hosted.connection import Tokens
+from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.gemini.wire import GeminiWire
-from plantain.models.hosted.vertex.credentials import RenewedCredentials
-from plantain.roles.options import ProviderOptions
+from plantain.models.hosted.vertex.provider import Settings
+from plantain.pixels.decode import one_line
+from plantain.records import Outcome, OutcomeKind
 
-T = TypeVar("T")
-
+SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 GLOBAL = "global"
 JURISDICTIONS = frozenset({"us", "eu"})
 """Locations of several regions, which have addresses of another form."""
@@ -26,50 +31,69 @@ SHARED_TIER = "X-Vertex-AI-LLM-Shared-Request-Type"
 
 
 def address_of(location: str) -> str:
-    """The address of the models of a region, of a jurisdiction, or of the global endpoint."""
+    """Return the address of a region, of a jurisdiction, or of the global endpoint."""
     if location == GLOBAL:
-        return "https://aiplatform.googleapis.com/"
+        return "https://aiplatform.googleapis.com"
     if location in JURISDICTIONS:
-        return f"https://aiplatform.{location}.rep.googleapis.com/"
-    return f"https://{location}-aiplatform.googleapis.com/"
+        return f"https://aiplatform.{location}.rep.googleapis.com"
+    return f"https://{location}-aiplatform.googleapis.com"
 
 
 class VertexWire(GeminiWire):
-    """Sends requests for one model under the credentials of the machine or person.
+    """Sends requests for one model with the credentials of the machine or person.
 
-    Args:
-        name: "vertex/<model>".
-        credentials: renewed here; a request that was refused with its token is sent once more with a new one.
-        options: project, location, address, timeout.
+    Raises:
+        MissingKey: there are none, and `options.key_later` is not set.
     """
 
     version = "v1beta1"
 
-    def __init__(self, name: str, credentials: RenewedCredentials, options: ProviderOptions) -> None:
+    def __init__(self, name: str, options: Settings) -> None:
         location = options.location or GLOBAL
         super().__init__(name, Secret(""), options, address_of(location))
-        self.credentials = credentials
-        self.project, self.location = options.project, location
+        self._tier = options.service_tier
+        place = f"/projects/{options.project}/locations/{location}/publishers/google"
+        self.model_path = f"{place}/models/{quote(self.model)}"
+        self.tokens: Tokens = Tokens(_no_token if options.key_later else _fetcher(options))
 
-    async def generate(
-        self, contents: list[types.Content], config: types.GenerateContentConfig
-    ) -> JsonObject:
-        ask = super().generate
-        return await signed(lambda: ask(contents, config), self.credentials)
+    async def sign(self) -> dict[str, str]:
+        asked = {SHARED_TIER: self._tier} if self._tier in ("flex", "priority") else {}
+        return {"Authorization": f"Bearer {await self.tokens()}", **asked}
 
-    async def do(self, request: Callable[[genai.Client], Awaitable[T]], timeout_s: float | None = None) -> T:
-        send = super().do
-        return await signed(lambda: send(request, timeout_s), self.credentials)
 
-    def _headers(self) -> dict[str, str]:
-        tier = self._options.service_tier
-        return {SHARED_TIER: tier} if tier in ("flex", "priority") else {}
+def _no_token() -> tuple[str, float]:
+    raise MissingKey("vertex: no credentials were looked for")
 
-    def _new_client(self, http: types.HttpOptions) -> genai.Client:
-        return genai.Client(
-            vertexai=True,
-            credentials=self.credentials,
-            project=self.project,
-            location=self.location,
-            http_options=http,
-        )
+
+def _fetcher(options: Settings) -> Callable[[], tuple[str, float]]:
+    """Find application default credentials; return what fetches their tokens.
+
+    These are GOOGLE_APPLICATION_CREDENTIALS, gcloud's own login, or the machine's service account. Tokens are fetched
+    through the proxy and with the authorities of the recipe.
+    """
+    session = requests.Session()
+    session.max_redirects = 0  # what is signed for Google's address goes nowhere else
+    if options.proxy:
+        session.proxies = {"http": options.proxy, "https": options.proxy}
+    if options.ca_bundle is not None:
+        session.verify = str(options.ca_bundle)
+    request = Request(session)
+    try:
+        found, _ = google.auth.default(scopes=SCOPES, request=request)
+    except exceptions.DefaultCredentialsError as error:
+        raise MissingKey(
+            "vertex: no application default credentials; run `gcloud auth application-default login`, or name a file "
+            f"in GOOGLE_APPLICATION_CREDENTIALS ({one_line(redacted(str(error)))})"
+        ) from None
+
+    def fetch() -> tuple[str, float]:
+        try:
+            found.refresh(request)  # type: ignore[no-untyped-call]  # google-auth has few types
+        except exceptions.GoogleAuthError as error:
+            passing = isinstance(error, exceptions.TransportError) or error.retryable
+            reason = f"no token from Google: {one_line(redacted(str(error)))}"
+            raise Fault(Outcome(OutcomeKind.TRANSPORT, reason, fatal=not passing, unbilled=True)) from None
+        ends = found.expiry.replace(tzinfo=UTC).timestamp() if found.expiry else time.time() + 3_600.0
+        return str(found.token), ends
+
+    return fetch

@@ -1,0 +1,236 @@
+"""The limits of one model: the pace of its known rates, adaptive concurrency, and how long a call may take.
+
+Arithmetic with an explicit clock, but for `Deadline.guard`: simulations and tests run hours in a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+BURST_S = 0.25
+"""Seconds' worth of units that may be sent at once after a pause."""
+
+FIRST = 4
+"""Calls in flight at the start."""
+
+SATURATED = 0.8
+"""The window grows only while this share of it is in use: what is not needed proves nothing."""
+
+DECREASE = 0.7
+"""After a refusal the window falls to this share, or, if it was never accepted so high, to just below."""
+
+HOLD_S = 20.0
+"""Seconds after a decrease before it grows again."""
+
+QUIET_S = 5.0
+"""Then it grows once in this many seconds, by 1, 2, 4...: slowly near the limit, fast when that has moved away."""
+
+CHANCE = 300
+"""A refusal after as many accepted calls in a row says nothing: busy providers refuse some whatever the load."""
+
+LONGEST_S = 600.0
+"""A deadline does not grow beyond this, unless it began there."""
+
+NEAR = 0.5
+"""An answer that took this share of the deadline shows that the guess was too short: the next may take longer."""
+
+CALM, CALM_ANSWERS = 0.2, 50
+"""After as many answers within this share of the deadline it is halved again, down to the first guess."""
+
+
+class Pace:
+    """One rate limit, stated by the recipe or announced by the provider; without either, none.
+
+    Args:
+        per_minute: units per minute that the recipe states and that are never exceeded; None where it states none.
+    """
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._stated = self._rate = math.inf if per_minute is None else per_minute / 60.0
+        self._next_at = self._blocked_until = -math.inf
+
+    @property
+    def known(self) -> bool:
+        return math.isfinite(self._rate)
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until one more unit may be sent, 0 for now. Takes nothing."""
+        return max(0.0, max(self._next_at - BURST_S, self._blocked_until) - now)
+
+    def take(self, now: float, units: float = 1.0) -> None:
+        """Count units as sent."""
+        if self.known:
+            self._next_at = max(self._next_at, now) + units / self._rate
+
+    def refund(self, units: float) -> None:
+        """Give back units that were set aside and not used; a negative number takes what was used beyond them."""
+        if self.known:
+            self._next_at -= units / self._rate
+
+    def announced(self, per_minute: float, now: float) -> None:
+        """Follow the limit that the provider states, below what the recipe states."""
+        rate = min(self._stated, per_minute / 60.0)
+        if not math.isclose(rate, self._rate, rel_tol=0.01):
+            self._rate = rate
+            self._next_at = max(self._next_at, now)
+
+    def block(self, until: float) -> None:
+        """Send nothing before then."""
+        self._blocked_until = max(self._blocked_until, until)
+
+
+class Concurrency:
+    """Calls in flight: slow start up to the first refusal, then additive increase and multiplicative decrease.
+
+    Args:
+        ceiling: never more than this at once.
+        first: how many at the start.
+    """
+
+    def __init__(self, ceiling: int, first: int = FIRST) -> None:
+        self.ceiling = ceiling
+        self.size = min(first, ceiling)
+        self.in_flight = 0
+        self._highest_accepted = self._accepted_in_a_row = 0
+        self.slow_start = True
+        self._step = 1
+        self._decreased_at = self._grown_at = -math.inf
+
+    @property
+    def room(self) -> bool:
+        return self.in_flight < self.size
+
+    def start(self) -> int:
+        """Count a call that is sent; return how many are in flight with it."""
+        self.in_flight += 1
+        return self.in_flight
+
+    def end(self) -> None:
+        """Count a call that has come back, whatever its outcome."""
+        self.in_flight -= 1
+
+    def accepted(self, now: float, sent_at: float, level: int, *, roomy: bool = True) -> None:
+        """Note that call number `level` was accepted, still counted as in flight.
+
+        The window does not grow where answers take nearly as long as they may (not `roomy`): calls would wait longer.
+        """
+        self._accepted_in_a_row += 1
+        if sent_at > self._decreased_at:
+            self._highest_accepted = max(self._highest_accepted, level)
+        if not roomy or self.size >= self.ceiling or self.in_flight < SATURATED * self.size:
+            return
+        if self.slow_start:
+            self.size += 1
+        elif now >= self._decreased_at + HOLD_S and now >= self._grown_at + QUIET_S:
+            self.size = min(self.ceiling, self.size + self._step)
+            self._step *= 2
+            self._grown_at = now
+
+    def too_many(self, level: int) -> bool:
+        """Return True if no call of this number was ever accepted: a refusal can be for the calls in flight."""
+        return level > self._highest_accepted
+
+    def refused(self, now: float, sent_at: float, level: int, *, by_rate: bool) -> None:
+        """Note that call number `level` was refused by a limit. A burst of refusals shrinks the window once.
+
+        Where a rate explains the refusal (`by_rate`), only a level that was never accepted can be at fault.
+        """
+        chance, self._accepted_in_a_row = self._accepted_in_a_row >= CHANCE, 0
+        too_many = self.too_many(level)
+        self.slow_start = False
+        if not (chance or (by_rate and not too_many)):
+            below = min(self.size, level) - 1 if too_many else 0
+            self._shrink(now, sent_at, max(below, int(DECREASE * self.size)))
+
+    def timed_out(self, now: float, sent_at: float) -> None:
+        """Note that a call was late: more are in flight than can be answered in time."""
+        self.slow_start = False
+        self._shrink(now, sent_at, self.size // 2)
+
+    def restart(self) -> None:
+        """Start slowly again, after an outage."""
+        self.size = min(self.size, FIRST)
+        self.slow_start = True
+
+    def _shrink(self, now: float, sent_at: float, size: int) -> None:
+        if sent_at > self._decreased_at and self.size > 1:
+            self.size = max(1, size)
+            self._highest_accepted = min(self._highest_accepted, self.size)
+            self._step = 1
+            self._decreased_at = now
+
+
+@dataclass(slots=True)
+class Guard:
+    """The seconds after which a call was ended; None while it was not."""
+
+    expired_after_s: float | None = None
+
+
+class Deadline:
+    """How long a call may take, one for all calls to a model: what one of them shows holds at once for the others.
+
+    A server that queues is slow for everybody at the same time. Ending all calls that wait there would discard work
+    that is nearly done, and send it again to the end of the same queue. So the first late call doubles the time of
+    the others.
+
+    Args:
+        first_s: seconds, the first guess; None for no deadline.
+    """
+
+    def __init__(self, first_s: float | None) -> None:
+        self.seconds = first_s
+        self._first = first_s
+        self._longest = max(LONGEST_S, first_s or 0.0)
+        self._latest: deque[float] = deque(maxlen=CALM_ANSWERS)
+
+    @asynccontextmanager
+    async def guard(self) -> AsyncIterator[Guard]:
+        """End the block with TimeoutError when it takes too long; the guard then has after how many seconds."""
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        async with asyncio.timeout(None) as timeout:
+            timer: asyncio.TimerHandle | None = None
+            guard = Guard()
+
+            def look() -> None:
+                nonlocal timer
+                assert self.seconds is not None
+                now = loop.time()
+                if now >= since + self.seconds:
+                    guard.expired_after_s = self.seconds
+                    self._set(2.0)
+                    timeout.reschedule(now)
+                else:
+                    timer = loop.call_at(since + self.seconds, look)
+
+            if self.seconds is not None:
+                timer = loop.call_at(since + self.seconds, look)
+            try:
+                yield guard
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    def answered(self, took_s: float) -> bool:
+        """Note an answer's seconds; return False where the next one could take too long."""
+        if self.seconds is None or self._first is None:
+            return True
+        self._latest.append(took_s)
+        if took_s > NEAR * self.seconds:
+            self._set(2.0)
+        elif (
+            len(self._latest) == CALM_ANSWERS and max(self._latest) < CALM * self.seconds > CALM * self._first
+        ):
+            self._set(0.5)
+        return took_s <= NEAR * self._longest
+
+    def _set(self, factor: float) -> None:
+        if self.seconds is not None and self._first is not None:
+            self.seconds = min(self._longest, max(self._first, factor * self.seconds))
+            self._latest.clear()

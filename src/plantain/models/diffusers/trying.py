@@ -1,0 +1,153 @@
+"""`plantain models try`: one edit with weights as they are on disk, timed."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+
+from plantain.models.diffusers.devices import device_names
+from plantain.models.diffusers.plan import EditorPlan, plan_editor
+from plantain.models.diffusers.quiet import OFFLINE
+from plantain.models.diffusers.remote import Edited
+from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.trial import EditTrial, run_trial
+from plantain.models.diffusers.weights import NotReady, size_gb
+from plantain.models.extras import require_extra
+from plantain.models.facts import facts_of
+from plantain.models.framed import FramedRequest
+from plantain.models.presets import Preset, presets
+from plantain.models.registry import provider_names
+from plantain.pixels.decode import declared_size
+from plantain.records import InputError, Outcome, OutcomeKind
+from plantain.sources.samples import fundus_file
+
+EXTRA = ("torch", "diffusers")
+INSTRUCTION, CONCEPT = "Remove the optic disc", "optic disc"
+SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An editor, and how one edit by it went.
+
+    Attributes:
+        name: "diffusers/NAME".
+        weights: hub ids or folders, base first.
+        licence, disk_gb, needs: as far as it is known; `needs` is memory in words.
+        missing: why nothing was tried; "" where something was.
+        plan: what was to run; None where something is missing.
+        device: where it ran.
+        trial: how it went; None where something is missing.
+        canvas: width and height at which the model worked.
+        usual_steps: steps of an edit with the preset's or provider's settings; None where these leave it open.
+    """
+
+    name: str
+    weights: tuple[str, ...]
+    licence: str
+    disk_gb: float
+    needs: str
+    missing: str = ""
+    plan: EditorPlan | None = None
+    device: str = ""
+    trial: EditTrial | None = None
+    canvas: tuple[int, int] = (0, 0)
+    usual_steps: int | None = None
+
+    @property
+    def usual_s(self) -> float | None:
+        """Seconds of an edit with the usual steps, from those that were tried."""
+        trial = self.trial
+        if trial is None or trial.step_s is None or self.usual_steps is None:
+            return None
+        return trial.edit_s + (self.usual_steps - trial.steps) * trial.step_s
+
+
+def open_editor_named(name: str) -> str:
+    """An editor's full name; its provider may be left out.
+
+    Raises:
+        InputError: it is another provider's model, which has no weights here.
+    """
+    provider = name.partition("/")[0]
+    if provider == "diffusers" and "/" in name:
+        return name
+    if provider in provider_names() and "/" in name:
+        raise InputError(
+            f"{name}: only open weights are tried, diffusers/NAME; `plantain models --probe` asks a hosted model"
+        )
+    return f"diffusers/{name}"
+
+
+def try_editor(editor: str, options: Settings, steps: int) -> Tried:
+    """Loads an editor as it is on disk, and makes one edit of a photograph that comes with scikit-image.
+
+    Args:
+        editor: its name, e.g. "flux2-klein-4b" or "diffusers/NAME@FOLDER".
+        options: of the provider; of several devices the first is tried.
+        steps: of the edit, in place of the preset's; of Imagic's learning too.
+
+    Raises:
+        InputError: no such editor, or a setting that it does not follow.
+    """
+    name = open_editor_named(editor)
+    require_extra(name, *EXTRA)
+    try:
+        plan = plan_editor(name, options)
+    except NotReady as error:
+        facts = facts_of(_preset_of(name), options.cache_dir)
+        return Tried(name, facts.weights, facts.licence, facts.disk_gb, facts.memory, str(error))
+    weights = (plan.weights, *(found for found, _ in plan.loras))
+    known = facts_of(replace(plan.preset, weights=plan.weights.name, method=plan.method.name))
+    device = device_names(options.device)[0]
+    learning = {"text_steps", "model_steps"} & plan.method.takes
+    steering = replace(plan.steering, steps=steps, **dict.fromkeys(learning, steps))
+    original, side = fundus_file().read_bytes(), plan.options.side
+    framed = FramedRequest(
+        original,
+        plan.method.frame.frame(*declared_size(original), side),
+        plan.preset.words(INSTRUCTION),
+        SEED,
+        concept=CONCEPT,
+        removes=True,
+        side=side,
+    )
+    os.environ.update(OFFLINE)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        try:
+            trial = process.submit(run_trial, plan.loading, steering, framed, device).result()
+        except BrokenProcessPool:
+            why = f"the process of {device} was killed, or crashed, while it ran (out of memory?)"
+            trial = EditTrial(Edited(Outcome(OutcomeKind.TRANSPORT, why), {}))
+    return Tried(
+        name,
+        tuple(each.name for each in weights),
+        plan.terms.licence,
+        sum(map(size_gb, weights)),
+        known.memory,
+        plan=plan,
+        device=device,
+        trial=trial,
+        canvas=framed.frame.canvas,
+        usual_steps=plan.steering.steps,
+    )
+
+
+def check_new_folder(folder: Path) -> None:
+    """Raises InputError where a folder to be made is there already and holds something."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: is there already, and is no empty folder; name a new one")
+
+
+def _preset_of(name: str) -> Preset:
+    """The preset that a name rests on, or what stands for plain weights."""
+    source = name.partition("/")[2]
+    row = presets().get(f"diffusers/{source.partition('@')[0]}")
+    if row is not None:
+        return row
+    usual = next((row for row in presets().values() if row.weights == source and row.usual), None)
+    return usual or Preset(name, weights=source)

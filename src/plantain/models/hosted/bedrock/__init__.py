@@ -1,1 +1,0 @@
-"""Models behind Amazon Bedrock's interface of OpenAI's kind, by openai's own Bedrock client."""

@@ -1,0 +1,156 @@
+"""Image models behind images/edits: OpenAI's own, and open editors behind servers that speak its format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.bodies import add_counts, child, count, objects, stated, text
+from plantain.models.hosted.editor import ImageModel
+from plantain.models.hosted.faults import answer_fault
+from plantain.models.hosted.images import from_base64
+from plantain.models.hosted.known import picture_tokens
+from plantain.models.hosted.openai.provider import OpenAIFormat
+from plantain.models.hosted.openai.responses import served_tier
+from plantain.models.hosted.openai.servers import ServerProfile
+from plantain.models.hosted.openai.wire import REQUEST_ID, OpenAIWire
+from plantain.records import InputError, OutcomeKind, Usage
+from plantain.roles import EncodedImage
+
+if TYPE_CHECKING:
+    from plantain.models.hosted.openai.batch import OpenAIBatch
+
+PATH = "/images/edits"
+SIZE = "1024x1024"
+
+OPENAI = ServerProfile(
+    "openai",
+    "max_output_tokens",
+    ("image_quality", "input_fidelity", "moderation", "background", "output_format"),
+    mask="mask",
+    most_pictures=16,
+)
+"""OpenAI's own service, by its reference."""
+
+FIELDS = {
+    "quality": "image_quality",
+    "input_fidelity": "input_fidelity",
+    "moderation": "moderation",
+    "background": "background",
+    "output_format": "output_format",
+    "num_inference_steps": "steps",
+    "guidance_scale": "guidance",
+    "true_cfg_scale": "true_cfg_scale",
+    "negative_prompt": "negative_prompt",
+}
+"""Fields of a request -> the option that fills them, if it is set."""
+
+
+def image_model(
+    wire: OpenAIWire | OpenAIBatch, options: OpenAIFormat, server: ServerProfile = OPENAI
+) -> ImageModel:
+    """Return a model that edits images.
+
+    Settings that its kind of server does not take are left out of every request; `sampling` names them.
+
+    Raises:
+        InputError: a mask is to be shown to a server that takes none, or the server makes no edits.
+    """
+    where, own = f"providers.{wire.name.partition('/')[0]}", server is OPENAI
+    if not server.edits:
+        raise InputError(f"{where}.server: {server.name} makes no edits; name it writer or judge")
+    if options.mask and not server.mask:
+        raise InputError(f"{options.origin_of('mask', where)}: {server.name} takes no masks")
+    seeded = "use_seed" in server.edits and options.get("use_seed")
+    asked = stated({field: options.get(option) for field, option in FIELDS.items()})
+    taken = {field: value for field, value in asked.items() if FIELDS[field] in server.edits}
+    size = options.image_size or SIZE
+    fields: JsonObject = {"n": 1, "size": size, **({} if own else {"response_format": "b64_json"}), **taken}
+    left_out = [field for field in asked if field not in taken]
+    left_out += ["seed"] if options.get("use_seed") and not seeded else []
+
+    async def send(parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None) -> JsonObject:
+        images = [part for part in parts if isinstance(part, EncodedImage)]
+        name = server.pictures if len(images) > 1 else server.picture
+        files = [(name, image) for image in images] + ([(server.mask, mask)] if mask else [])
+        told = {"model": wire.model, "prompt": words_of(parts), **fields}
+        return await wire.post_form(PATH, {**told, "seed": seed % 2**31} if seeded else told, files)
+
+    def usage(body: JsonObject) -> Usage:
+        return read_usage(body, options.listed or wire.name, size, options.image_quality)
+
+    told = {"server": server.name, **fields, "seed": seeded or None, "mask": options.mask or None}
+    told["left_out"] = ",".join(left_out) or None
+    sampling = " ".join(f"{name}={value}" for name, value in stated(told).items())
+    mask: Literal["", "clear", "white"] = "" if not options.mask else "clear" if own else "white"
+    return ImageModel(wire.name, sampling, send, read_image, usage, wire.aclose, server.most_pictures, mask)
+
+
+def words_of(parts: Sequence[str | EncodedImage]) -> str:
+    """Return the text of a request; images go beside it, and among several each is named in its place."""
+    several = sum(isinstance(part, EncodedImage) for part in parts) > 1
+    lines: list[str] = []
+    shown = 0
+    for part in parts:
+        if isinstance(part, str):
+            lines.append(part)
+        elif several:
+            shown += 1
+            lines.append(f"(image {shown})")
+    return "\n".join(lines)
+
+
+def read_image(body: JsonObject) -> bytes:
+    """Return the image of an answer.
+
+    Raises:
+        Fault: there is none, or only an address, which is not followed; a data URL is read.
+        BadImage: it is not base64.
+    """
+    images = objects(body.get("data"))
+    encoded, address = (text(images[-1], "b64_json"), text(images[-1], "url")) if images else ("", "")
+    if encoded or address.startswith("data:"):
+        return from_base64(encoded or address)
+    if address:
+        raise answer_fault(OutcomeKind.MALFORMED, "an address came instead of an image")
+    raise answer_fault(OutcomeKind.NO_IMAGE, "the answer held no image")
+
+
+def read_usage(body: JsonObject, model: str = "", size: str = SIZE, quality: str = "") -> Usage:
+    """Return tokens of words and images; output that is not stated to be words is image.
+
+    Args:
+        body: the answer; it names the quality of the image if the request left that to the provider.
+        model: "provider/model", to count images whose tokens the answer omits.
+        size, quality: as asked for.
+    """
+    usage, images = child(body, "usage"), len(objects(body.get("data")))
+    read, written = child(usage, "input_tokens_details"), child(usage, "output_tokens_details")
+    output, shown = _with_details(count(usage, "output_tokens"), written)
+    if images and not output:
+        each = picture_tokens(model, text(body, "size") or size, text(body, "quality") or quality)
+        output = shown = images * each if each else None
+    all_read, seen = _with_details(count(usage, "input_tokens"), read)
+    return Usage(
+        served_model=text(body, "model"),
+        response_id=text(body, REQUEST_ID),
+        input_tokens=(all_read or None) if images else all_read,
+        output_tokens=output,
+        cached_tokens=count(read, "cached_tokens"),
+        cached_image_tokens=count(child(read, "cached_tokens_details"), "image_tokens"),
+        input_image_tokens=seen,
+        output_image_tokens=shown,
+        images=images or None,
+        tier=served_tier(body),
+    )
+
+
+def _with_details(whole: int | None, details: JsonObject) -> tuple[int | None, int | None]:
+    """Return all tokens, at least those of the details, and those of them that are not stated to be words."""
+    words = count(details, "text_tokens")
+    told = add_counts(words, count(details, "image_tokens"))
+    tokens = max((n for n in (whole, told) if n is not None), default=None)
+    if tokens is None:
+        return None, None
+    return tokens, tokens - words if words is not None else (count(details, "image_tokens") or tokens)

@@ -1,0 +1,50 @@
+"""`[providers.process]`: how the programs of editors in environments of their own are started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field
+
+from plantain.roles.options import Free, ProviderSettings, Section
+
+
+class WorkerCommand(Section):
+    """How the worker of `process/NAME` is started; the contract is in docs/design/open-models.md.
+
+    Attributes:
+        command: program and arguments; the program is usually another environment's Python.
+        folder: where it runs; unset for here.
+        timeout_s: seconds for one batch, the loading of weights included.
+        batch_size: most edits in one manifest.
+        settings: passed to the worker as they are.
+        environment: variables that it gets although they hold keys, by name; of others it gets none.
+    """
+
+    command: tuple[str, ...] = Field(min_length=1)
+    folder: Path | None = None
+    timeout_s: float = Field(default=1800.0, gt=0.0, le=86_400.0)
+    batch_size: int = Field(default=16, ge=1, le=10_000)
+    settings: Mapping[str, str | int | float | bool] = Field(default_factory=dict)
+    environment: tuple[str, ...] = ()
+
+
+class Settings(ProviderSettings):
+    """`[providers.process]`.
+
+    Attributes:
+        workers: how to start the models of `process/NAME`, by name.
+        side: side of the canvas on which edits are made; unset for the model's own.
+    """
+
+    workers: Free[Mapping[str, WorkerCommand]] = Field(default_factory=dict)
+    side: int | None = Field(default=None, ge=32, le=4096)
+
+    def beside(self, folder: Path) -> Self:
+        placed = {
+            name: worker.model_copy(update={"folder": folder / worker.folder}) if worker.folder else worker
+            for name, worker in self.workers.items()
+        }
+        return self.but(workers=placed)

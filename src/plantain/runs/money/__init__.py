@@ -1,1 +1,0 @@
-"""What a run's calls cost, what it has spent, and bills."""

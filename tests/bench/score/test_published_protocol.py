@@ -1,0 +1,65 @@
+"""`bench score --prompts published`: MedEBench's protocol goes to a server, its answers become columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.discs import make_bench, make_run
+from fakes import openai_format
+from fakes.server import KEY, Answer, FakeProvider, Request
+from plantain.cli import main
+
+ANSWER = """**Visual Difference Description**
+
+1. The spot is brighter.
+
+### Editing Accuracy: {accuracy}/10
+- As bright as it should be.
+
+### • Visual Quality: 8/10
+"""
+"""The layout of the answer that MedEBench's appendix E.1 prints."""
+
+
+def judge(request: Request) -> Answer | None:
+    """Scores the description of the change higher than the prompt."""
+    if not request.path.endswith("/responses"):
+        return None
+    described = "expected change" in openai_format.prompt_text(request)
+    return openai_format.text_answer(ANSWER.format(accuracy=9 if described else 6), chat=False)
+
+
+def test_published_protocol_gives_columns_under_their_published_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    make_run(make_bench(tmp_path / "bench"), tmp_path / "run", ("planted/exact",))
+    with FakeProvider([judge]) as server:
+        settings = tmp_path / "settings.toml"
+        settings.write_text(f'[providers.openai]\nbase_url = "{server.url}/v1"\n')
+        given = [str(tmp_path / "run"), "--settings", str(settings), "--judge", "openai/m", "--draws", "1"]
+        server.script.append(lambda request, good: openai_format.text_answer("Looks good.", chat=False))
+        assert main(["bench", "score", *given, "--prompts", "published", "--metrics", "psnr", "--json"]) == 0
+        kept = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["scores"]}
+        # Three samples of five arms; one sample has no description, so variant D has two. One request was repeated.
+        assert len(server.calls) == 15 + 10 + 1
+    for name, scored in (("ea:published@openai/m/P", 15), ("vq:published@openai/m/D", 10)):
+        assert (kept[name]["scored"], kept[name]["unscored"]) == (scored, 15 - scored)
+    assert kept["cp:published@openai/m/P"]["reasons"] == {"not asked for": 15}
+    assert main(["bench", "table", str(tmp_path / "run"), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    rows = rows if isinstance(rows, list) else rows["rows"]
+    means = {
+        row["metric"]: row["mean"]
+        for row in rows
+        if (row["model"], row["organ"]) == ("planted/exact", "overall")
+    }
+    assert {name: means[name] for name in ("Accuracy_P", "Accuracy_D", "Quality_P", "Quality_D")} == {
+        "Accuracy_P": pytest.approx(0.6),
+        "Accuracy_D": pytest.approx(0.9),
+        "Quality_P": pytest.approx(0.8),
+        "Quality_D": pytest.approx(0.8),
+    }

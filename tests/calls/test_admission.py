@@ -1,0 +1,329 @@
+"""The gate in simulated time against providers that enforce limits."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from plantain.calls import AdmissionController, Budget, Interrupted, LimitReached, ModelLimits
+from plantain.records import FREE, OK, Outcome, OutcomeKind, Price, Step, Usage
+from plantain.roles.exchange import AnnouncedLimit
+from simulated.clock import run_simulated
+from simulated.limits import LimitedProvider
+
+DOLLAR = Price(image_out_each=1.0)
+
+
+def gate_with(rules: ModelLimits, budget: Budget | None = None) -> AdmissionController:
+    return AdmissionController(lambda model: rules, budget or Budget(None))
+
+
+async def call(
+    gate: AdmissionController,
+    step: Step = Step.EDIT,
+    *,
+    seconds: float = 1.0,
+    outcome: Outcome = OK,
+    usage: Usage | None = None,
+) -> None:
+    async with gate.admit("hosted/model", step) as ticket:
+        ticket.started = True
+        await asyncio.sleep(seconds)
+        ticket.settle(outcome, usage or Usage())
+
+
+async def drive(
+    gate: AdmissionController,
+    provider: LimitedProvider,
+    seconds: float,
+    *,
+    workers: int = 64,
+    latency: float = 0.2,
+    announces: bool = False,
+) -> None:
+    """Sends calls as fast as the gate lets them, for so long."""
+    loop = asyncio.get_running_loop()
+    rng = random.Random(0)
+
+    async def worker() -> None:
+        while loop.time() < seconds:
+            async with gate.admit("hosted/model", Step.EDIT) as ticket:
+                ticket.started = True
+                outcome = provider.ask(loop.time())
+                await asyncio.sleep(latency * rng.uniform(0.5, 1.5) if outcome.ok else 0.02)
+                if outcome.ok:
+                    provider.leave()
+                ticket.announced(provider.stated(loop.time()) if announces else [])
+                ticket.settle(outcome, Usage())
+            if not outcome.ok:
+                await asyncio.sleep((outcome.retry_after or 0.0) + rng.uniform(0.0, 1.0))
+
+    tasks = [asyncio.create_task(worker()) for _ in range(workers)]
+    await asyncio.wait(tasks, timeout=seconds)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("kind", ["bucket", "sliding", "fixed"])
+def test_gate_keeps_a_stated_limit_and_uses_it(kind: str) -> None:
+    provider = LimitedProvider(kind, [(0.0, 600.0)])
+    run_simulated(drive(gate_with(ModelLimits(64, requests_per_minute=600.0)), provider, 300.0))
+    for begin in range(60, 300, 60):
+        assert provider.utilisation(begin, begin + 60) >= 0.95
+    assert provider.refused_share(0, 300) < 0.01
+
+
+@pytest.mark.parametrize("hint", [True, False])
+def test_gate_learns_a_limit_and_follows_it_down_and_up(hint: bool) -> None:
+    provider = LimitedProvider("bucket", [(0.0, 600.0), (240.0, 300.0), (480.0, 600.0)], hint=hint)
+    run_simulated(drive(gate_with(ModelLimits(64)), provider, 720.0))
+    for begin in (120, 180, 300, 360, 420, 540, 600, 660):
+        assert provider.utilisation(begin, begin + 60) >= 0.90, begin
+    assert provider.refused_share(120, 240) < 0.01
+
+
+@pytest.mark.parametrize("kind", ["bucket", "sliding", "fixed"])
+def test_gate_keeps_a_limit_that_is_announced_from_the_first_answer_on(kind: str) -> None:
+    steps = [(0.0, 600.0), (240.0, 300.0), (480.0, 600.0)]
+    provider = LimitedProvider(kind, steps, hint=False)
+    run_simulated(drive(gate_with(ModelLimits(64)), provider, 720.0, announces=True))
+    for begin in (60, 120, 180, 300, 360, 420, 540, 600, 660):
+        assert provider.utilisation(begin, begin + 60) >= 0.95, begin
+    assert provider.refused_share(0, 720) < 0.03
+    assert provider.refused_share(60, 240) < 0.01
+
+
+@pytest.mark.parametrize("per_minute", [6_000.0, math.inf], ids=["a limit", "a pause alone"])
+def test_gate_waits_where_an_answer_says_that_nothing_is_left(per_minute: float) -> None:
+    async def scene() -> float:
+        gate = gate_with(ModelLimits(8, requests_per_minute=6_000.0))
+        async with gate.admit("hosted/model", Step.EDIT) as ticket:
+            ticket.announced([AnnouncedLimit("requests", per_minute, left=0.0, reset_s=12.5)])
+            ticket.settle(OK, Usage())
+        await call(gate, seconds=0.0)
+        return asyncio.get_running_loop().time()
+
+    assert 12.5 <= run_simulated(scene()) < 13.0
+
+
+def test_gate_finds_that_only_one_call_may_be_in_flight() -> None:
+    single = LimitedProvider("parallel", [(0.0, 1.0)], hint=False)
+    run_simulated(drive(gate_with(ModelLimits(64)), single, 600.0, latency=15.0))
+    assert sum(60 <= at < 600 for at in single.taken) >= 0.75 * 540 / 15
+
+
+def test_rare_refusals_whatever_the_load_do_not_slow_a_run_down() -> None:
+    """One call in four hundred is refused; 64 in flight of 0.2 s are 320 a second at most."""
+    asked = answered = 0
+
+    async def scene() -> None:
+        gate = gate_with(ModelLimits(64))
+        loop = asyncio.get_running_loop()
+
+        async def worker() -> None:
+            nonlocal asked, answered
+            while loop.time() < 120.0:
+                asked += 1
+                outcome = Outcome(OutcomeKind.RATE_LIMITED, "429") if asked % 400 == 0 else OK
+                await call(gate, seconds=0.2, outcome=outcome)
+                answered += outcome.ok and loop.time() >= 60.0
+
+        await asyncio.gather(*(worker() for _ in range(64)))
+
+    run_simulated(scene())
+    assert answered >= 0.5 * 60 * 320
+
+
+def test_gate_finds_how_many_calls_may_be_in_flight() -> None:
+    provider = LimitedProvider("parallel", [(0.0, 10.0)])
+    run_simulated(drive(gate_with(ModelLimits(64)), provider, 300.0))
+    # 10 in flight of 0.2 s each are 50 a second at most
+    assert len([t for t in provider.taken if 120 <= t < 300]) >= 0.80 * 180 * 50
+    assert provider.refused_share(120, 300) < 0.01
+
+
+def test_gate_obeys_retry_after() -> None:
+    async def scene() -> list[float]:
+        gate = gate_with(ModelLimits(8))
+        loop = asyncio.get_running_loop()
+        await call(gate, outcome=Outcome(OutcomeKind.RATE_LIMITED, "429", retry_after=17.0))
+        before = loop.time()
+        await call(gate)
+        return [before, loop.time()]
+
+    before, after = run_simulated(scene())
+    assert after - before >= 17.0
+
+
+def test_gate_serves_steps_in_turn_so_that_judging_never_starves_editing() -> None:
+    async def scene() -> Counter[Step]:
+        gate = gate_with(ModelLimits(4, requests_per_minute=60.0))
+        served: Counter[Step] = Counter()
+
+        async def many(step: Step, n: int) -> None:
+            async def one() -> None:
+                await call(gate, step, seconds=0.1)
+                served[step] += 1
+
+            await asyncio.gather(*(one() for _ in range(n)))
+
+        judging = asyncio.create_task(many(Step.JUDGE, 200))
+        await asyncio.sleep(5.0)  # two hundred judge calls wait before the first edit comes
+        editing = asyncio.create_task(many(Step.EDIT, 20))
+        before = served.copy()
+        await asyncio.sleep(30.0)
+        judging.cancel(), editing.cancel()
+        return served - before
+
+    served = run_simulated(scene())
+    # 30 calls in 30 s, half of them for each
+    assert served[Step.EDIT] >= 13 and served[Step.JUDGE] >= 13
+
+
+def test_gate_images_a_minute_hold_back_edits_only() -> None:
+    async def scene() -> tuple[float, float]:
+        gate = gate_with(ModelLimits(8, images_per_minute=6.0))
+        loop = asyncio.get_running_loop()
+        await asyncio.gather(*(call(gate, Step.EDIT, seconds=0.0) for _ in range(4)))
+        edits = loop.time()
+        await asyncio.gather(*(call(gate, Step.JUDGE, seconds=0.0) for _ in range(50)))
+        return edits, loop.time() - edits
+
+    edits, judging = run_simulated(scene())
+    assert edits >= 29.0  # the fourth of six a minute
+    assert judging < 1.0
+
+
+def test_gate_tokens_a_minute() -> None:
+    async def scene() -> float:
+        gate = gate_with(ModelLimits(8, tokens_per_minute=60_000.0))
+        usage = Usage(input_tokens=1_500, output_tokens=500)
+        for _ in range(60):
+            await call(gate, Step.WRITE, seconds=0.0, usage=usage)
+        return asyncio.get_running_loop().time()
+
+    # 60 calls of 2,000 tokens at 1,000 tokens a second: two minutes, whatever was guessed at first
+    assert 110.0 <= run_simulated(scene()) <= 125.0
+
+
+def test_gate_budget_ends_the_run_when_nothing_fits_any_more() -> None:
+    async def scene() -> tuple[int, Budget]:
+        budget = Budget(5.5)
+        gate = gate_with(ModelLimits(8, price=DOLLAR, max_output_tokens=1), budget)
+        usage = Usage(input_tokens=10, images=1)
+        done = await asyncio.gather(*(call(gate, usage=usage) for _ in range(9)), return_exceptions=True)
+        assert {type(d) for d in done if d is not None} == {LimitReached}
+        assert "limits.budget_usd = 5.5: $5.0000 spent" in str(next(d for d in done if d is not None))
+        return sum(d is None for d in done), budget
+
+    made, budget = run_simulated(scene())
+    assert made == 5 and budget.committed_usd == pytest.approx(5.0)
+
+
+def test_gate_waits_for_calls_in_flight_before_it_calls_the_budget_spent() -> None:
+    async def scene() -> int:
+        # a call may cost $1 and costs nothing: one at a time fits, and all nine are made in the end
+        gate = gate_with(ModelLimits(8, price=DOLLAR, max_output_tokens=1), Budget(1.0))
+        refused = Outcome(OutcomeKind.REFUSED, "safety")
+        done = await asyncio.gather(*(call(gate, outcome=refused) for _ in range(9)), return_exceptions=True)
+        return sum(d is None for d in done)
+
+    assert run_simulated(scene()) == 9
+
+
+def test_gate_gives_money_back_only_when_the_call_has_been_recorded() -> None:
+    """Beside a call that is answered and not yet on disk, where all that it might have cost stands, none is sent."""
+
+    async def scene() -> list[float]:
+        gate = gate_with(ModelLimits(8, price=DOLLAR, max_output_tokens=1), Budget(1.0))
+        sent = []
+
+        async def recorded_slowly() -> None:
+            async with gate.admit("hosted/model", Step.EDIT) as ticket:
+                sent.append(asyncio.get_running_loop().time())
+                ticket.started = True
+                ticket.settle(Outcome(OutcomeKind.REFUSED, "safety"), Usage())
+                await asyncio.sleep(5.0)  # the journal's disk
+
+        await asyncio.gather(*(recorded_slowly() for _ in range(3)))
+        return [time - sent[0] for time in sent]
+
+    assert run_simulated(scene()) == pytest.approx([0.0, 5.0, 10.0])
+
+
+def test_gate_prices_a_call_by_the_day_on_which_it_is_sent() -> None:
+    """A dollar a picture until the new year, two from then on: five calls of 10 hours, one after another."""
+    old = replace(DOLLAR, until="2027-01-01")
+    new = Price(image_out_each=2.0, since="2027-01-01")
+
+    async def scene() -> list[float]:
+        loop = asyncio.get_running_loop()
+        budget = Budget(100.0)
+        rules = ModelLimits(1, price=old, max_output_tokens=1)
+        gate = AdmissionController(
+            lambda model: rules if loop.time() < 24 * 3600 else replace(rules, price=new), budget
+        )
+        spent, usage = [], Usage(input_tokens=0, images=1)
+        waiting = [asyncio.create_task(call(gate, seconds=36_000.0, usage=usage)) for _ in range(5)]
+        for task in waiting:
+            await task
+            spent.append(budget.spent_usd)
+        return spent
+
+    # begun after 0, 10 and 20 hours at the old price, after 30 and 40 hours at the new one
+    assert run_simulated(scene()) == pytest.approx([1.0, 2.0, 3.0, 5.0, 7.0])
+
+
+def test_gate_call_whose_answer_never_came_stays_held() -> None:
+    async def scene() -> Budget:
+        budget = Budget(10.0)
+        gate = gate_with(ModelLimits(8, price=DOLLAR, max_output_tokens=1), budget)
+        await call(gate, outcome=Outcome(OutcomeKind.TRANSPORT, "reset"))
+        await call(gate, outcome=Outcome(OutcomeKind.RATE_LIMITED, "429"))
+        return budget
+
+    budget = run_simulated(scene())
+    assert (budget.spent_usd, budget.held_usd, budget.reserved_usd) == (0.0, 1.0, 0.0)
+
+
+def test_gate_cap_on_calls_counts_those_of_earlier_processes() -> None:
+    async def scene() -> int:
+        gate = gate_with(ModelLimits(2, price=FREE), Budget(None, max_calls=10, calls=7))
+        done = await asyncio.gather(*(call(gate) for _ in range(9)), return_exceptions=True)
+        assert all("limits.max_calls = 10" in str(d) for d in done if d is not None)
+        return sum(d is None for d in done)
+
+    assert run_simulated(scene()) == 3
+
+
+def test_gate_stop_sends_everybody_who_waits_away_and_lets_calls_in_flight_finish() -> None:
+    async def scene() -> list[object]:
+        gate = gate_with(ModelLimits(2))
+        tasks = [asyncio.create_task(call(gate, seconds=10.0)) for _ in range(5)]
+        await asyncio.sleep(1.0)
+        gate.stop()
+        return list(await asyncio.gather(*tasks, return_exceptions=True))
+
+    results = run_simulated(scene())
+    assert [type(r) for r in results] == [type(None)] * 2 + [Interrupted] * 3
+
+
+def test_gate_cancelled_waiter_costs_nothing() -> None:
+    async def scene() -> Budget:
+        budget = Budget(10.0)
+        gate = gate_with(ModelLimits(1, price=DOLLAR, max_output_tokens=1), budget)
+        first = asyncio.create_task(call(gate, usage=Usage(images=1)))
+        second = asyncio.create_task(call(gate))
+        await asyncio.sleep(0.5)
+        second.cancel()
+        await asyncio.gather(first, second, return_exceptions=True)
+        return budget
+
+    budget = run_simulated(scene())
+    assert (budget.calls, budget.spent_usd, budget.reserved_usd, budget.outstanding) == (1, 1.0, 0.0, 0)

@@ -1,0 +1,277 @@
+"""The circuit breaker in simulated time (when it opens, how it probes, what it costs), and failures in a row."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import cast
+
+import pytest
+
+from plantain.calls import AdmissionController, Budget, CallSpec, ModelClient, ModelLimits, TaskCalls
+from plantain.calls.policy import (
+    FAILURES_TO_OPEN,
+    LONGEST_PAUSE_S,
+    MOST,
+    TASKS,
+    CircuitBreaker,
+    FailureStreaks,
+)
+from plantain.journal import CallResult, Journal
+from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
+from plantain.roles import Reply, failed
+from simulated.clock import run_simulated
+from simulated.day import Unwritten
+
+GONE = Outcome(OutcomeKind.TRANSPORT, "503: overloaded", unbilled=True)
+
+
+def failing(outage: CircuitBreaker, times: int, now: float = 0.0, outcome: Outcome = GONE) -> None:
+    for _ in range(times):
+        outage.heard(outcome, now, now)
+
+
+def test_breaker_opens_after_a_few_failures_and_probes_one_by_one_ever_more_rarely() -> None:
+    outage = CircuitBreaker(12 * 3600.0)
+    failing(outage, FAILURES_TO_OPEN - 1)
+    assert outage.wait(0.0) == 0.0
+    failing(outage, 1)
+    now, pauses = 0.0, []
+    for _ in range(9):
+        pause = outage.wait(now)
+        pauses.append(pause)
+        now += pause
+        assert outage.wait(now) == 0.0
+        outage.sent()
+        assert outage.wait(now) == float("inf")  # one probe at a time
+        outage.heard(GONE, now, now)
+    assert all(
+        0.75 * want <= got <= want for got, want in zip(pauses, (5, 10, 20, 40, 80, 160), strict=False)
+    )
+    assert max(pauses) <= LONGEST_PAUSE_S
+    outage.sent()
+    assert outage.heard(OK, now, now) and outage.wait(now) == 0.0
+
+
+def test_late_failures_of_calls_in_flight_do_not_lengthen_the_pause() -> None:
+    outage = CircuitBreaker(3600.0)
+    failing(outage, 50)
+    assert outage.wait(0.0) <= 5.0
+
+
+@pytest.mark.parametrize("outcome", [OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.MALFORMED)])
+def test_any_answer_closes_the_breaker(outcome: Outcome) -> None:
+    outage = CircuitBreaker(3600.0)
+    failing(outage, FAILURES_TO_OPEN)
+    outage.heard(outcome, -5.0, 1.0)  # of a call that was sent before the first failure
+    assert outage.open
+    outage.heard(outcome, 0.5, 1.0)
+    assert outage.wait(1.0) == 0.0
+
+
+def test_refusals_by_a_limit_are_no_outage_before_two_minutes() -> None:
+    outage = CircuitBreaker(3600.0)
+    limited = Outcome(OutcomeKind.RATE_LIMITED, "429", retry_after=40.0)
+    failing(outage, 50, 0.0, limited)
+    assert not outage.open
+    outage.heard(limited, 121.0, 121.0)
+    assert outage.open and outage.wait(121.0) >= 40.0
+
+
+def test_outage_is_over_its_limit_only_after_it() -> None:
+    outage = CircuitBreaker(3600.0)
+    failing(outage, FAILURES_TO_OPEN)
+    assert not outage.over(3599.0) and outage.over(3600.0)
+    never = CircuitBreaker(None)
+    failing(never, 100)
+    assert never.wait(0.0) == 0.0
+
+
+def test_probe_that_is_cancelled_lets_another_one_go() -> None:
+    outage = CircuitBreaker(3600.0)
+    failing(outage, FAILURES_TO_OPEN)
+    outage.sent()
+    outage.lost(5.0)
+    assert outage.wait(10.0) == 0.0
+
+
+def test_thirty_two_callers_sit_an_outage_out_with_few_requests_and_no_money() -> None:
+    """Twenty minutes of 503, then health: a probe in growing pauses, nothing held, everybody served."""
+    price = Price(image_out_each=1.0)
+    budget = Budget(40.0)
+    limits = ModelLimits(32, price=price, max_output_tokens=1, outage_s=3600.0)
+    controller = AdmissionController(lambda model: limits, budget)
+    said: list[str] = []
+    controller.on_outage = lambda model, news: said.append(f"{model}: {news}")
+    asked = 0
+
+    async def one() -> None:
+        nonlocal asked
+        loop = asyncio.get_running_loop()
+        outcome = GONE
+        while not outcome.ok:
+            async with controller.admit("hosted/m", Step.EDIT) as ticket:
+                ticket.started = True
+                asked += 1
+                await asyncio.sleep(0.05)
+                outcome = OK if loop.time() > 1200.0 else GONE
+                ticket.settle(outcome, Usage(images=1) if outcome.ok else Usage())
+
+    async def scene() -> float:
+        await asyncio.gather(*(one() for _ in range(32)))
+        return asyncio.get_running_loop().time()
+
+    ended = run_simulated(scene())
+    assert 1200.0 < ended < 1200.0 + LONGEST_PAUSE_S + 10.0
+    assert asked <= 32 + FAILURES_TO_OPEN + 32 + 12
+    assert (budget.spent_usd, budget.held_usd, budget.reserved_usd) == (32.0, 0.0, 0.0)
+    assert said[0].startswith("hosted/m: no answer for 0 s (503: overloaded); next try in ")
+    assert len(said) <= 12
+
+
+@pytest.mark.parametrize("outage_s", [12 * 3600.0, 10.0], ids=["sat out", "given up"])
+@pytest.mark.parametrize("outcome", [OK, Outcome(OutcomeKind.REFUSED, "no")], ids=["ok", "refused"])
+def test_answers_that_were_under_way_when_an_outage_began_are_not_asked_for_again(
+    outcome: Outcome, outage_s: float
+) -> None:
+    """Sent before the first 503, answered a minute later while nobody else is answered: it was paid for, and counts."""
+
+    async def scene() -> tuple[list[str], Outcome | None]:
+        asked: list[str] = []
+        limits = ModelLimits(16, price=Price(input_per_m=1.0), outage_s=outage_s)
+        client = ModelClient(
+            cast(Journal, Unwritten()),
+            AdmissionController(lambda _: limits, Budget(100.0)),
+            jitter=random.Random(1),
+        )
+
+        async def call(task: str) -> Outcome:
+            async def send() -> Reply[str]:
+                asked.append(task)
+                if task != "slow":
+                    return failed(GONE)
+                await asyncio.sleep(60.0)
+                usage = Usage(input_tokens=1_000)
+                return Reply("fine", OK, usage) if outcome.ok else failed(outcome, usage)
+
+            async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
+                return draft
+
+            spec = CallSpec(Step.JUDGE, 1, 0, "p/judge", {}, send, settle)
+            return (await TaskCalls(client, task, 0, []).answer(spec)).outcome
+
+        slow = asyncio.create_task(call("slow"))
+        await asyncio.sleep(1.0)
+        others = [asyncio.create_task(call(f"quick {n}")) for n in range(8)]
+        ended = await slow
+        client.request_stop()
+        await asyncio.gather(*others, return_exceptions=True)
+        return asked, ended
+
+    asked, ended = run_simulated(scene())
+    assert asked.count("slow") == 1 and ended == outcome
+
+
+def test_refusals_of_a_busy_provider_use_up_no_tries_of_a_broken_connection() -> None:
+    """Seven 429 in a row, then a connection that breaks once: the sixth failure of a call had been its last."""
+
+    async def scene() -> Outcome:
+        faults = [Outcome(OutcomeKind.RATE_LIMITED, "429", unbilled=True)] * 7
+        faults.append(Outcome(OutcomeKind.TRANSPORT, "the connection failed (ReadError)"))
+        asked = 0
+
+        async def send() -> Reply[str]:
+            nonlocal asked
+            asked += 1
+            return failed(faults[asked - 1]) if asked <= len(faults) else Reply("fine")
+
+        async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
+            return draft
+
+        limits = ModelLimits(4, outage_s=12 * 3600.0)
+        client = ModelClient(
+            cast(Journal, Unwritten()),
+            AdmissionController(lambda _: limits, Budget(None)),
+            jitter=random.Random(1),
+        )
+        spec = CallSpec(Step.JUDGE, 1, 0, "p/judge", {}, send, settle)
+        return (await TaskCalls(client, "task", 0, []).answer(spec)).outcome
+
+    assert run_simulated(scene()) == OK
+
+
+# --- failures in a row ------------------------------------------------------------------------------
+
+BAD = Outcome(OutcomeKind.MALFORMED, "400 INVALID_ARGUMENT: request req-17f is not accepted")
+
+
+def fail(streaks: FailureStreaks, times: int, outcome: Outcome = BAD, tasks: int = TASKS) -> Outcome:
+    last = OK
+    for number in range(times):
+        last = streaks.judged("gemini/m", Step.EDIT, f"task-{number % tasks}", outcome)
+    return last
+
+
+def test_last_of_too_many_failures_is_fatal_and_says_what_to_do() -> None:
+    streaks = FailureStreaks()
+    assert fail(streaks, MOST - 1) == BAD
+    outcome = fail(streaks, 1)
+    assert outcome.fatal and outcome.kind is OutcomeKind.MALFORMED
+    assert f"{MOST} edit calls in a row ended so" in outcome.reason
+    assert "plantain retry --outcome malformed --step edit" in outcome.reason
+
+
+def test_one_picture_that_fails_in_all_rounds_halts_nothing() -> None:
+    assert fail(FailureStreaks(), 3 * MOST, tasks=1) == BAD
+
+
+def test_any_answer_ends_a_row_also_a_refusal() -> None:
+    for answer in (OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.NO_IMAGE)):
+        streaks = FailureStreaks()
+        fail(streaks, MOST - 1)
+        assert streaks.judged("gemini/m", Step.EDIT, "task", answer) == answer
+        assert fail(streaks, MOST - 1) == BAD
+
+
+def test_models_and_steps_have_rows_of_their_own() -> None:
+    streaks = FailureStreaks()
+    fail(streaks, MOST - 1)
+    assert not streaks.judged("gemini/m", Step.JUDGE, "task", BAD).fatal
+    assert not streaks.judged("gemini/other", Step.EDIT, "task", BAD).fatal
+
+
+def test_different_failures_halt_only_a_model_that_never_answered() -> None:
+    for answered in (False, True):
+        streaks = FailureStreaks()
+        if answered:
+            streaks.judged("gemini/m", Step.EDIT, "task", OK)
+        for number in range(MOST):
+            said = Outcome(OutcomeKind.MALFORMED, "wide" if number % 2 else "small")
+            outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
+        assert outcome.fatal is not answered
+
+
+def test_numbers_and_names_of_requests_make_no_difference() -> None:
+    streaks = FailureStreaks()
+    streaks.judged("gemini/m", Step.EDIT, "task", OK)
+    for number in range(MOST):
+        said = Outcome(OutcomeKind.MALFORMED, f"400 BAD: request r{number} has 30{number} tokens")
+        outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
+    assert outcome.fatal
+
+
+def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> None:
+    """25 refusals of 25 edits: the twentieth says so. One other answer before, and refusals are about instructions."""
+    refused = Outcome(OutcomeKind.REFUSED, "moderation_blocked")
+    streaks = FailureStreaks()
+    said = [fail(streaks, 1, refused) for _ in range(MOST - 1)]
+    assert not any(outcome.fatal for outcome in said)
+    streaks.judged("gemini/m", Step.EDIT, "task-1", BAD)  # a failure is no answer
+    last = streaks.judged("gemini/m", Step.EDIT, "another", refused)
+    assert not last.fatal  # twenty, of two tasks
+    streaks = FailureStreaks()
+    outcome = fail(streaks, MOST, refused)
+    assert outcome.fatal and "all of the first 20 edit calls were refused" in outcome.reason
+    streaks = FailureStreaks()
+    streaks.judged("gemini/m", Step.EDIT, "task", OK)
+    assert not fail(streaks, 5 * MOST, refused).fatal

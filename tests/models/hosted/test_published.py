@@ -1,0 +1,205 @@
+"""MedEBench's published answer format, read from texts written by hand after the paper's appendix (E.1, H.2, H.3)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from fakes import openai_format
+from fakes.caller import options_of
+from fakes.openai_format import openai_route, prompt_text
+from fakes.requests import source_image
+from fakes.server import KEY, Answer, FakeProvider
+from plantain.models.hosted.answers import Unreadable
+from plantain.models.hosted.prompts.fill import checked_library, lines_asked
+from plantain.models.hosted.prompts.library import prompts_folder
+from plantain.models.hosted.published import read_lines
+from plantain.models.registry import close_models
+from plantain.models.resolver import resolve_judge
+from plantain.records import Direction, InputError, Observations, OutcomeKind
+from plantain.roles import EncodedImage, JudgeRequest, Reply, fingerprint_of
+from plantain.rubrics import MEDEBENCH
+
+TWO = ("editing_accuracy", "visual_quality")
+PRINTED = """#### **Visual Difference Description**
+
+### • Lower Molar (Left):
+
+- The tooth at the end of the lower row is where it was.
+- Nothing shows that bone was opened. Editing Accuracy: 9/10 would need an empty socket.
+
+### • Contrast:
+
+- The edited image is a little brighter.
+
+# **Step 2: Evaluation**
+
+#### Editing Accuracy: 0/10
+
+- No tooth is missing.
+- What was asked for was not tried.
+
+#### • Visual Quality: 8/10
+
+- Sharp, and without artifacts.
+- The contrast does not disturb.
+"""
+"""The layout of E.1: headings, bullets in headings, reasons below the scores, none on their lines."""
+
+MINIMAL = """- Visual Difference Description:
+  - 1. A gap in the upper row.
+  - 2. The gum there is pink.
+- Editing Accuracy: [7]/10, [one of two teeth is gone]
+- Visual Quality: [9]/10, [sharp]
+"""
+"""The form that H.2 and H.3 ask for, with their brackets."""
+
+SCRIPT = "**Editing Accuracy:** 8/10\n**Visual Quality:** 7/10\n**Contextual Preservation:** 10/10\n"
+"""The three lines that the published script asks for, in the bold of a language model."""
+
+
+def values(text: str, asked: tuple[str, ...] = TWO) -> list[float | None]:
+    report = read_lines(text, MEDEBENCH, asked)
+    return [report.criteria[criterion.name].value for criterion in MEDEBENCH.criteria]
+
+
+def test_printed_example_is_read_with_its_description_and_reasons() -> None:
+    report = read_lines(PRINTED, MEDEBENCH, TWO)
+    assert values(PRINTED) == [0.0, None, 8.0]
+    assert report.criteria["editing_accuracy"].evidence.startswith("- No tooth is missing.\n- What was")
+    assert report.criteria["visual_quality"].evidence.endswith("The contrast does not disturb.")
+    assert report.differences.startswith("Visual Difference Description")
+    assert "A little brighter" not in report.reason
+    assert report.criteria["context_preservation"].evidence == "not asked for"
+
+
+@pytest.mark.parametrize("heading", [True, False])
+def test_minimal_form_is_read_with_and_without_its_heading(heading: bool) -> None:
+    text = MINIMAL if heading else "".join(MINIMAL.splitlines(keepends=True)[-2:])
+    report = read_lines(text, MEDEBENCH, TWO)
+    assert values(text) == [7.0, None, 9.0]
+    assert report.criteria["editing_accuracy"].evidence == "[one of two teeth is gone]"
+    assert bool(report.differences) == heading
+
+
+def test_scripts_three_lines_are_read() -> None:
+    assert values(SCRIPT, ("editing_accuracy", "context_preservation", "visual_quality")) == [8.0, 10.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("Editing Accuracy: 8/10", 8.0),
+        ("**Editing Accuracy**: 8/10", 8.0),
+        ("**Editing Accuracy: 8/10**", 8.0),
+        ("1. Editing Accuracy (0–10): 8", 8.0),
+        ("* editing accuracy - [8/10]: good", 8.0),
+        ("Editing Accuracy: 7.5 / 10", 7.5),
+        ("Editing Accuracy: 8 out of 10.", 8.0),
+        ("Editing Accuracy: 10, all of it.", 10.0),
+        ("Editing Accuracy: 8/10\nso: \nEditing Accuracy: 8/10", 8.0),
+        ("Editing Accuracy counts most here.\nEditing Accuracy: 8", 8.0),
+    ],
+)
+def test_lines_that_state_a_value(line: str, value: float) -> None:
+    assert values(f"{line}\nVisual Quality: 9/10") == [value, None, 9.0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "Editing Accuracy: good",
+        "Editing Accuracy: [Score]/10, [Reasons]",
+        "The Editing Accuracy: 8/10",
+        "Editing Accuracy: 4/5",
+        "Editing Accuracy: 85/100",
+        "Editing Accuracy: 11/10",
+        "Editing Accuracy: -1/10",
+        "Editing Accuracy: 85%",
+        "Editing Accuracy: 7-8/10",
+        "Editing Accuracy: 7 to 8",
+        "Editing Accuracy: 8/10\nEditing Accuracy: 3/10",
+        "I cannot judge this image.",
+    ],
+)
+def test_anything_else_is_unreadable(line: str) -> None:
+    with pytest.raises(Unreadable, match="editing_accuracy"):
+        read_lines(f"Some words.\n{line}\nVisual Quality: 9/10", MEDEBENCH, TWO)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FakeProvider:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return FakeProvider([openai_route])
+
+
+def ask(server: FakeProvider, prompts: Path | None, variant: str = "P") -> Reply[Observations]:
+    before, after, real = (EncodedImage(name, "image/png") for name in (b"before", b"after", b"real"))
+    image = source_image(modality="skin")
+    request = JudgeRequest(
+        image, before, after, "Remove the mole.", None, Direction.CHANGE, MEDEBENCH, 7, real, variant
+    )
+
+    async def once() -> Reply[Observations]:
+        judge = resolve_judge("openai/m", options_of("openai", base_url=f"{server.url}/v1", prompts=prompts))
+        try:
+            return await judge.judge(request)
+        finally:
+            await close_models(judge)
+
+    return asyncio.run(once())
+
+
+def words(text: str) -> Answer:
+    return openai_format.text_answer(text, chat=False)
+
+
+def test_published_protocol_is_sent_in_the_papers_order_and_read(server: FakeProvider) -> None:
+    with server:
+        server.script += [lambda request, good: words(PRINTED), lambda request, good: words(MINIMAL)]
+        first = ask(server, prompts_folder("published"))
+        second = ask(server, prompts_folder("published"), "D")
+    parts = server.calls[0].fields["input"][0]["content"]
+    assert [part["type"].removeprefix("input_") for part in parts] == ["text", "image"] * 3 + ["text"]
+    assert openai_format.pictures_sent(server.calls[0]) == [b"before", b"real", b"after"]
+    assert '"Remove the mole."' in parts[0]["text"] and "editing prompt" in parts[0]["text"]
+    assert "expected change" in prompt_text(server.calls[1])
+    for line in ("Editing Accuracy: [Score]/10, [Reasons]", "Visual Quality: [Score]/10, [Reasons]"):
+        assert line in parts[-1]["text"]
+    assert "json_schema" not in server.calls[0].body.decode()
+    assert first.value is not None and first.value.criteria["editing_accuracy"].value == 0.0
+    assert second.value is not None and second.value.criteria["visual_quality"].value == 9.0
+
+
+def test_malformed_answer_is_requested_once_more_and_then_unscored(server: FakeProvider) -> None:
+    with server:
+        server.script += [
+            lambda request, good: words("Editing Accuracy: 4/5"),
+            lambda r, good: words(MINIMAL),
+        ]
+        assert ask(server, prompts_folder("published")).outcome.ok
+        assert "editing_accuracy must be a number from 0 to 10" in prompt_text(server.calls[1])
+        server.script += [lambda request, good: words("No.")] * 2
+        reply = ask(server, prompts_folder("published"))
+    assert reply.value is None and reply.outcome.kind is OutcomeKind.MALFORMED
+    assert len(server.calls) == 4
+
+
+def test_users_folder_is_asked_for_what_its_wording_names(tmp_path: Path) -> None:
+    (tmp_path / "scale.md.j2").write_text("Rate {{ instruction }}. {{ form }}")
+    with pytest.raises(InputError, match="'form' is undefined"):
+        checked_library(tmp_path)
+    (tmp_path / "scale.md.j2").write_text(f"Rate {{{{ instruction }}}} in this form:\n{SCRIPT}")
+    assert len(lines_asked(checked_library(tmp_path), MEDEBENCH)) == 3
+    (tmp_path / "scale.md.j2").write_text("Rate {{ instruction }}.")
+    judge = resolve_judge("openai/m", options_of("openai", prompts=tmp_path, key_later=True))
+    with pytest.raises(InputError, match="asks neither for JSON"):
+        fingerprint_of(judge, MEDEBENCH)
+
+
+def test_ours_asks_for_json() -> None:
+    assert prompts_folder("ours") is None
+    assert lines_asked(checked_library(None), MEDEBENCH) == ()
