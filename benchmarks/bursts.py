@@ -2,7 +2,7 @@
 
 Promised: no answer is paid for twice, no task is stopped, and money held for calls of unknown cost is at most 1 % of
 what was spent. The same with one request in twenty of a burst broken instead, half of them billed; and with a run that
-halts in every burst and is begun again. Then, in real time over loopback with Gemini's SDK, eight seconds of 503 at
+halts in every burst and is begun again. Then, in real time over loopback, eight seconds of 503 at
 the judge of five tasks.
 
 Run: python benchmarks/bursts.py [--images 200]

@@ -1,8 +1,8 @@
 """What a call costs our processor: plantain's whole path beside the provider's bare SDK, on the same fake provider.
 
 The fake runs in a process of its own and answers at once, each edit with another photograph. Ours is a whole build:
-walk, loop, prompts, adapter, SDK, admission, money, journal with FULL sync, and keeping edited images: decode, check,
-encode as released, hash pixels, store twice, sync. The bare SDK is handed the very requests that our adapters hand it,
+walk, loop, prompts, adapter, admission, money, journal with FULL sync, and keeping edited images: decode, check,
+encode as released, hash pixels, store twice, sync. The bare SDK is handed the very requests that our adapters send,
 and reads the answers; it looks at no picture. Three more peers do, behind the same bare SDK:
 
 * "saved": each picture is decoded and saved as a JPEG of the same quality, without sync, hash or journal;
@@ -129,7 +129,7 @@ def whole_path(provider: str, url: str, catalogue: Path, run: Path) -> tuple[flo
 
 
 class Recorded:
-    """The first request of each step as our adapters hand it to the SDK, so that the bare SDK is given the same."""
+    """The first request of each step as our adapters send it, so that the bare SDK is given the same."""
 
     def __init__(self) -> None:
         self.requests: dict[str, tuple[Any, ...]] = {}

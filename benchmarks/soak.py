@@ -1,6 +1,6 @@
 """A long run against the fake provider: 200 ms an answer, three in a hundred of them faulty in thirty ways.
 
-The fake runs in a process of its own and speaks Gemini's wire format to the real SDK; its edits are 64 photographs in
+The fake runs in a process of its own and speaks Gemini's wire format; its edits are 64 photographs in
 turn. Resident memory is read twice a second. Targets: every task in a final state, none open; memory of the last third
 within 10 % of the first third's, the first minute apart, in which imports and the pictures kept in memory fill it.
 

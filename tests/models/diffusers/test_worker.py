@@ -36,58 +36,7 @@ def ends() -> Iterator[tuple[Connection, Connection]]:
         yield ours, theirs
 
 
-<<<<<<< HEAD
 def test_batches_are_answered_in_order_until_the_other_side_closes(
-=======
-def test_pictures_are_whole_usage_while_the_device_draws(
-    ends: tuple[Connection, Connection], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each drawing waits for what could not happen if the threads took turns: else it gives up, and says so."""
-    ours, theirs = ends
-    second_is_read, first_is_answered = threading.Event(), threading.Event()
-
-    def noted(asked: Batch) -> Prepared:
-        prepared = prepare(asked)
-        if asked.jobs[0].seed == 2:
-            second_is_read.set()
-        return prepared
-
-    def draw(prepared: Prepared) -> list[Drawing]:
-        wanted = second_is_read if prepared.batch.jobs[0].seed == 1 else first_is_answered
-        assert wanted.wait(WAIT_S), "nothing happened beside the drawing"
-        return unchanged(prepared)
-
-    monkeypatch.setattr(worker, "prepare", noted)
-    serving = threading.Thread(target=worker.serve, args=(theirs, draw))
-    serving.start()
-    ours.send(batch(1))
-    ours.send(batch(2, 3))
-    assert ours.recv() == DRAWN
-    (done,) = ours.recv()
-    assert done.record == {"seed": 1}
-    assert decode(done.picture).shape == (40, 64, 3)
-    first_is_answered.set()
-    assert ours.recv() == DRAWN
-    assert [done.record["seed"] for done in ours.recv()] == [2, 3]
-    ours.close()
-    serving.join(WAIT_S)
-    assert not serving.is_alive()
-
-
-def test_unreadable_picture_is_an_outcome(ends: tuple[Connection, Connection]) -> None:
-    ours, theirs = ends
-    serving = threading.Thread(target=worker.serve, args=(theirs, unchanged))
-    serving.start()
-    ours.send(batch(1, picture=b"no"))
-    assert ours.recv() == DRAWN
-    assert [done.outcome.kind for done in ours.recv()] == [OutcomeKind.MALFORMED]
-    ours.close()
-    serving.join(WAIT_S)
-    assert not serving.is_alive()
-
-
-def test_earlier_results_are_sent_before_a_lost_device_ends_the_process(
->>>>>>> 5cd2a3c0 (Give hosted providers one connection, without the providers' SDKs)
     ends: tuple[Connection, Connection],
 ) -> None:
     ours, theirs = ends

@@ -157,7 +157,7 @@ def test_a_name_that_moves_away_is_not_followed(
 
 
 def test_no_other_address_is_ever_asked(server: FakeProvider) -> None:
-    """Not by a redirect that is followed, not by an address that an answer brings, not by an SDK's own idea."""
+    """Not by a redirect that is followed, not by an address that an answer brings."""
 
     async def ask(url: str) -> Any:
         transport = GuardedTransport("openai/m", server.url, ProviderOptions())

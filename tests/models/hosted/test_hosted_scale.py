@@ -1,4 +1,4 @@
-"""The hosted judge of MedEBench's scales: what it sends by each SDK, and what becomes of bad answers."""
+"""The hosted judge of MedEBench's scales: what it sends to each provider, and what becomes of bad answers."""
 
 from __future__ import annotations
 

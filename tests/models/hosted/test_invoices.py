@@ -18,7 +18,7 @@ from fakes import bodies
 from fakes.caller import options_of
 from plantain.calls.budget import demand
 from plantain.files.secrets import Secret
-from plantain.journal.payload import to_json, usage_from_json
+from plantain.journal.payload import from_json, to_json
 from plantain.models.hosted.gemini.batch import GeminiJobs
 from plantain.models.hosted.gemini.models import image_model as gemini_image_model
 from plantain.models.hosted.gemini.replies import read_usage as read_gemini
@@ -197,7 +197,7 @@ def test_invoice(invoice: Invoice, monkeypatch: pytest.MonkeyPatch) -> None:
     section = options_of(name, **({"transport": "batch"} if invoice.batch else {}))
     price = price_under(Terms((name,), Limits(), {name.partition("/")[0]: section}), name)
     assert price is not None
-    usage = usage_from_json(to_json(usage_of(invoice)))  # as the journal keeps it
+    usage = from_json(Usage, to_json(usage_of(invoice)))  # as the journal keeps it
     assert price.cost(usage) == pytest.approx(invoice.total, rel=1e-3)
 
 

@@ -11,8 +11,8 @@ from fakes.caller import Caller
 from fakes.faults import FAULTS, status
 from fakes.server import Answer, FakeProvider, Request, Spoil
 from plantain.calls.budget import cost_of
-from plantain.journal.payload import to_json, usage_from_json
-from plantain.records import OutcomeKind, Price
+from plantain.journal.payload import from_json, to_json
+from plantain.records import OutcomeKind, Price, Usage
 
 PROVIDERS = ("gemini", "openai", "openai-compatible")
 
@@ -78,7 +78,7 @@ def test_each_ask_of_a_call_is_billed_by_the_tier_that_served_it(
     server.script = [told_tier(provider, first, cut, where), told_tier(provider, second, None, where)]
     reply = fresh(provider, "judge")
     assert reply.outcome.ok
-    kept = usage_from_json(to_json(reply.usage))  # as the journal keeps it
+    kept = from_json(Usage, to_json(reply.usage))  # as the journal keeps it
     assert kept == reply.usage
     assert PRICE.cost(kept) == pytest.approx(asks * ONE_ASK[provider])
 

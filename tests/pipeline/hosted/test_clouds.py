@@ -147,11 +147,7 @@ def test_deployments_have_the_price_of_what_they_serve(
     )
     price = price_under(recipe.terms, "azure/ward-7")
     assert price == price_of("openai/gpt-5") and price is not None
-<<<<<<< HEAD
     assert (price.input_per_m, price.output_per_m) == (1.25, 10.0)
-=======
-    assert (price.input_per_m, price.output_per_m, price.date) == (1.25, 10.0, "2026-11-26")
->>>>>>> 5cd2a3c0 (Give hosted providers one connection, without the providers' SDKs)
     assert price.source.endswith("the row of openai/gpt-5")
     assert price_under(recipe.terms, "vertex/gemini-2.5-pro") == price_of("gemini/gemini-2.5-pro")
     assert price_under(recipe.terms, "azure/ward-8") is None

@@ -1,4 +1,4 @@
-"""A provider that is down: a real server on loopback, the real SDK, and a budget that must survive it."""
+"""A provider that is down: a real server on loopback, and a budget that must survive it."""
 
 from __future__ import annotations
 

@@ -14,14 +14,11 @@ import pytest
 from fakes.served import Served, queue_full, still_loading
 from fakes.server import Answer
 from pipeline.quick import NoText, quick_catalogue
+from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
-<<<<<<< HEAD
-from plantain.records import Step, TaskState
-=======
 from plantain.records import InputError, OutcomeKind, Step, TaskState
->>>>>>> 5cd2a3c0 (Give hosted providers one connection, without the providers' SDKs)
 from plantain.runs.summary import RunSummary
 
 RECIPE = """
@@ -165,9 +162,6 @@ def test_a_field_that_a_server_does_not_know_stops_the_run_at_once(bench: Bench,
     bench.editor.kind = "other"
     summary = build(bench.recipe(tmp_path), tmp_path / "run")
     assert summary.stopped is not None and "say what kind of server it is" in summary.stopped
-<<<<<<< HEAD
-    assert len(bench.first.forms) + len(bench.second.forms) <= 4
-=======
     assert len(bench.editor.forms) <= 4
 
 
@@ -240,4 +234,3 @@ def test_probe_tells_of_each_server(bench: Bench, tmp_path: Path, capsys: pytest
     assert not bench.words.asked + bench.editor.asked + bench.judge.asked
     assert main(["models", "--probe", str(tmp_path / "recipe.toml")]) == 1
     assert "gone/: did not answer: could not connect" in capsys.readouterr().out
->>>>>>> 5cd2a3c0 (Give hosted providers one connection, without the providers' SDKs)

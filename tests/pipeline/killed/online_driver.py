@@ -1,4 +1,4 @@
-"""A build with Gemini's SDK against a provider on this machine: python online_driver.py CATALOGUE RUN URL [FORM]."""
+"""A build with Gemini against a provider on this machine: python online_driver.py CATALOGUE RUN URL [FORM]."""
 
 from __future__ import annotations
 
