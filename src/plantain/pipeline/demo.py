@@ -19,7 +19,7 @@ from plantain.pixels.encode import encode_jpeg
 from plantain.records import Direction, SourceImage, derive_seed
 from plantain.sources.samples import sample_images
 
-SEED = 8
+SEED = 5
 
 FINDINGS = (
     "Pneumothorax",
@@ -27,11 +27,13 @@ FINDINGS = (
     "Lung Lesion",
     "Cardiomegaly",
     "Edema",
+    "Fracture",
     "glioma",
     "meningioma",
     "AMD",
     "Diabetes",
     "Cataract",
+    "Hypertension",
 )
 
 RENDERED = (
@@ -50,6 +52,7 @@ RENDERED = (
     ("retina-left", "AMD", "moderate", "marked"),
     ("retina-left", "Diabetes", "moderate", "marked"),
     ("retina-left", "Cataract", "moderate", "marked"),
+    ("retina-left", "Hypertension", "moderate", "moderate"),
 )
 
 

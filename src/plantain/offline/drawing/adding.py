@@ -20,7 +20,7 @@ from plantain.records import Finding, SourceImage, Stroke
 from plantain.sources.brain_slice import UNKNOWN, estimate_slice
 
 EXTENTS = {"small": (0.0, 0.3), "moderate": (0.35, 0.65), "large": (0.7, 1.0)}
-STRENGTHS = {"subtle": 0.7, "moderate": 1.0, "marked": 1.35}
+STRENGTHS = {"subtle": 0.5, "moderate": 1.0, "marked": 1.35}
 LEAST_CHANGE = 0.75
 """Grey levels from which a pixel belongs to the mask."""
 

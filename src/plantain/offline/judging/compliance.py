@@ -11,7 +11,7 @@ from plantain.offline.judging.checks import Check, at_least, at_most
 from plantain.offline.judging.shapes import shape_checks, sign_checks
 from plantain.records import FailureCode
 
-LEAST_LEVEL = 5.0
+LEAST_LEVEL = 10.0
 """Grey levels of the core from which a change is seen."""
 
 
