@@ -65,6 +65,11 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("e/3", (60, 40)),
     ):
         Image.fromarray(rng.integers(0, 255, (size[1], size[0], 3), np.uint8)).save(root / f"{name}.png")
+    for name, size, colour in (
+        ("e/1", (30, 20), "white"),
+        ("e/2", (60, 40), "black"),
+    ):  # which no judge accepts
+        Image.new("RGB", size, colour).save(root / f"{name}.png")
     return root
 
 

@@ -30,7 +30,7 @@ class JudgedRow:
 
     Attributes:
         id: the imported row's own, else the task's.
-        qualified: None where a criterion is unscored, or the judge gave no verdict.
+        qualified: None where the judge could not tell, or gave no verdict.
         criteria: true, false, a number, or None where unscored.
     """
 
@@ -213,8 +213,7 @@ class _About:
             return self._made(judge, None, {}, judged=False)
         verdict = stored.verdict
         criteria = {name: _value_of(result) for name, result in verdict.observations.criteria.items()}
-        unscored = verdict.score is None and not verdict.qualified
-        return self._made(judge, None if unscored else verdict.qualified, criteria)
+        return self._made(judge, verdict.qualified, criteria)
 
     def published(self, qualified: bool) -> JudgedRow:
         return self._made(PUBLISHED, qualified, {})
