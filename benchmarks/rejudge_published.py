@@ -54,7 +54,7 @@ def main() -> None:
         [*plantain, "import", str(options.tree), "--layout", "pairs", "--run", str(run), *joined], check=True
     )
     judges = [f"--judge={name}" for name in options.judge or ["offline/instruments"]]
-    subprocess.run([*plantain, "rejudge", str(run), *judges], check=True)
+    subprocess.run([*plantain, "judge", "rejudge", str(run), *judges], check=True)
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def test_what_is_not_run_says_what_it_needs() -> None:
     assert needs == {
         "a cluster",
         "a key",
-        "a key, ratings, and twenty sources",
+        "a key and ratings",
         "a minute, which tests/bench/test_bench_demo.py has",
         "a token of the Hub",
         "an installation",

@@ -85,7 +85,7 @@ def test_edits_of_several_runs_are_compared_each_with_its_own_readers(run: Path,
     assert whole.n == 2 * len(made.cases) and whole.value == pytest.approx(0.0)
 
     again = Path(shutil.copytree(run, tmp_path / "again"))
-    assert main(["rejudge", str(again), "--judge", f"people/{made.folder}"]) == 0
+    assert main(["judge", "rejudge", str(again), "--judge", f"people/{made.folder}"]) == 0
     with JournalReader.open(again) as reader:
         rows = [one.verdict for one in reader.verdicts(made.cases[0].source)]
     (said,) = [one for one in rows if one.judge == "people/both"]
@@ -100,7 +100,7 @@ def test_edits_of_several_runs_are_compared_each_with_its_own_readers(run: Path,
 def test_it_stands_in_the_judges_card(
     run: Path, study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    words = ["audit", str(run), "--judge", JUDGE, "--pairs", "1", "--kinds", "no change", "--json"]
+    words = ["judge", "audit", str(run), "--judge", JUDGE, "--pairs", "1", "--kinds", "no change", "--json"]
     assert main([*words, "--people", str(study.folder), "--to", str(tmp_path)]) == 0
     told = json.loads(capsys.readouterr().out)["agreement"]
     assert "people/study" in told and "readers among themselves" in told
@@ -112,7 +112,7 @@ def test_it_stands_in_the_judges_card(
 def test_readers_judge_the_run_that_they_read(run: Path, study: Study, capsys: pytest.CaptureFixture[str]):
     judge = f"people/{study.folder}"
     for _ in range(2):  # a second time nothing is asked again, and the same is said
-        assert main(["rejudge", str(run), "--judge", judge, "--json"]) == 0
+        assert main(["judge", "rejudge", str(run), "--judge", judge, "--json"]) == 0
         told = json.loads(capsys.readouterr().out)
         mine = next(one for one in told["judges"] if one["judge"] == "people/study")
         assert mine["judged"] == len(study.cases)
@@ -130,9 +130,9 @@ def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: 
     other = small_study(tmp_path / "s", ReaderTask.PAIR)
     with pytest.raises(InputError, match="no accept block"):
         agreement_with_people(other.folder, run, JUDGE)
-    assert main(["audit", "--people", str(study.folder)]) == 2
-    assert "name the run" in capsys.readouterr().err
-    assert main(["audit", str(run), "--judge", f"people/{study.folder}"]) == 2
+    assert main(["judge", "audit", "--people", str(study.folder)]) == 2
+    assert "give the run that the study was made from" in capsys.readouterr().err
+    assert main(["judge", "audit", str(run), "--judge", f"people/{study.folder}"]) == 2
     told = capsys.readouterr().err
     assert "rejudge RUN --judge people/" in told and told.count("\n") == 1
 

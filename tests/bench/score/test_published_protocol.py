@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-
 from bench.discs import make_bench, make_run
+
 from fakes import openai_format
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.cli import main

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from plantain.bench.generate.export_outputs import marked
+from plantain.bench.generate.output_files import marked
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import InputError, TaskState
