@@ -25,6 +25,7 @@ from plantain.cli.terminal.stages import StageProgress
 from plantain.metrics.grounding import ALPHA
 from plantain.models.diffusers.attention.watched import watched_editor
 from plantain.models.diffusers.attention.watching import Choice, Watching
+from plantain.models.diffusers.settings import Settings
 from plantain.records import InputError
 from plantain.runs.settings.terms import load_terms
 
