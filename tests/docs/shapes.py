@@ -37,8 +37,6 @@ models
 export runs/pilot --to releases/json --licence CC-BY-4.0
 verify releases/pilot
 import releases/pilot --run runs/json
-release diff releases/v1 releases/v2
-release attach releases/pilot --from catalogue
 merge runs/part-1 runs/part-2 --run runs/whole
 withdraw runs/whole --group nilearn:mni152 --dry-run
 bench check my-bench

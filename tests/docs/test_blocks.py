@@ -149,6 +149,7 @@ def test_what_is_not_run_says_what_it_needs() -> None:
         "a key",
         "a key and ratings",
         "a minute, which tests/bench/test_bench_demo.py has",
+        "a token of the Hub",
         "an installation",
         "data of yours",
         "somebody who stops it",

@@ -119,10 +119,9 @@ def _judged(reader: JournalReader, juries: Sequence[JuryInRun], one: StoredAttem
 
 def _answer(stored: StoredVerdict) -> Answer:
     verdict, results = stored.verdict, stored.verdict.observations.criteria
-    unscored = verdict.score is None and not verdict.qualified
     passed = {name: result.passed for name, result in results.items()}
     values = {name: one.passed if one.value is None else one.value for name, one in results.items()}
-    return Answer({QUALIFIED: None if unscored else verdict.qualified, **passed}, values)
+    return Answer({QUALIFIED: verdict.qualified, **passed}, values)
 
 
 def tallies(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
-from plantain.audit.clean import renderers
+from plantain.audit.clean import drawable
 from plantain.audit.gate import CLEAN
 from plantain.audit.jury import models_of
 from plantain.audit.pictures import TrialPicture, cluster_of
@@ -46,7 +46,7 @@ def forecast(
         where a price is unknown.
     """
     modalities = sorted({picture.image.modality for picture in pictures})
-    named = {m: [f for f in taxonomy.of(m) if f.name in renderers(m)] for m in modalities}
+    named = {m: [f for f in taxonomy.of(m) if f.name in drawable(taxonomy, m)] for m in modalities}
     others = max((len(found) - 1 for found in named.values() if found), default=0)
     of_kind = {k: plan.pairs * (others if k == SWAPPED else 1) for k in plan.kinds if k != CLEAN}
 

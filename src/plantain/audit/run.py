@@ -10,7 +10,7 @@ from itertools import islice
 
 from plantain.audit.asking import Asking
 from plantain.audit.card import make_card
-from plantain.audit.clean import CleanEditRecipe, recipes, renderers
+from plantain.audit.clean import CleanEditRecipe, drawable, recipes
 from plantain.audit.gate import AGAIN, CLEAN, NAIVE, TrialAnswer, scored
 from plantain.audit.pictures import TrialPicture, cluster_of
 from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
@@ -68,7 +68,7 @@ class _Audit:
     async def make(self, recipe: CleanEditRecipe) -> list[Trial]:
         """Make everything of a recipe that is still wanted, the clean edit first."""
         modality = recipe.picture.image.modality
-        drawn = renderers(modality)
+        drawn = drawable(self.taxonomy, modality)
         named = [one for one in self.taxonomy.of(modality) if one.name in drawn]
         lacking = [kind for kind, left in self.wanted.items() if left > 0]
         made = await compute("judge", trials_of, recipe, lacking, self.plan.amplitude, named)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from plantain.files.terminal import redact_terminal
+from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
 from plantain.version import __version__
 
@@ -45,7 +45,6 @@ COMMANDS = {
         "take a patient or single images, and all that came of them, out of a run or catalogue",
     ),
     "verify": ("plantain.cli.releases.verify", "prove a release: every checksum, count, row and licence"),
-    "release": ("plantain.cli.releases.release", "compare two releases, write notes, put originals back"),
     "judge": ("plantain.cli.judge", "a judge's card, other judges on stored edits, corrections, prompts"),
     "review": ("plantain.cli.review", "reader studies: people judge, compare, rank and outline"),
     "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),
@@ -61,7 +60,7 @@ JOBS = {
     "Make edits": "demo ingest findings init plan pilot build retry merge models",
     "Look": "status show view report",
     "Measure": "bench judge review",
-    "Share": "export import verify release",
+    "Share": "export import verify",
     "Learn": "train",
     "Look after": "quarantine consent withdraw completion",
 }

@@ -14,9 +14,10 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN, BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
 from plantain.findings import load_taxonomy
+from plantain.offline.anatomy.maps import CannotShow
+from plantain.offline.drawing.adding import Rendering
 from plantain.offline.editor import render_instruction
 from plantain.offline.language import Intent, compose
-from plantain.offline.rendering import CannotShow, Rendering
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, Finding, SourceImage, derive_seed
@@ -118,7 +119,7 @@ def _rendered(plan: Sequence[Row]) -> Iterator[_Edit]:
         image_id, name, side, extent = row
         image, data = images[image_id]
         pixels, finding = decode(data), taxonomy.get(image.modality, name)
-        intent = Intent(name, Direction.ADD, side=side, extent=extent, conspicuity="marked", softness="soft")
+        intent = Intent(name, Direction.ADD, side=side, extent=extent, conspicuity="marked")
         seed = derive_seed(SEED, "bench demo", *row)
         try:
             rendering = render_instruction(pixels, compose(intent, finding), image, seed)

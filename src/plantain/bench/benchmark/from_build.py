@@ -21,7 +21,7 @@ from plantain.findings import Taxonomy, describe_place, load_taxonomy
 from plantain.journal import JournalReader, TaskRow
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.offline.language import Intent, compose, read_instruction
-from plantain.offline.wordings import presentation
+from plantain.offline.writer import signs_of
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_mask
 from plantain.pixels.prepare import resize
@@ -259,9 +259,13 @@ class _Success:
         done = "added" if intent.direction is Direction.ADD else "removed"
         place = describe_place(intent.zone, intent.side)
         where = f" {place}" if place else ""
-        seen = presentation(intent, self.finding, self.image, 0)
-        change = f"{self.title}: {self.finding.title}{where} was {done}."
-        return " ".join([change, *seen, "Everything else stays as it was."])
+        seen = signs_of(intent, self.finding, self.image)
+        parts = (
+            f"{self.title}: {self.finding.title}{where} was {done}.",
+            f"It shows {seen}." if seen else "",
+            "Everything else stays as it was.",
+        )
+        return " ".join(part for part in parts if part)
 
     def _record(self, sample_id: str, forward: bool) -> SourceImage:
         """Return the record of the image before, with the original's licence, group and acquisition."""
