@@ -14,7 +14,7 @@ APT_TEST := chromium strace
 # Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: shapes demo test test-fast fuzz hostile prices check style types types-of-benchmarks doctests size bench docs gallery dist \
+.PHONY: shapes demo test test-fast fuzz prices check style types types-of-benchmarks doctests size bench docs gallery dist \
   format clean
 
 demo: $(VENV)/.demo
@@ -35,10 +35,6 @@ fuzz: $(VENV)/.dev
 	@echo "seed $(SEED); the same again: make fuzz SEED=$(SEED)"
 	$(BIN)/pytest -n 2 --dist loadfile -q -m hypothesis --hypothesis-profile fuzz --hypothesis-seed $(SEED) $(ARGS)
 	$(BIN)/python benchmarks/fuzz.py --minutes 1 --seed $(SEED)
-
-# Everything that a stranger could send, with every command that reads it, under a tracer (six minutes on two cores).
-hostile: $(VENV)/.dev debian
-	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests $(BIN)/python -m hostile.trace $(ARGS)
 
 # Its parts can go side by side: make -j 2 check
 check: style types types-of-benchmarks doctests size

@@ -28,20 +28,20 @@ import orjson
 import skimage.data
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.benchmark.organs import ORGANS
-from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arm_requests import ArmRequest
+from plantain.bench.benchmark.medebench import ORGANS
+from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.bench.generate.arms import bench_task_id
 from plantain.bench.generate.generate import generate
-from plantain.bench.generate.plan import content_of, sample_facts
+from plantain.bench.generate.plan import sample_facts
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun, Output, write_bench
-from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.journal import BlobRef, Journal, RecordedTask
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.pixels.decode import decode
 from plantain.records import Licence
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
@@ -101,11 +101,11 @@ async def repeat(folder: Path, samples: int) -> None:
     small = folder / "small"
     (folder / "run").rename(small)
     shutil.copytree(small / "blobs", folder / "run" / "blobs")
-    facts = {s.id: sample_facts(bench, s, content_of(bench, s), None) for s in bench.samples}
+    facts = {s.id: sample_facts(bench, s) for s in bench.samples}
     with BenchRun.open(small) as made:
         async with Journal.create(folder / "run", made.reader.header) as journal:
             header = replace(made.header, digest=bench.digest)
-            await write_bench(journal, header, made.arms, facts)
+            await write_bench(journal, header, made.arms.values(), facts)
             for label in made.arms:
                 outputs = {output.sample_id: output for output in made.outputs(label)}
                 await journal.add_recorded(

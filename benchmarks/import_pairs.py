@@ -56,15 +56,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         path = table(Path(name), options.rows, options.side, options.originals)
-        begun, told = time.monotonic(), 250
-
-        def tell(rows: int) -> None:
-            nonlocal told
-            if rows >= told:
-                told *= 2
-                print(f"{rows:9,} rows {time.monotonic() - begun:7.0f} s  {peak_mb():5.0f} MB", flush=True)
-
-        summary = import_pairs(path, Path(name) / "run", on_row=tell)
+        begun = time.monotonic()
+        summary = import_pairs(path, Path(name) / "run")
         assert summary.tasks == options.rows, summary.left_out
         took, used = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_SELF)
         each = (used.ru_utime + used.ru_stime) / summary.tasks * 1000

@@ -1,7 +1,7 @@
 """The gate against judges who know nothing, and against one who knows a little, over many simulated audits.
 
 Each audit asks about pictures of three modalities: one clean edit a picture, twice; its wrong labels, naive editors, an
-unedited copy and planted defects, as `plantain audit` does, and no more of any than an edit has at the least. Judges:
+unedited copy and planted defects, as `judge audit` does, and no more of any than an edit has at the least. Judges:
 at random; always yes; always no; by a hash of the picture and the criterion (so that it repeats itself exactly,
 whatever the edit); by a hash of the edit; one that passes a right edit 20 points more often than a wrong one.
 
@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from plantain.audit.gate import AGAIN, CLEAN, NAIVE, AuditAnswer, gaps_of, gate_of
+from plantain.audit.gate import AGAIN, CLEAN, NAIVE, TrialAnswer, gaps_of, gate_of
 from plantain.records import Criterion
 
 CRITERIA = tuple(criterion.value for criterion in Criterion)
@@ -32,12 +32,12 @@ WRONG = (*(("swapped label", ()),) * 2, *((name, ()) for name in NAIVE), ("ident
 Rule = Callable[[np.random.Generator, str, str, bool], float]
 
 
-def asked(pictures: int) -> Iterator[AuditAnswer]:
+def asked(pictures: int) -> Iterator[TrialAnswer]:
     """Every edit of an audit, unanswered."""
     for number in range(pictures):
         modality = MODALITIES[number % len(MODALITIES)]
         for kind, violates in ((CLEAN, ()), (AGAIN, ()), *WRONG):
-            yield AuditAnswer(kind, modality, "finding", "add", f"p{number}", violates, {}, None)
+            yield TrialAnswer(kind, modality, "add", f"p{number}", violates, {}, None)
 
 
 def random_half(rng: np.random.Generator, picture: str, criterion: str, right: bool) -> float:
@@ -58,7 +58,7 @@ def knows(points: float) -> Rule:
     )
 
 
-def judged(rule: Rule, pictures: int, seed: int, by_edit: bool = False) -> list[AuditAnswer]:
+def judged(rule: Rule, pictures: int, seed: int, by_edit: bool = False) -> list[TrialAnswer]:
     """An audit's answers. `by_edit`: the rule sees the edit's own name, so that its hash differs from edit to edit."""
     rng = np.random.default_rng(seed)
     answers = []

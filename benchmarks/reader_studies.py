@@ -14,7 +14,6 @@ from simulated.reader_studies import (
     NATURES,
     coverage_of_strengths,
     false_alarms,
-    false_alarms_area,
     false_alarms_pooled,
     found_share,
 )
@@ -56,9 +55,6 @@ def main() -> int:
     for readers, cases in [(5, 100), (5, 200), (8, 100)] if only in (None, "type-1") else ():
         pooled = false_alarms_pooled(readers, cases, NATURES["as usual"], studies)
         print(f"type 1 of pooled votes: {readers} x {cases:<33} {100 * pooled:12.1f} %")
-    for readers, cases in [(3, 60), (5, 100), (8, 60)] if only in (None, "type-1") else ():
-        found = false_alarms_area(readers, cases, NATURES["as usual"], studies // 2)
-        held(f"type 1: area, {readers} x {cases}", found, 0.02 if readers >= 5 else 0.0, 0.07)
     for parts in (stated(0.2275), Components(0.02, 0.02, 0.3)) if only in (None, "power") else ():
         for readers, cases, groups in DESIGNS:
             for effect in (0.0, 0.1, 0.15):

@@ -27,8 +27,8 @@ FEWEST = 3
 def stand_ins(tree: Path, to: Path) -> int:
     """Writes the median of each source's edits under its image's id; returns how many there are."""
     groups: dict[str, list[Path]] = defaultdict(list)
-    for path, (_, image, _, _), _ in PublishedTree(tree).edits():
-        groups[image].append(path)
+    for edit in PublishedTree(tree).edits():
+        groups[edit.key.image_id].append(edit.path)
     to.mkdir(parents=True, exist_ok=True)
     made = 0
     for image, paths in groups.items():
@@ -49,12 +49,12 @@ def main() -> None:
     print(f"{stand_ins(options.tree, options.to / 'originals')} originals stood in for")
     run = options.to / "run"
     plantain = [sys.executable, "-m", "plantain"]
-    joined = ["--join-originals", str(options.to / "originals")]
+    joined = ["--originals", str(options.to / "originals")]
     subprocess.run(
         [*plantain, "import", str(options.tree), "--layout", "pairs", "--run", str(run), *joined], check=True
     )
     judges = [f"--judge={name}" for name in options.judge or ["offline/instruments"]]
-    subprocess.run([*plantain, "rejudge", str(run), *judges], check=True)
+    subprocess.run([*plantain, "judge", "rejudge", str(run), *judges], check=True)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def on_the_second(second: Elsewhere) -> None:
     step("import", lambda: second.plantain("import", "release", "--run", "run").splitlines()[0])
     step(
         "bench from-build",
-        lambda: second.plantain("bench", "from-build", "run", "--out", "bench").splitlines()[0],
+        lambda: second.plantain("bench", "from-build", "run", "--to", "bench").splitlines()[0],
     )
     step("bench check", lambda: second.plantain("bench", "check", "bench").splitlines()[-1])
     save_tiny("instruct-pix2pix", second.work / "tiny")

@@ -51,8 +51,8 @@ def through_plantain(
 ) -> float:
     """Edits a second of `bench generate`, with the process of each device exchanged for one that sleeps."""
     from plantain.bench.benchmark.benchmark import Benchmark
-    from plantain.bench.generate.arm_requests import ArmRequest
     from plantain.bench.generate.generate import generate
+    from plantain.bench.generate.requests import ArmRequest
     from plantain.models.diffusers.device_process import DeviceProcess
     from plantain.offline.workers import close_workers
     from plantain.runs.settings.terms import load_terms

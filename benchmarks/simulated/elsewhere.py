@@ -1,14 +1,12 @@
 """Another machine, as far as one machine can be two: a folder, an environment and a home of its own, and no network.
 
-The environment has the packages of this one, file by file, or those that pip installs by a lockfile, and plantain from
-a wheel that is built of this checkout.
+The environment has the packages of this one, file by file, and plantain from a wheel that is built of this checkout.
 Sockets are refused by an audit hook in every Python process, and by a network namespace of its own where Linux lets us.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
@@ -44,12 +42,10 @@ class Elsewhere:
     Attributes:
         home: its folder; commands run in `home / "work"`.
         settings: of its environment, such as TZ.
-        lockfile: of `lock`; without one the packages are linked from this environment.
     """
 
     home: Path
     settings: Mapping[str, str]
-    lockfile: Path | None = None
 
     @property
     def work(self) -> Path:
@@ -66,17 +62,13 @@ class Elsewhere:
         return path.read_text().splitlines() if path.exists() else []
 
     def make(self) -> None:
-        """Makes the environment: linked in about 10 seconds and hardly any disk, or installed in a minute."""
+        """Makes the environment: linked in about 10 seconds, with hardly any disk."""
         self.work.mkdir(parents=True)
         venv.create(self.home / "environment", symlinks=True)
         packages = Path(self._said("import sysconfig; print(sysconfig.get_path('purelib'))"))
-        if self.lockfile is None:
-            shutil.rmtree(packages)
-            theirs = Path(sysconfig.get_path("purelib"))
-            shutil.copytree(theirs, packages, copy_function=_linked, ignore=_not_ours)
-        else:
-            words = ["install", "--quiet", "--require-hashes", "--no-deps", "--only-binary", ":all:"]
-            _pip("--python", str(self.python), *words, "--requirement", str(self.lockfile))
+        shutil.rmtree(packages)
+        theirs = Path(sysconfig.get_path("purelib"))
+        shutil.copytree(theirs, packages, copy_function=_linked, ignore=_not_ours)
         wheels = self.home / "wheel"
         subprocess.run(
             [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)],
@@ -135,29 +127,6 @@ class Elsewhere:
             if subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0:
                 return words
         return []
-
-
-def lock(path: Path, requirement: str) -> str:
-    """Writes what pip resolves a requirement to, each package by its version and the hash of its wheel; how many."""
-    report = path.with_suffix(".json")
-    words = ["install", "--quiet", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
-    _pip(*words, "--report", str(report), requirement)
-    found = json.loads(report.read_bytes())["install"]
-    lines = [
-        f"{one['metadata']['name']}=={one['metadata']['version']} "
-        f"--hash=sha256:{one['download_info']['archive_info']['hashes']['sha256']}\n"
-        for one in found
-        if "archive_info" in one["download_info"]  # all but plantain itself
-    ]
-    path.write_text("".join(sorted(lines)))
-    return f"{len(lines)} packages"
-
-
-def _pip(*words: str) -> None:
-    command = [sys.executable, "-m", "pip", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"failed: pip {' '.join(words)}\n{done.stderr[-2000:]}")
 
 
 def step(name: str, do: Callable[[], str | None]) -> None:

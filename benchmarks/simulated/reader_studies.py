@@ -8,7 +8,7 @@ import numpy as np
 
 from plantain.metrics.statistics.bradley_terry import Comparison, bradley_terry
 from plantain.metrics.statistics.reader_power import Components
-from plantain.metrics.statistics.readers import area_over_readers, over_readers
+from plantain.metrics.statistics.readers import over_readers
 from plantain.pixels.arrays import Floats
 
 
@@ -33,14 +33,13 @@ NATURES = {
 
 def answers(
     rng: np.random.Generator, readers: int, cases: int, nature: Nature, *, groups: int = 1, kind: str = "binary",
-    better: float = 0.0, truth: Floats | None = None,
+    better: float = 0.0,
 ) -> list[Floats]:  # fmt: skip
     """Two models' answers, (readers, cases) each; NaN where a split-plot gives a reader other cases.
 
     Args:
-        kind: "binary" (accepted or not), "score" (0 to 10), or "latent" (as drawn).
+        kind: "binary" (accepted or not) or "score" (0 to 10).
         better: what the second model's latent mean is higher by.
-        truth: (cases,) added to the latent mean, the same for both models.
     """
 
     def normal(variance: float, *shape: int) -> Floats:
@@ -51,7 +50,6 @@ def answers(
         + normal(nature.case, 1, cases)
         + normal(nature.both, readers, cases)
     )
-    common = common if truth is None else common + truth
     latent = [
         common
         + model * better
@@ -64,7 +62,6 @@ def answers(
     shape = {
         "binary": lambda x: (x > -0.4).astype(np.float64),
         "score": lambda x: np.clip(np.round(5 + 2 * x), 0, 10),
-        "latent": lambda x: x,
     }[kind]
     return [np.where(read, shape(one), np.nan) for one in latent]
 
@@ -77,7 +74,7 @@ def false_alarms(
     found = 0
     for _ in range(studies):
         first, second = answers(rng, readers, cases, nature, groups=groups, kind=kind)
-        p = over_readers(first, second).p
+        p = over_readers(first - second).p
         found += p is not None and p < 0.05
     return found / studies
 
@@ -91,18 +88,6 @@ def false_alarms_pooled(readers: int, cases: int, nature: Nature, studies: int) 
         p, q, n = first.mean(), second.mean(), first.size
         error = np.sqrt((p * (1 - p) + q * (1 - q)) / n)
         found += error > 0 and abs(p - q) > 1.959964 * error
-    return found / studies
-
-
-def false_alarms_area(readers: int, cases: int, nature: Nature, studies: int) -> float:
-    """As `false_alarms`, for areas under the curve; half of the cases are true."""
-    rng = np.random.default_rng([readers, cases, 2])
-    truth = np.arange(cases) % 2 == 1
-    found = 0
-    for _ in range(studies):
-        first, second = answers(rng, readers, cases, nature, kind="latent", truth=1.5 * truth)
-        p = area_over_readers(first, truth, second).p
-        found += p is not None and p < 0.05
     return found / studies
 
 

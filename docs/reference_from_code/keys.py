@@ -210,7 +210,7 @@ def settings_page() -> str:
     return "\n".join(
         [
             "# Keys of a settings file\n",
-            "Commands without a recipe (`bench generate`, `bench score`, `audit`, `rejudge`, ...) take "
+            "Commands without a recipe (`bench generate`, `bench score`, `judge audit`, ...) take "
             "`--settings FILE`. It is a "
             "TOML file of the sections that a recipe has, too; consent stands in `[consent]`.\n",
             *_sections(Settings),

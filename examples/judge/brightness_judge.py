@@ -23,7 +23,9 @@ class BrightnessJudge:
             return CriterionResult(request.rubric.passes(criterion.name, value), evidence=said, value=value)
 
         results = {criterion.name: result(criterion) for criterion in request.rubric.criteria}
-        return Reply(Observations(results, dict.fromkeys(request.rubric.facts, gain > 0), reason="by brightness"))
+        return Reply(
+            Observations(results, dict.fromkeys(request.rubric.facts, gain > 0), reason="by brightness")
+        )
 
 
 def load(name: str, role: str, options: ProviderOptions) -> BrightnessJudge:

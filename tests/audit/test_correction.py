@@ -1,4 +1,4 @@
-"""A verdict corrected by hand stands beside the judge's, and moves nothing that was decided or counted."""
+"""A verdict corrected by hand is stored next to the judge's and changes nothing that was decided or counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from audit.stored_run import stored_run
-from plantain.audit.rejudging.correction import Correction, correct_verdict
+from plantain.audit.correction import correct_verdict
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.payload import dumps
@@ -50,7 +50,7 @@ def test_nothing_that_was_decided_changes_and_every_word_is_kept(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task, before = first_task(run), decided(run)
-    words = ["verdict", str(run), task, "--by", "RT"]
+    words = ["judge", "override", str(run), task, "--by", "RT"]
     assert main([*words, "--set", "qualified", "--why", "I see the drusen"]) == 0
     assert main([*words, "--set", "failed", "--why", "on a second look they are noise", "--json"]) == 0
     said = json.loads(capsys.readouterr().out.partition("\n")[2])
@@ -58,7 +58,7 @@ def test_nothing_that_was_decided_changes_and_every_word_is_kept(
         "judge": "old/judge",
         "qualified": False,
     }
-    asyncio.run(correct_verdict(run, Correction(task, True, "MK", "plain to see", round=1)))
+    asyncio.run(correct_verdict(run, task, qualified=True, by="MK", why="plain to see", round=1))
     assert decided(run) == before
     with JournalReader.open(run) as reader:
         stored = [v for v in reader.verdicts(task) if v.verdict.judge.startswith("person/")]
@@ -78,7 +78,7 @@ def test_show_and_report_say_it_as_a_named_persons_word(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = first_task(run)
-    asyncio.run(correct_verdict(run, Correction(task, True, "VS", "<b>clear</b> drusen")))
+    asyncio.run(correct_verdict(run, task, qualified=True, by="VS", why="<b>clear</b> drusen"))
     assert main(["show", str(run), task]) == 0
     assert "corrected by hand by VS: qualified: <b>clear</b> drusen" in capsys.readouterr().out
     page = write_report(run)
@@ -94,7 +94,7 @@ def test_a_person_is_no_judge_of_a_run_that_nobody_judged(run: Path) -> None:
         connection.execute("DELETE FROM criterion")
         connection.execute("DELETE FROM verdict")
     connection.close()
-    asyncio.run(correct_verdict(run, Correction(first_task(run), True, "RT", "fine")))
+    asyncio.run(correct_verdict(run, first_task(run), qualified=True, by="RT", why="fine"))
     with JournalReader.open(run) as reader:
         assert not anything_judged(reader)
 
@@ -104,7 +104,7 @@ def test_a_person_is_no_judge_of_a_run_that_nobody_judged(run: Path) -> None:
     [
         ({"by": "R T"}, "--by 'R T': a code of 1 to 32"),
         ({"by": "../x"}, "--by"),
-        ({"why": "  \n"}, "--why: say in 1 to 2,000"),
+        ({"why": "  \n"}, "--why: give the reason in 1 to 2,000"),
         ({"why": "x" * 2001}, "--why"),
         ({"round": 7}, "--round 7: task"),
         ({"task": "zz"}, "no task's id starts with 'zz'"),
@@ -117,13 +117,13 @@ def test_what_cannot_be_kept_is_one_line_and_changes_nothing(
     with JournalReader.open(run) as reader:
         before = len(reader.verdicts(first_task(run)))
     with pytest.raises(InputError, match=r"^[^\n]*$") as refused:
-        asyncio.run(correct_verdict(run, Correction(**wish)))  # type: ignore[arg-type]
+        asyncio.run(correct_verdict(run, **wish))  # type: ignore[arg-type]
     assert said in str(refused.value)
     with JournalReader.open(run) as reader:
         assert len(reader.verdicts(first_task(run))) == before
 
 
 def test_set_takes_two_words(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = ["verdict", str(run), first_task(run), "--by", "RT", "--why", "x", "--set", "maybe"]
+    wrong = ["judge", "override", str(run), first_task(run), "--by", "RT", "--why", "x", "--set", "maybe"]
     assert main(wrong) == 2
     assert "--set 'maybe': choose qualified or failed" in capsys.readouterr().err

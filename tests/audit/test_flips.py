@@ -1,4 +1,4 @@
-"""Flips between judges, counted by hand, and a page with their pictures."""
+"""Flips between judges, counted by hand, and a page with their images."""
 
 from __future__ import annotations
 
@@ -6,41 +6,69 @@ import asyncio
 from pathlib import Path
 
 from audit.stored_run import RuleJudge, seen, stored_run
-from plantain.audit.rejudging.flips import IN_RUN, judged_rows
-from plantain.audit.rejudging.rejudge import RejudgeRequest, run_rejudge
-from plantain.audit.rejudging.rejudge_page import write_rejudged
-from plantain.audit.rejudging.table import JudgedTable
+from plantain.audit.flips import IN_RUN, flips, judged_attempts, tallies
+from plantain.audit.pages import write_rejudged
+from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.journal import JournalReader
 from plantain.runs.settings.terms import Terms
 
 
-def test_flips_are_counted_for_every_two_judges_and_every_cell(tmp_path: Path) -> None:
+def test_flips_are_counted_for_every_two_judges_every_criterion_and_every_cell(tmp_path: Path) -> None:
     run = stored_run(tmp_path / "run", images=2)
     amd = RuleJudge("rule/amd", lambda request: seen("AMD" in request.instruction))
     yes = RuleJudge("rule/yes", lambda request: seen(True))
     partly = RuleJudge("rule/partly", lambda request: seen(True, None, True, True))
     done = asyncio.run(run_rejudge(run, RejudgeRequest((amd, yes, partly)), Terms(())))
     with JournalReader.open(run) as reader:
-        table = JudgedTable()
-        for own in judged_rows(reader, done.seated, None):
-            table.add(own)
-        told, found = table.tallies(), table.flips()
-        page = write_rejudged(reader, told, found, {}).read_text()
-    by = {one.judge: one.as_json() for one in told}
+        attempts = judged_attempts(reader, done, None)
+        asked, others = tallies(reader, attempts, done)
+        found = flips(attempts, [str(one["judge"]) for one in (*asked, *others)])
+        page = write_rejudged(reader, [*asked, *others], found).read_text()
+    by = {one["judge"]: one for one in (*asked, *others)}
     # 2 images x 2 findings x 2 rounds = 8 attempts; half of them ask for AMD; the run's own judge accepted none.
-    assert (by["rule/amd"]["judged"], by["rule/amd"]["qualified"]) == (8, 4)
+    assert (by["rule/amd"]["judged"], by["rule/amd"]["qualified"], by["rule/amd"]["calls"]) == (8, 4, 8)
     assert (by["rule/partly"]["qualified"], by["rule/partly"]["unscored"]) == (0, 8)
     assert by[f"old/judge {IN_RUN}"]["qualified"] == 0
-    whole = next(f for f in found if (f.first, f.second, f.finding) == ("rule/amd", "rule/yes", "all"))
-    assert (whole.both, whole.first_only, whole.second_only, whole.neither) == (4, 0, 4, 0)
-    assert whole.rate.n == 8 and whole.rate.value == 0.5 and whole.rate.clusters == 2
+    pair = [one for one in found if (one["first"], one["second"]) == ("rule/amd", "rule/yes")]
+    counts = ("both", "first_only", "second_only", "neither", "n")
+    by_criterion = {
+        one["criterion"]: [one[name] for name in counts] for one in pair if one["finding"] == "all"
+    }
+    assert by_criterion.keys() == {"qualified", *by["rule/yes"]["criteria"]}
+    assert all(numbers == [4, 0, 4, 0, 8] for numbers in by_criterion.values())
+    whole = next(one for one in pair if (one["finding"], one["criterion"]) == ("all", "qualified"))
+    assert whole["rate"] == 0.5 and whole["low"] < 0.5 < whole["high"]
+    # Kappa by hand: observed 4 / 8; expected 0.5 x 1 + 0.5 x 0 = 0.5; so 0.
+    assert whole["kappa"]["value"] == 0.0
     cells = {
-        f.finding: (f.both, f.second_only) for f in found if (f.first, f.second) == ("rule/amd", "rule/yes")
+        one["finding"]: (one["both"], one["second_only"]) for one in pair if one["criterion"] == "qualified"
     }
     assert cells == {"all": (4, 4), "AMD": (4, 0), "Cataract": (0, 4)}
-    assert len(whole.pictures) == 4 and all(
-        row.finding == "Cataract" and not by_first for row, by_first in whole.pictures
-    )
-    # What is unscored flips with nobody.
-    assert all(f.rate.n == 0 for f in found if "rule/partly" in (f.first, f.second))
+    examples = whole["examples"]
+    assert len(examples) == 4 and {(e["finding"], e["by"]) for e in examples} == {("Cataract", "rule/yes")}
+    # An unscored verdict flips with none; a criterion that both scored can still flip.
+    unscored = [
+        one for one in found if "rule/partly" in (one["first"], one["second"]) and one["finding"] == "all"
+    ]
+    assert {one["n"] for one in unscored if one["criterion"] in ("qualified", "structural_plausibility")} == {
+        0
+    }
     assert page.count("data:image/jpeg") >= 8 and "rule/amd: no card" in page
+
+
+def test_rows_name_each_judge_asked_and_say_what_is_unscored(tmp_path: Path) -> None:
+    run = stored_run(tmp_path / "run", images=1)
+    partly = RuleJudge("rule/partly", lambda request: seen(True, None, True, True))
+    silent = RuleJudge("rule/silent", lambda request: None)
+    done = asyncio.run(run_rejudge(run, RejudgeRequest((partly, silent)), Terms(())))
+    with JournalReader.open(run) as reader:
+        attempts = judged_attempts(reader, done, None)
+        asked, _ = tallies(reader, attempts, done)
+    rows = [row for one in attempts for row in one.rows(["rule/partly", "rule/silent"])]
+    assert len(rows) == 2 * 2 * 2
+    assert {(row["judge"], row["qualified"]) for row in rows} == {
+        ("rule/partly", None),
+        ("rule/silent", None),
+    }
+    assert rows[0]["criteria"]["structural_plausibility"] is None and rows[0]["criteria"]["realism"] is True
+    assert asked[1]["unjudged"] == {"refused: not this one": 4} and asked[1]["judged"] == 0

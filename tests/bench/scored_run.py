@@ -12,12 +12,12 @@ import numpy as np
 import skimage.data
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.bench.generate.arms import Arm, ArmKind, GridPoint, bench_task_id
 from plantain.bench.generate.baselines import BASELINES
-from plantain.bench.generate.plan import content_of
-from plantain.bench.generate.runfile import BenchHeader, SampleFacts, write_bench
+from plantain.bench.generate.plan import sample_facts
+from plantain.bench.generate.runfile import BenchHeader, write_bench
 from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredScore
 from plantain.records import (
     OK,
@@ -96,10 +96,10 @@ def make_run(
 async def _make_run(
     run: Path, bench: Benchmark, arms: Sequence[Arm], scores: ScoresOf, pictures: bool
 ) -> None:
-    facts = {sample.id: facts_of(bench, sample) for sample in bench.samples}
+    facts = {sample.id: sample_facts(bench, sample) for sample in bench.samples}
     async with Journal.create(run, RunHeader("run", "made-up", 7, {}, "0.1.0")) as journal:
         header = BenchHeader.of(bench.root, bench.name, bench.digest, run)
-        await write_bench(journal, header, {arm.label: arm for arm in arms}, facts)
+        await write_bench(journal, header, arms, facts)
         rows: list[StoredScore] = []
         for i, sample in enumerate(bench.samples):
             blob = journal.put_blob(sample.previous.read_bytes(), "image/png")
@@ -149,28 +149,6 @@ def _output(bench: Benchmark, sample: Sample, arm: Arm, k: int) -> np.ndarray:
         return before.astype(np.uint8)
     strength = (1.0, 0.5, 0.2)[len(arm.label) % 3] * (1 - 0.2 * k)
     return np.clip(before + strength * (truth - before), 0, 255).astype(np.uint8)
-
-
-def facts_of(bench: Benchmark, sample: Sample) -> SampleFacts:
-    return SampleFacts(
-        id=sample.id,
-        organ=sample.organ,
-        task=sample.task,
-        cluster=sample.cluster,
-        prompt=sample.prompt,
-        rephrased=sample.rephrased,
-        detailed=sample.detailed,
-        finding=sample.finding,
-        direction=sample.direction.value,
-        modality=sample.image.modality,
-        licence=sample.image.licence.value,
-        size=sample.size,
-        has_truth=sample.changed is not None,
-        has_roi=sample.roi is not None,
-        roi_share=float(bench.roi(sample).mean()) if sample.roi is not None else None,
-        content=content_of(bench, sample),
-        synthetic_truth=sample.synthetic_truth,
-    )
 
 
 EXACT, WEAK, NOISY = (

@@ -1,7 +1,9 @@
-"""Small benchmarks for tests: crops of a real photograph, a truth with a bright disc, and editors that run here."""
+"""Small benchmarks for tests: crops of a photograph, a truth with a bright disc, editors and runs in this process."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,13 +12,20 @@ import numpy as np
 import skimage.data
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png, plain_image
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
+from plantain.bench.benchmark.samples import Sample, plain_image
+from plantain.bench.generate.generate import generate
+from plantain.bench.generate.known_editors import KnownEditor
+from plantain.bench.generate.requests import ArmRequest
+from plantain.journal import JournalReader
 from plantain.pixels.decode import decode
 from plantain.records import Licence, Outcome, OutcomeKind, Usage
-from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+from plantain.roles import EditedImage, Editor, EditRequest, EncodedImage, Reply, failed
+from plantain.runs.settings.terms import Terms
+from plantain.runs.summary import RunSummary
 
 WIDTH, HEIGHT = 120, 96
+SHY = "planted/shy"
 
 
 def small_bench(
@@ -77,3 +86,62 @@ class Brightener:
         if self.size is not None:
             lit = cv2.resize(lit, self.size)
         return Reply(EditedImage(EncodedImage(encode_png(lit), "image/png")), usage=Usage(images=1))
+
+
+def made(benchmark: Benchmark, run: Path, wanted: ArmRequest | None = None, **options: object) -> RunSummary:
+    """Generate in this process."""
+    wanted = wanted or ArmRequest()
+    return asyncio.run(generate(benchmark, run, wanted, Terms(wanted.models), **options))  # type: ignore[arg-type]
+
+
+def by(editor: Brightener, **fields: object) -> ArmRequest:
+    return ArmRequest(own={editor.name: editor}, **fields)  # type: ignore[arg-type]
+
+
+def planted(benchmark: Benchmark, *labels: str) -> ArmRequest:
+    """Editors of known worth, and one that refuses the second sample."""
+    own: dict[str, Editor] = {label: KnownEditor(label, benchmark) for label in labels}
+    return ArmRequest(own={**own, SHY: Brightener(SHY, refuses=frozenset({"2"}))})
+
+
+def scores(run: Path) -> dict[tuple[str, str, str], tuple[float | None, str]]:
+    """(arm, sample, metric) -> (value, reason), of first outputs."""
+    with JournalReader.open(run) as reader:
+        rows = reader.connection.execute(
+            "SELECT t.finding, t.image_id, s.metric, s.value, s.reason FROM score s JOIN task t ON t.id = s.task "
+            "WHERE s.round = 1"
+        ).fetchall()
+    return {(arm, sample, metric): (value, reason) for arm, sample, metric, value, reason in rows}
+
+
+class Means:
+    """An encoder in closed form: the mean colour of an image; of a text, its vowels."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.asked = 0
+
+    def images(self, images: Sequence[np.ndarray]) -> np.ndarray:
+        self.asked += len(images)
+        return np.stack([image.reshape(-1, 3).mean(axis=0) for image in images])
+
+    def texts(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([[text.count("a"), text.count("e"), text.count("i")] for text in texts], float)
+
+    def truncated(self, text: str) -> bool:
+        return len(text) > 30
+
+
+class Distance:
+    name = "mean-difference"
+
+    def distance(self, before: np.ndarray, after: np.ndarray) -> float:
+        assert before.min() >= -1
+        return float(np.abs(before - after).mean())
+
+
+class Length:
+    name = "length-of-text"
+
+    def reward(self, image: np.ndarray, text: str) -> float:
+        return float(len(text))

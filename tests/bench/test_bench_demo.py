@@ -11,11 +11,10 @@ import pytest
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.demo_benchmark import PLAN, demo_benchmark
-from plantain.bench.demo import Demo, bench_demo
-from plantain.bench.generate.known_editors import PLANTED, KnownEditor, exact, misplaced, repainted
-from plantain.bench.leaderboard import pages
+from plantain.bench.demo import Demo, bench_demo, recovered
+from plantain.bench.generate.known_editors import KnownEditor, exact, misplaced, repainted
+from plantain.bench.leaderboard import page as leaderboard_page
 from plantain.bench.leaderboard.tables import OVERALL
-from plantain.bench.recovery import recovered
 from plantain.metrics import masked_ssim
 from plantain.pixels.decode import decode
 from plantain.roles import EditRequest, EncodedImage
@@ -28,7 +27,7 @@ FEW = (PLAN[0], PLAN[3], PLAN[8], PLAN[12])
 def _no_figures() -> Iterator[None]:
     """Nothing here looks at them, and `leaderboard/test_leaderboard.py` does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "_figures", lambda table, shots: {})
+        patch.setattr(leaderboard_page, "all_figures", lambda table, shots: {})
         yield
 
 
@@ -99,11 +98,11 @@ def test_a_planted_editor_repeats_itself_and_names_what_it_does(benchmark: Bench
     request = EditRequest(
         sample.image, EncodedImage(sample.previous.read_bytes(), "image/png"), sample.prompt, seed=1
     )
-    editor = KnownEditor(PLANTED[3], benchmark)
+    editor = KnownEditor("planted/noisy", benchmark)
     first, second = (asyncio.run(editor.edit(request)).value for _ in range(2))
     assert first is not None
     assert first == second
-    assert first.note == "planted: the true change under noise over the whole image"
+    assert first.note == "planted: the true change, with noise over the whole image"
     assert decode(first.image.data).shape[:2] == (sample.size[1], sample.size[0])
 
 

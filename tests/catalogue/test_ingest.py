@@ -18,9 +18,8 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, is_normal_form, is_source_form
 from plantain.records import Consent, InputError, Licence
-from plantain.sources.entries import SourceOptions
+from plantain.sources.entries import NamingReader, SourceOptions
 from plantain.sources.folder import FolderReader
-from plantain.sources.naming import NamingReader
 from sources.published import jpeg, put
 
 TAXONOMY = load_taxonomy()
@@ -145,9 +144,9 @@ def test_two_datasets_in_one_catalogue_keep_their_rejected_files(scans: Path, tm
     for root in (scans, other, scans):
         write_rejected(out, root.name, run(out, reader(root)).refused)
     lines = (out / "rejected.csv").read_text().splitlines()
-    assert lines[0] == "dataset,file,reason"
-    assert lines[1].startswith("other,normal/copy.jpg,the same picture as 0 (No Finding) of scans")
-    assert lines[2].startswith("scans,normal/broken.jpg,")
+    assert lines[0] == "dataset,file,row,field,reason"
+    assert lines[1].startswith("other,normal/copy.jpg,,,the same picture as 0 (No Finding) of scans")
+    assert lines[2].startswith("scans,normal/broken.jpg,,,")
     with Catalogue.open(out) as catalogue:
         assert catalogue.count_by("dataset") == {"other": 1, "scans": 9}
 

@@ -16,9 +16,8 @@ from plantain.findings import load_taxonomy
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Consent, Licence
-from plantain.sources.entries import SourceOptions
+from plantain.sources.entries import NamingReader, SourceOptions
 from plantain.sources.folder import FolderReader
-from plantain.sources.naming import NamingReader
 from sources.published import jpeg, put
 from sources.test_dicom import copy
 from sources.test_dicom import read as dicom
@@ -153,7 +152,7 @@ def test_a_study_of_dicom_files_is_labelled_when_its_table_is_there(tmp_path: Pa
     assert image.group
     assert image.group.startswith("patient:")
     assert [(refused.name, refused.reason) for refused in done.refused] == [
-        ("SE1/IM00", "the table of labels names it, and no such picture is there")
+        ("SE1/IM00", "the table of labels names it, and no such image is there")
     ]
 
 

@@ -23,7 +23,7 @@ from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
 from plantain.catalogue import quarantine
-from plantain.catalogue.gate import PrivacyGate, markers_of, suspicious
+from plantain.catalogue.gate import PrivacyGate, suspicious, texts_from_json
 from plantain.catalogue.ingest import Ingested, check_earlier, ingest
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
@@ -97,8 +97,9 @@ def test_identities_are_held_back_and_markers_remembered(
     assert ids(root) == ["clean", "marker"]
     with Catalogue.open(root) as catalogue:
         assert all(image.text_checked for image in catalogue.images())
-        markers = markers_of(catalogue, catalogue.get("marker"))
-        assert markers is not None
+        kept = catalogue.reading(catalogue.get("marker").prepared_sha256)
+        assert kept is not None
+        markers = texts_from_json(kept[1])
         assert [text.text for text in markers] == ["PORTABLE"]
         # 400 pixels became 1024: (210, 100) is (538, 256), where the word's left bottom corner lies.
         assert abs(markers[0].box.left - 538) < 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ import pytest
 
 from plantain.cli import main
 from plantain.cli.bench import app
+from plantain.cli.terminal.progress import time_left
+from plantain.cli.terminal.stages import StageProgress
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,3 +48,22 @@ def test_help_of_each_has_an_example(name: str, capsys: pytest.CaptureFixture[st
     out = capsys.readouterr().out
     assert f"Usage: plantain bench {name}" in out
     assert f"Example: plantain bench {name}" in " ".join(out.split())
+
+
+def test_plain_lines_tell_rate_and_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("plantain.cli.terminal.stages.PLAIN_EVERY_S", 0.0)
+    with StageProgress() as progress:
+        progress.begun("metrics", 3)
+        progress.advanced(0)  # an earlier scoring had measured it
+        progress.advanced(12)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "plantain: metrics: 1/3 samples"
+    assert re.fullmatch(r"plantain: metrics: 2/3 samples, \d+(\.\d s each|/s), about \d+ s left", second)
+    # 4 done in 10 s, 32 to come: 80 s; 50 in 10 s, 5 to come: 1 s
+    assert time_left(4, 36, 100.0, 110.0) == "2.5 s each, about 80 s left"
+    assert time_left(50, 55, 0.0, 10.0) == "5/s, about 1 s left"
+    # one audited edit of thousands waited for the judge's processes: it says nothing of the rest
+    assert time_left(1, 3300, 0.0, 45.6) == "45.6 s each"
+    assert time_left(31, 3300, 0.0, 62.0) == "2.0 s each, about 1.8 h left"

@@ -196,7 +196,7 @@ def test_help_is_written_for_who_types_it(
 
 
 def test_an_example_of_help_stays_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "attend", "--help"]) == 0
+    assert main(["bench", "attention", "--help"]) == 0
     assert "--editor diffusers/medebench-instruct-pix2pix\n" in capsys.readouterr().out
 
 

@@ -37,7 +37,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["bu"], {"build"}),
         (["bench", "ra"], {"rank"}),
-        (["re"], {"retry", "report", "release", "rejudge", "review"}),
+        (["re"], {"retry", "report", "review"}),
         (["build", "--sh"], {"--shard"}),
         (["nonsense", ""], {""}),
     ],

@@ -84,7 +84,7 @@ def test_nothing_to_edit_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     with Catalogue.create(tmp_path / "empty"):
         pass
     assert main(["init", str(tmp_path / "empty"), "--to", str(tmp_path / "pilot.toml")]) == 2
-    assert "holds no image" in capsys.readouterr().err
+    assert "no image to which a finding could be added" in capsys.readouterr().err
     assert not (tmp_path / "pilot.toml").exists()
 
 

@@ -31,24 +31,21 @@ report runs/pilot
 retry runs/pilot --outcome refused
 consent runs/pilot
 pilot pilot.toml --run runs/small --tasks 4
-rejudge runs/again --judge offline/instruments
-audit runs/pilot --judge offline/instruments --plan
+judge rejudge runs/again --judge offline/instruments
+judge audit runs/pilot --judge offline/instruments --dry-run
 models
 export runs/pilot --to releases/json --licence CC-BY-4.0
 verify releases/pilot
 import releases/pilot --run runs/json
-release diff releases/v1 releases/v2
-release attach releases/pilot --from catalogue
 merge runs/part-1 runs/part-2 --run runs/whole
 withdraw runs/whole --group nilearn:mni152 --dry-run
 bench check my-bench
 bench describe my-bench
-bench from-build runs/pilot --out other-bench
+bench from-build runs/pilot --to other-bench
 bench generate my-bench --run runs/bench
 bench score runs/bench --judge none
 bench table runs/bench --to leaderboard
-bench submit-check submissions/mine --bench my-bench
-bench overlap my-bench catalogue
+bench leakage my-bench catalogue
 review plan --readers 5 --cases 100 --effect 0.15
 review results studies/pilot
 """.strip().splitlines()

@@ -145,11 +145,11 @@ def test_what_is_not_run_says_what_it_needs() -> None:
     """What a page shows runs, but for what needs a key, hardware, data or somebody who is not here."""
     needs = {block.needs for page in [*TUTORIAL, *OTHERS, README] for block in blocks(page)} - {""}
     assert needs == {
-        "a bill",
         "a cluster",
         "a key",
-        "a key, ratings, and twenty sources",
+        "a key and ratings",
         "a minute, which tests/bench/test_bench_demo.py has",
+        "a token of the Hub",
         "an installation",
         "data of yours",
         "somebody who stops it",

@@ -52,7 +52,7 @@ def test_a_catalogue_is_the_same_bytes_as_one_that_was_prepared_here(
         command = ["ingest", "folder", str(tmp_path / "scans"), "--modality", "chest_xray", *engine]
         assert main([*command, "--licence", "open", "--skip-text", "--out", str(tmp_path / name)]) == 0
     assert files(tmp_path / "there") == files(tmp_path / "here")
-    assert "small.jpg,20x20 pixels" in (tmp_path / "there/rejected.csv").read_text()
+    assert "small.jpg,,,20x20 pixels" in (tmp_path / "there/rejected.csv").read_text()
     with Catalogue.open(tmp_path / "here") as here, Catalogue.open(tmp_path / "there") as there:
         assert len(there) == 4 and there.digest() == here.digest()
 
@@ -74,7 +74,7 @@ def test_a_benchmark_is_the_same_bytes_as_one_that_was_prepared_here(
         if engine:
             monkeypatch.setattr("plantain.bench.prepare.preparing.prepare_pair", None)  # in this process
         out = str(tmp_path / name / "bench")
-        assert main(["bench", "prepare", str(raw), "--out", out, "--accept-text", *engine]) == 0
+        assert main(["bench", "prepare", str(raw), "--to", out, "--accept-text", *engine]) == 0
     assert files(tmp_path / "there") == files(tmp_path / "here")
 
 

@@ -31,40 +31,20 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "plain": lambda k: k,
     "json": _json,
     "json, slashes": lambda k: _json(k).replace("/", "\\/"),
-    "json, every letter": lambda k: "".join(f"\\u{ord(c):04x}" for c in k),
-    "json, every other letter": lambda k: "".join(
-        f"\\u{ord(c):04X}" if n % 2 else _json(c) for n, c in enumerate(k)
-    ),
-    "json in json": lambda k: _json(_json(k)),
-    "json in json in json": lambda k: _json(_json(_json(k))),
     "percent": lambda k: quote(k, safe=""),
     "percent, lower case": lambda k: re.sub(r"%..", lambda m: m[0].lower(), quote(k, safe="")),
-    "percent, every letter": lambda k: "".join(f"%{ord(c):02x}" for c in k),
-    "percent twice": lambda k: quote(quote(k, safe=""), safe=""),
-    "percent in json": lambda k: _json(quote(k, safe="-_")),
-    "html": lambda k: html.escape(k),
-    "html, decimal": lambda k: "".join(f"&#{ord(c)};" for c in k),
-    "html, hex": lambda k: "".join(f"&#x{ord(c):X};" for c in k),
-    "python": lambda k: repr(k)[1:-1],
-    "python bytes": lambda k: "".join(f"\\x{ord(c):02x}" for c in k),
-    "hex": lambda k: k.encode().hex(),
     "base64": _b64,
     "base64, url": lambda k: base64.urlsafe_b64encode(k.encode()).decode(),
     "base64 of bearer": lambda k: _b64(f"Bearer {k}"),
     "base64 of user": lambda k: _b64(f"u:{k}"),
     "base64 of a header, one": lambda k: _b64(f"x{k} and more"),
     "base64 of a header, two": lambda k: _b64(f"xy{k}\r\nHost: a"),
-    "base64 of json": lambda k: _b64(json.dumps({"key": k})),
-    "base64 of percent": lambda k: _b64(f"?key={quote(k, safe='')}&a=1"),
-    "base64 in lines": lambda k: "\n".join(re.findall(".{1,20}", _b64(f"Authorization: Bearer {k}"))),
-    "base64 twice": lambda k: _b64(_b64(f"Bearer {k}")),
-    "base64 in percent": lambda k: quote(_b64(f"Bearer {k}"), safe=""),
-    "base64 in json": lambda k: _json(_b64(f"Bearer {k}").replace("/", "\\/")),
     "pieces of 8": lambda k: '", "'.join(re.findall(r"(?s).{8,15}(?=.{8})|.{8,}", k)),
     "pieces in objects": lambda k: '"}, {"type": "text", "text": "'.join((k[:9], k[9:17], k[17:])),
     "pieces on lines": lambda k: "\n   ".join((k[:12], k[12:])),
     "twice": lambda k: f"{k}{k}",
 }
+"""What is promised: as it is, JSON-escaped, URL-encoded, in base64, and split over chunks."""
 
 PLACES: dict[str, Callable[[str], str]] = {
     "alone": lambda e: e,
@@ -74,7 +54,7 @@ PLACES: dict[str, Callable[[str], str]] = {
 
 
 def corpus() -> Iterator[tuple[str, str, str]]:
-    """(name, key, text): every key in every encoding in every place, 408 in all."""
+    """(name, key, text): every key in every encoding in every place, 180 in all."""
     for key in KEYS:
         for coding, encode in ENCODINGS.items():
             for place, put in PLACES.items():

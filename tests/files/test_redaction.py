@@ -98,7 +98,7 @@ def test_every_echo_is_found_by_the_search_and_none_after_redaction() -> None:
         assert shows(text, key), f"the test cannot see {name}"
         if shows(redacted(text), key) or shows(json.dumps(redacted_json([text])), key):
             left.append(name)
-    assert len(texts) >= 200
+    assert len(texts) == 4 * 15 * 3
     assert left == []
 
 
@@ -142,25 +142,6 @@ def test_words_that_are_no_keys_harm_nothing(key: str) -> None:
     assert redacted_json(body) is body
     line = orjson.dumps(body) + b"\n"
     assert redacted_line(line) is line
-
-
-def test_pictures_are_never_touched() -> None:
-    """A key that stands in the letters of a picture: the bytes stay what they are."""
-    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes((n * 37) % 251 for n in range(3000))).decode()
-    key = picture[400:440]
-    assert not is_dummy(key)
-    hide(key)
-    body = {"data": [{"b64_json": picture, "note": f"key {key}"}]}
-    clean = redacted_json(body)
-    assert clean == {"data": [{"b64_json": picture, "note": f"key {HIDDEN}"}]}
-    for start in (f"data:image/png;base64,{picture}", picture):
-        hide(start[:22])
-        assert redacted_json({"data": [start]}) == {"data": [start]}
-
-
-def test_a_text_that_only_begins_like_a_picture_is_redacted_before_the_disk() -> None:
-    hide(KEYS[0])
-    assert KEYS[0] not in redacted("/9j/" + "A" * 5000 + KEYS[0])
 
 
 @pytest.mark.parametrize("key", [*KEYS, "0123456789abcdef0123", "qwkjhzxmvbnpqwkjhzxm", "token-abc123-9"])

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from plantain.bench.generate.export_outputs import marked
+from plantain.bench.generate.output_files import marked
 from plantain.files.source_type import declared_synthetic
 from plantain.pixels.encode import XMP_PACKET
 

@@ -146,6 +146,14 @@ def test_own_modality_needs_a_normal_class(tmp_path: Path) -> None:
         ),
         (('source = "own"', 'source = "own"\nimplies = ["Lung Opacities"]'), "implies: 'Lung Opacities'"),
         (
+            ('source = "own"', 'source = "own"\ndraw = [{ shape = "mas", level = [3], size = [1, 2] }]'),
+            "draw: shape: 'mas'; did you mean 'mass'",
+        ),
+        (
+            ('source = "own"', 'source = "own"\ndraw = [{ shape = "mass", levels = [3], size = [1, 2] }]'),
+            "draw.0.levels: unknown key; did you mean 'level'",
+        ),
+        (
             ('source = "own"', 'source = "own"\nzone_visibility = { apical = {} }'),
             "zone_visibility: 'apical'",
         ),
@@ -173,5 +181,5 @@ def test_own_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         load_taxonomy([tmp_path / "none.toml"])
     (tmp_path / "latin.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="not UTF-8"):
+    with pytest.raises(InputError, match="is not valid TOML"):
         load_taxonomy([tmp_path / "latin.toml"])

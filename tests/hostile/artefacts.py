@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -15,11 +14,9 @@ import numpy as np
 from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
-from bench.scored_run import make_all
 from bench.small_bench import small_bench
 from pipeline.quick import quick_catalogue
 from plantain import rubrics
-from plantain.bench.submission.packing import pack_run
 from plantain.release.export import export_run
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
@@ -79,9 +76,7 @@ def make_templates(root: Path) -> Path:
 
 
 def _make_later(root: Path) -> None:
-    """What the later rooms read: submissions, reader studies, published pairs, rubrics."""
-    make_all(root / "submission", organs=("Eyes",), per_organ=6)
-    pack_run(root / "submission" / "run", root / "submission" / "bundle")
+    """Reader studies, published pairs and rubrics."""
     small_study(root / "study" / "study")
     (root / "pairs").mkdir()
     rows = []
@@ -94,7 +89,6 @@ def _make_later(root: Path) -> None:
         rows.append(dict(zip(names, told, strict=True)))
     lines = [",".join(rows[0]), *(",".join(row.values()) for row in rows)]
     (root / "pairs" / "pairs.csv").write_text("\n".join(lines), encoding="utf-8")
-    (root / "pairs" / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     shutil.copytree(root / "catalogue", root / "rubric")
     shutil.copy(MED_BANANA_FILE, root / "rubric" / "rubric.toml")
     text = RECIPE.format(data="", more="").replace("[data]", 'rubric = "rubric.toml"\n[data]', 1)
@@ -132,9 +126,7 @@ def _folder(path: Path) -> None:
 PLANTED: dict[str, Callable[[Path, Path], None]] = {
     "a link to a file outside": lambda path, out: _link(path, out),
     "a link to a folder outside": lambda path, out: _link(path, out.parent),
-    "a link to a file that is not there yet": lambda path, out: _link(path, out.parent / "new"),
     "a link to the device that never ends": lambda path, out: _link(path, "/dev/zero"),
-    "a link to itself": lambda path, out: _link(path, path.name),
     "a pipe": lambda path, out: _pipe(path),
     "a folder": lambda path, out: _folder(path),
 }
@@ -142,192 +134,97 @@ WRITTEN: dict[str, bytes] = {
     "nothing": b"",
     "zeros": b"\0" * 5000,
     "nested JSON": b'{"a":' + b"[" * 100_000,
-    "a long number": b'{"version": ' + b"9" * 5000 + b', "facts": ' + b"9" * 5000 + b"}",
     "a list": b"[1, 2]",
-    "null": b"null",
 }
 
-RUN = ("status {it}", "report {it}", "show {it}", "export {it} --to {new} --licence CC-BY-4.0")
-RUN_WRITES = ("retry {it} --outcome refused", "withdraw {it} --group patient-1")
-RELEASE = ("verify {it}", "import {it} --run {new}", "release diff {it} {it}")
+RUN = (
+    *("status {it}", "report {it}", "show {it}", "export {it} --to {new} --licence CC-BY-4.0"),
+    *("retry {it} --outcome refused", "withdraw {it} --group patient-1"),
+)
+RELEASE = ("verify {it}", "import {it} --run {new}")
 BENCHMARK = ("bench check {it}", "bench describe {it} --to {new}")
 CATALOGUE = ("quarantine {it}/catalogue", "plan {it}/r.toml", "withdraw {it}/catalogue --image retina-0")
 INGEST = ("ingest folder {it} --modality fundus --licence open --skip-text --out {new}",)
 DICOM = ("ingest dicom {it} --modality brain_mri --skip-text --out {new}",)
-
-SUBMISSION = (
-    "bench submit-check {it}/bundle --bench {it}/bench",
-    "bench rescore {it}/bundle --bench {it}/bench",
-    "bench site {it}/bundle --bench {it}/bench --to {new}",
-    "bench table {it}/run",
-    "bench score {it}/run --judge none --metrics psnr --bench {it}/bench",
-    "bench pack {it}/run --to {new}",
-)
-STUDY = (
-    "review results {it}/study",
-    "review export {it}/study --to {new}",
-    "review plan --effect 0.1 --pilot {it}/study",
-)
-PAIRS = (
-    "import {it}/pairs.csv --layout pairs --run {new}",
-    "import {it}/pairs.jsonl --layout pairs --run {new}",
-)
+STUDY = ("review results {it}/study", "review export {it}/study --to {new}")
+PAIRS = ("import {it}/pairs.csv --layout pairs --run {new}",)
 RUBRIC = ("plan {it}/r.toml", "build {it}/r.toml --run {new}")
 
 PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "run": (
-        (
-            "journal.sqlite",
-            "journal.sqlite-wal",
-            "journal.sqlite-shm",
-            "lock",
-            "report.html",
-            ".report.html.part",
-            "report.html.part",
-            "report.json",
-            "blobs",
-            "blobs/*",
-            "blobs/*/*",
-            "provenance.jsonl",
-        ),
-        RUN + RUN_WRITES,
-    ),
+    "run": (("journal.sqlite", "journal.sqlite-wal", "lock", "report.html", "blobs", "blobs/*/*"), RUN),
     "release": (
         (
-            "SHA256SUMS",
-            "run.json",
-            "manifest.parquet",
-            "trajectories/trajectories.jsonl",
-            "data/*/*.parquet",
-            "wds/*.tar",
-            "*-edit/*/*.jpeg",
-            "*-edit",
-            "*-edit/all_conversations.json",
-            "provenance.jsonl",
-            "extra",
+            *("SHA256SUMS", "run.json", "manifest.parquet", "trajectories/trajectories.jsonl"),
+            *("data/*/*.parquet", "wds/*.tar", "*-edit", "*-edit/all_conversations.json", "extra"),
         ),
         RELEASE,
     ),
-    "benchmark": (
-        ("benchmark.json", "previous/1.png", "changed/1.png", "previous_mask/1.png", "previous", "extra"),
-        BENCHMARK,
-    ),
+    "benchmark": (("benchmark.json", "previous/1.png", "previous", "extra"), BENCHMARK),
     "catalogue": (
-        (
-            "catalogue/catalogue.sqlite",
-            "catalogue/catalogue.sqlite-wal",
-            "catalogue/images",
-            "catalogue/images/*",
-            "catalogue/rejected.csv",
-            "catalogue/near_duplicates.csv",
-            "r.toml",
-        ),
+        ("catalogue/catalogue.sqlite", "catalogue/images", "catalogue/rejected.csv", "r.toml"),
         CATALOGUE,
     ),
     "source": (("AMD/1.jpg", "AMD", "labels.csv", "labels.xlsx"), INGEST),
-    "dicom": (("a.dcm", "b.dcm", "labels.csv"), DICOM),
-    "submission": (
-        (
-            "bundle/bundle.json",
-            "bundle/outputs.jsonl",
-            "bundle/scores.jsonl",
-            "bundle/SHA256SUMS",
-            "bundle/outputs",
-            "bundle/outputs/*",
-            "bundle/extra",
-            "run/journal.sqlite",
-            "run/blobs/*/*",
-        ),
-        SUBMISSION,
-    ),
-    "study": (("study/study.json", "study/ratings.sqlite", "study/pictures", "study/pictures/*"), STUDY),
-    "pairs": (("pairs.csv", "pairs.jsonl", "a0.png", "b0.png"), PAIRS),
+    "dicom": (("a.dcm", "labels.csv"), DICOM),
+    "study": (("study/study.json", "study/ratings.sqlite", "study/pictures"), STUDY),
+    "pairs": (("pairs.csv", "a0.png"), PAIRS),
     "rubric": (("rubric.toml",), RUBRIC),
 }
-NAMED = frozenset({"pairs.csv", "pairs.jsonl", "rubric.toml"})
+"""Files of each kind that are spoiled, and the commands that read the kind."""
+
+NAMED = frozenset({"pairs.csv", "rubric.toml", "r.toml"})
 """Files that the user, or the user's recipe, names: a link there is the user's own, and is followed."""
 
-LATER = frozenset({"submission", "study", "pairs", "rubric"})
-BROKEN_TEXT = frozenset(
-    {"benchmark.json", "run.json", "trajectories/trajectories.jsonl", "provenance.jsonl"}
-) | {
-    "*-edit/all_conversations.json",
-    "SHA256SUMS",
-    "catalogue/catalogue.sqlite",
-    "journal.sqlite",
-    "lock",
-    "manifest.parquet",
-    "bundle/bundle.json",
-    "bundle/outputs.jsonl",
-    "bundle/scores.jsonl",
-    "study/study.json",
-    "study/ratings.sqlite",
-    *NAMED,
-}
-
+BROKEN_TEXT = (
+    *("journal.sqlite", "lock", "SHA256SUMS", "run.json", "manifest.parquet", "benchmark.json", "pairs.csv"),
+    *("trajectories/trajectories.jsonl", "*-edit/all_conversations.json", "catalogue/catalogue.sqlite"),
+    *("study/study.json", "study/ratings.sqlite", "rubric.toml"),
+)
 TOML: dict[str, str] = {
     "nested arrays": "a = " + "[" * 10_000 + "]" * 10_000,
-    "nested tables": "a = " + "{b = " * 10_000 + "1" + "}" * 10_000,
     "a long number": "seed = " + "9" * 5000,
-    "a long number in hex": "seed = 0x" + "f" * 5000,
-    "dots": ".".join(["a"] * 10_000) + " = 1",
-    "a thousand sections": "".join(f"[a{n}]\n" for n in range(1000)),
     "a name of a megabyte": f'name = "{"x" * 1_000_000}"',
-    "nothing": "",
     "other letters": 'name = "\u202e\x7f"',
 }
-ADDRESSES = (
-    *("http://[::1].evil.example", "http://[::1", "http://127.0.0.1\\\\@evil.example", "file:///etc/passwd"),
-    *("http://a:b@c", "http://" + "[" * 3000, "http://a:99999999", "gopher://x", "", "//x"),
-)
+ADDRESSES = ("http://[::1", "http://127.0.0.1\\\\@evil.example", "file:///etc/passwd", "http://a:99999999")
 TABLES: dict[str, bytes] = {
     "cells that run": b"file,labels\nAMD/1.jpg,=cmd|calc\n=1+1,AMD\n",
-    "a long cell": b'file,labels\n"' + b"x" * 300_000 + b'",AMD\n',
     "a line without end": b"file,labels\n" + b"x" * 5_000_000,
-    "many columns": b",".join(b"c%d" % n for n in range(9000)) + b"\n",
     "a quote without end": b'file,labels\n"AMD/1.jpg,AMD\n' * 1000,
-    "zeros": b"\0" * 100_000,
     "no UTF-8": b"file,labels\n\xff\xfe,AMD\n",
     "paths that lead out": b"file,labels\n../../etc/passwd,AMD\n/etc/passwd,AMD\n",
-    "many rows": b"file,labels\n" + b"".join(b"AMD/x%d.jpg,AMD\n" % n for n in range(20_000)),
-    "a bomb": b"PK\x03\x04" + b"\0" * 1000,
 }
 HEADERS: dict[str, dict[str, object]] = {
     "an endless slope": {"RescaleSlope": "inf", "RescaleIntercept": "0"},
-    "a slope of nothing": {"RescaleSlope": "nan", "RescaleIntercept": "0"},
     "a window of nothing": {"WindowCenter": "inf", "WindowWidth": "nan"},
-    "a window far away": {"WindowCenter": "1e30", "WindowWidth": "1"},
     "too many pixels": {"Rows": 65535, "Columns": 65535},
-    "no pixels": {"Rows": 0, "Columns": 0},
     "many frames": {"NumberOfFrames": "999999999"},
     "odd bits": {"BitsStored": 1, "HighBit": 99},
-    "a long name": {"PatientName": "x" * 60_000, "SeriesDescription": "\x1b[31m" * 1000},
-    "a name that runs": {"PatientID": "=cmd|calc"},
 }
 
 
 def artefacts() -> Iterator[Artefact]:
-    """All of them, in a fixed order."""
-    for kind, (places, commands) in PLACES.items():
-        for place in places:
-            for how, plant in PLANTED.items():
-                if place in NAMED and how.startswith("a link to a f"):
-                    continue
-                yield Artefact(kind, f"{place} is {how}", functools.partial(_at, place, plant), commands)
-            for how, data in WRITTEN.items() if place in BROKEN_TEXT else ():
-                put = functools.partial(_written, data)
-                yield Artefact(kind, f"{place} is {how}", functools.partial(_at, place, put), commands)
+    """All of them, in a fixed order: each place in one way, by turns."""
+    ways, texts = list(PLANTED.items()), list(WRITTEN.items())
+    places = [(kind, place, commands) for kind, (own, commands) in PLACES.items() for place in own]
+    for number, (kind, place, commands) in enumerate(places):
+        how, plant = ways[number % len(ways)]
+        if place in NAMED and how.startswith("a link to a f"):
+            how, plant = "a pipe", PLANTED["a pipe"]
+        yield Artefact(kind, f"{place} is {how}", functools.partial(_at, place, plant), commands)
+        if place in BROKEN_TEXT:
+            how, data = texts[number % len(texts)]
+            put = functools.partial(_written, data)
+            yield Artefact(kind, f"{place} is {how}", functools.partial(_at, place, put), commands)
     for how, text in TOML.items():
         spoil = functools.partial(_at, "r.toml", functools.partial(_written, text.encode()))
-        yield Artefact(
-            "catalogue", f"a recipe of {how}", spoil, ("plan {it}/r.toml", "build {it}/r.toml --run {new}")
-        )
+        yield Artefact("catalogue", f"a recipe of {how}", spoil, ("build {it}/r.toml --run {new}",))
         yield Artefact("catalogue", f"findings of {how}", spoil, ("findings --findings {it}/r.toml",))
     for address in ADDRESSES:
         more = f'[providers.openai-compatible]\nbase_url = "{address}"'
         text = RECIPE.format(data="", more=more).replace("offline/templates", "openai-compatible/m")
         spoil = functools.partial(_at, "r.toml", functools.partial(_written, text.encode()))
-        yield Artefact("catalogue", f"an address {address[:30]}", spoil, ("plan {it}/r.toml",))
+        yield Artefact("catalogue", f"an address {address}", spoil, ("plan {it}/r.toml",))
     for how, data in TABLES.items():
         spoil = functools.partial(_at, "labels.csv", functools.partial(_written, data))
         yield Artefact("source", f"a table of {how}", spoil, INGEST)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skimage.filters import threshold_otsu
 
-from plantain.metrics.grounding import chance_iou, grounding, otsu, scaled
+from plantain.metrics.grounding import chance_iou, grounding
 
 
 def box(size: int, top: int, left: int, height: int, width: int) -> np.ndarray:
@@ -76,12 +76,14 @@ def test_shapes_must_agree() -> None:
         grounding(np.eye(8), np.zeros((9, 8), bool))
 
 
-def test_the_threshold_is_that_of_scikit_image() -> None:
+def test_the_overlap_is_that_of_scikit_images_threshold() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
-        values = scaled(rng.normal(size=(48, 48)) ** 3 + rng.integers(0, 2, (48, 48)))
-        assert values is not None
-        assert otsu(values) == pytest.approx(float(threshold_otsu(values, nbins=256)), abs=1e-12)
+        attention, roi = rng.normal(size=(48, 48)) ** 3, box(48, 10, 12, 20, 9)
+        values = (attention - attention.min()) / np.ptp(attention)
+        chosen = values > 1.3 * threshold_otsu(values, nbins=256)
+        found = grounding(attention, roi)
+        assert found.iou.value == pytest.approx((chosen & roi).sum() / (chosen | roi).sum(), abs=1e-12)
 
 
 def test_the_ranking_measure_is_that_of_scikit_learn() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from plantain.metrics.learned import LPIPS, Reward, check_signed, lpips, reward, signed
-from plantain.metrics.networks.encoders import ImageTextEncoder, features
+from plantain.metrics.learned import LPIPS, Reward, lpips, reward
+from plantain.metrics.networks.encoders import ImageTextEncoder
 from plantain.metrics.similarity import DAlign, ISim, TAlign, cosine, dalign, isim, talign
 
 
@@ -52,22 +53,25 @@ def test_an_edit_of_nothing_has_no_direction():
         cosine([1, 2], [1])
 
 
-def test_classes_carry_the_encoder_and_count_cut_texts():
+@dataclass(frozen=True)
+class Sample:
+    """An edit's sample as metrics read it."""
+
+    before: np.ndarray
+    truth: np.ndarray
+    prompt: str
+    detailed: str = ""
+
+
+def test_metrics_have_the_name_of_their_network_and_say_which_texts_it_cut():
     metrics = ISim(Compass()), TAlign(Compass()), DAlign(Compass())
     assert [m.name for m in metrics] == ["clip_isim:compass", "clip_talign:compass", "clip_dalign:compass"]
-    _, align, direction = metrics
-    align.update(patch(60, 80), "green")
-    align.update(patch(60, 80), "red")
-    direction.update(patch(1, 1), patch(1, 1), "red")
-    assert (align.compute().value, align.cut) == (pytest.approx(0.7), 1)
-    assert direction.compute().coverage == 0.0
-
-
-def test_features_do_not_depend_on_the_batch():
-    images = [patch(i, 255 - i) for i in range(70)]
-    assert (features(Compass(), images) == features(Compass(), images, batch=7)).all()
-    with pytest.raises(ValueError, match="no images"):
-        features(Compass(), [])
+    sample = Sample(patch(100, 0), patch(90, 0), "green")
+    similar, aligned, direction = (metric.measure(sample, patch(60, 80)) for metric in metrics)
+    assert similar[0].value == pytest.approx(0.6)
+    assert (aligned[0].value, aligned[1]["text_cut"]) == (pytest.approx(0.8), True)
+    assert direction[0].value == pytest.approx(0.8 / math.sqrt(0.8))
+    assert metrics[1].measure(Sample(patch(1, 1), patch(1, 1), "red"), patch(60, 80))[1]["text_cut"] is False
 
 
 def test_features_that_are_not_finite_are_refused():
@@ -75,43 +79,30 @@ def test_features_that_are_not_finite_are_refused():
         def images(self, images):
             return np.full((len(images), 2), np.nan)
 
-    with pytest.raises(ValueError, match="not finite"):
-        features(Broken(), [patch(1, 1)])
+    with pytest.raises(ValueError, match="compass: 2 values are NaN"):
+        isim(patch(1, 1), patch(1, 1), Broken())
 
 
 class Euclid:
-    """A stand-in for LPIPS that refuses what LPIPS would silently misread."""
+    """A network in place of LPIPS: root mean square difference."""
 
     name = "euclid"
 
     def distance(self, before, after):
-        check_signed(before)
-        check_signed(after)
         assert before.shape[:2] == (1, 3)
         return float(np.sqrt(np.mean((before - after) ** 2)))
 
 
-def test_lpips_is_given_its_range_and_never_its_name_without_its_weights():
+def test_lpips_gets_pixels_from_minus_1_to_1_and_its_name_only_with_its_weights():
     white, black = np.full((8, 8, 3), 255, np.uint8), np.zeros((8, 8, 3), np.uint8)
     assert lpips(white, black, Euclid()).value == 2.0
     metric = LPIPS(Euclid())
-    assert metric.update(white, white).value == 0.0
+    assert metric.measure(Sample(black, white, ""), white)[0].value == 0.0
     assert (metric.name, metric.higher_is_better) == ("lpips:euclid", False)
     with pytest.raises(ValueError, match="differ in shape"):
         lpips(white, white[1:], Euclid())
-
-
-def test_images_in_another_range_are_recognised():
-    image = np.random.default_rng(0).integers(0, 256, (9, 9, 3)).astype(np.uint8)
-    check_signed(signed(image))
-    check_signed(signed(np.full((4, 4, 3), 200, np.uint8)))
-    zero_to_one = (image / np.float32(255)).astype(np.float32)
-    with pytest.raises(ValueError, match=r"in \[0, 1\]"):
-        check_signed(zero_to_one)
-    with pytest.raises(ValueError, match="not 0 to"):
-        check_signed(np.maximum(image.astype(np.float32), 0) * (image > 9))
     with pytest.raises(ValueError, match="uint8"):
-        signed(zero_to_one)
+        lpips(white / 255, white / 255, Euclid())
 
 
 def test_reward_keeps_the_models_name_and_refuses_nan():
@@ -121,8 +112,8 @@ def test_reward_keeps_the_models_name_and_refuses_nan():
         def reward(self, image, text):
             return len(text) if text else math.nan
 
-    metric = Reward(Length())
     assert reward(patch(1, 1), "abc", Length()).value == 3.0
-    metric.update(patch(1, 1), "")
+    assert reward(patch(1, 1), "", Length()).reason == "length gave nan"
+    metric = Reward(Length())
+    assert metric.measure(Sample(patch(1, 1), patch(1, 1), "ab"), patch(1, 1))[0].value == 2.0
     assert metric.name == "image_reward:length"
-    assert metric.compute().unscored == {"length gave nan": 1}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from skimage.data import retina
 from skimage.metrics import structural_similarity
 
-from plantain.metrics import masked_ssim, ssim, ssim_map
+from plantain.metrics import masked_ssim, ssim
 
 
 def noisy(image: np.ndarray, seed: int, sigma: float = 9.0) -> np.ndarray:
@@ -34,13 +34,13 @@ def test_ssim_colour_agrees_with_scikit_image(eye):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**31), st.sampled_from([3, 5, 7, 11]), st.integers(20, 40), st.integers(20, 40))
-def test_ssim_of_random_images_agrees_with_scikit_image(seed, window, height, width):
+@given(st.integers(0, 2**31), st.integers(7, 40), st.integers(7, 40))
+def test_ssim_of_random_images_agrees_with_scikit_image(seed, height, width):
     rng = np.random.default_rng(seed)
     before = rng.integers(0, 256, (height, width), dtype=np.uint8)
     after = rng.integers(0, 256, (height, width), dtype=np.uint8)
-    expected = structural_similarity(before, after, win_size=window)
-    assert ssim(before, after, window=window).value == pytest.approx(expected, abs=1e-6)
+    expected = structural_similarity(before, after)
+    assert ssim(before, after).value == pytest.approx(expected, abs=1e-6)
 
 
 def test_masked_ssim_is_one_when_only_the_region_changed(eye):
@@ -73,7 +73,7 @@ def test_masked_ssim_counts_exactly_the_windows_outside(eye):
     centres = np.zeros_like(roi)
     centres[3:197, 3:237] = True
     centres[47:93, 47:93] = False
-    expected = ssim_map(eye, after)[centres].mean()
+    expected = structural_similarity(eye, after, channel_axis=-1, full=True)[1][centres].mean()
     assert masked_ssim(eye, after, roi, field=field).value == pytest.approx(expected, abs=1e-6)
 
 
@@ -83,13 +83,11 @@ def test_masked_ssim_without_room_outside_is_unscored(eye):
     assert score.reason == "roi covers image"
 
 
-def test_ssim_refuses_other_shapes_types_and_even_windows(eye):
+def test_ssim_refuses_other_shapes_and_types(eye):
     with pytest.raises(ValueError, match="differ in shape"):
         ssim(eye, eye[1:])
     with pytest.raises(ValueError, match="uint8"):
         ssim(eye.astype(float), eye.astype(float))
-    with pytest.raises(ValueError, match="odd"):
-        ssim(eye, eye, window=6)
 
 
 @pytest.mark.parametrize("shape", [(7, 7), (9, 500), (40, 1500), (64, 700, 3), (7, 8, 4)])

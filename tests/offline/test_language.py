@@ -6,14 +6,12 @@ from hypothesis import strategies as st
 
 from plantain.findings import PLACES, load_taxonomy
 from plantain.offline.language import PHRASINGS, Intent, compose, read_instruction, with_article
-from plantain.offline.vocabulary import VARIANTS
 from plantain.records import BUILD_DIRECTIONS, Direction, Finding
 
 TAXONOMY = load_taxonomy()
 TARGETS = tuple(f for m in TAXONOMY.modalities for f in TAXONOMY.targets(m, optional=True))
 EXTENTS = (None, "small", "moderate", "large")
 CONSPICUITIES = (None, "subtle", "moderate", "marked")
-SOFTNESSES = (None, "soft", "medium", "crisp")
 ADD, REMOVE = Direction.ADD, Direction.REMOVE
 CHEST, BRAIN, FUNDUS = "chest_xray", "brain_mri", "fundus"
 
@@ -29,7 +27,6 @@ def test_compose_reads_back_every_place_and_look(finding: Finding, direction: Di
     looks = (
         *({"extent": value} for value in EXTENTS),
         *({"conspicuity": value} for value in CONSPICUITIES),
-        *({"softness": value} for value in SOFTNESSES),
     )
     for side in (None, *finding.sides):
         for zone in (None, *finding.zones):
@@ -49,8 +46,6 @@ def intents(draw: st.DrawFn) -> tuple[Finding, Intent]:
         draw(st.sampled_from((None, *finding.zones))),
         draw(st.sampled_from(EXTENTS)),
         draw(st.sampled_from(CONSPICUITIES)),
-        draw(st.sampled_from(SOFTNESSES)),
-        draw(st.integers(0, VARIANTS - 1)),
     )
 
 
@@ -76,9 +71,8 @@ def test_compose_refuses_what_it_cannot_say() -> None:
     for intent in (
         Intent("Pneumothorax", None),
         Intent("Edema", ADD),
-        Intent("Pneumothorax", ADD, variant=VARIANTS),
     ):
-        with pytest.raises(ValueError, match=r"needs a direction|variant"):
+        with pytest.raises(ValueError, match="needs a direction"):
             compose(intent, finding)
 
 
@@ -108,7 +102,7 @@ def test_zone_words_of_one_finding_do_not_name_two_zones() -> None:
         (CHEST, "Make the lungs look free of pneumothorax", Intent("Pneumothorax", REMOVE)),
         (CHEST, "Add pleural effusions on the left and the right", Intent("Pleural Effusion", ADD, "bilateral")),
         (CHEST, "Add a large, marked mass with well-defined margins in the middle of the left lung",
-         Intent("Lung Lesion", ADD, "left", "mid", "large", "marked", "crisp")),
+         Intent("Lung Lesion", ADD, "left", "mid", "large", "marked")),
         (CHEST, "Add a pneumothorax. Place it at the left apex. Make it large and marked.",
          Intent("Pneumothorax", ADD, "left", "apical", "large", "marked")),
         (BRAIN, "Remove the tumor (meningioma)", Intent("meningioma", REMOVE)),

@@ -103,11 +103,11 @@ def test_without_truth_and_finding_accuracy_is_unscored(before: Pixels) -> None:
     assert report.criteria["context_preservation"].value == 10.0
 
 
-def test_a_truth_that_does_not_lie_over_the_image_is_no_measure(before: Pixels) -> None:
+def test_a_truth_that_is_not_aligned_is_no_measure(before: Pixels) -> None:
     turned = np.ascontiguousarray(np.rot90(with_disc(before, 60)))
     report = scored(before, with_disc(before, 60), turned)
     assert report.criteria["editing_accuracy"].passed is None
-    assert "does not lie over" in report.criteria["editing_accuracy"].evidence
+    assert "is not aligned" in report.criteria["editing_accuracy"].evidence
 
 
 def test_a_truth_that_shows_no_difference_is_no_measure(before: Pixels) -> None:

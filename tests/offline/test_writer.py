@@ -123,16 +123,20 @@ def test_instruction_is_read_as_it_is_meant(finding: Finding, direction: Directi
 
 @pytest.mark.parametrize("finding", TARGETS, ids=lambda f: f.name)
 @pytest.mark.parametrize("direction", list(BUILD_DIRECTIONS))
-def test_instruction_holds_the_three_constraints(finding: Finding, direction: Direction) -> None:
-    text = write(finding, direction, [], 3).lower()
-    assert any(word in text for word in ("grain", "noise"))  # fidelity
-    assert any(word in text for word in ("text", "lettering", "writing", "letters"))  # negative rules
-    assert "disease" in text
-    assert any(
-        word in text for word in ("nothing else", "everything else", "rest of the image", "no other part")
-    )
-    expected = finding.restores if direction is REMOVE else finding.signs
-    assert any(line.split(": ")[-1].lower() in text for line in expected), text
+def test_instruction_reads_as_a_radiologist_would_write_it(finding: Finding, direction: Direction) -> None:
+    text = write(finding, direction, [], 3)
+    assert text.startswith("Remove the " if direction is REMOVE else "Add ")
+    assert text.endswith("leave everything else unchanged.")
+    assert text.count(".") <= 2  # one sentence, and a number in it at most
+    assert not any(words in text for words in ("What one sees", "How it shows", "In its stead"))
+
+
+def test_instruction_shows_the_signs_of_the_finding_and_what_a_removal_restores() -> None:
+    assert "no lung markings beyond it" in write(PNEUMOTHORAX, ADD, [], 3)
+    assert "restore lung markings out to the chest wall" in write(PNEUMOTHORAX, REMOVE, [], 3)
+    t1, flair = (write(GLIOMA, ADD, [], 3, image("brain_mri", sequence=name)) for name in ("T1", "FLAIR"))
+    assert "dark to equal" in t1
+    assert "bright tissue" in flair
 
 
 def test_round_one_varies_place_extent_and_conspicuity() -> None:
@@ -187,15 +191,13 @@ def test_wrong_location_states_another_allowed_place() -> None:
         assert after.zone in GLIOMA.zones
 
 
-@pytest.mark.parametrize(
-    "code", [FailureCode.HARD_EDGE, FailureCode.BLENDING_ARTEFACT, FailureCode.LOST_GRAIN]
-)
-def test_edges_and_grain_ask_for_softness(code: FailureCode) -> None:
-    first = write(GLIOMA, ADD, [], 4)
-    second = write(GLIOMA, ADD, [judged(1, first, code)], 5)
-    assert read(GLIOMA, second).softness == "soft"
-    if code is FailureCode.LOST_GRAIN:
-        assert "grain within the change" in second
+@pytest.mark.parametrize("code", [FailureCode.HARD_EDGE, FailureCode.BLENDING_ARTEFACT])
+def test_a_visible_margin_asks_for_gradual_margins_and_less_contrast(code: FailureCode) -> None:
+    seed = find_seed(GLIOMA, conspicuity="marked")
+    first = write(GLIOMA, ADD, [], seed)
+    second = write(GLIOMA, ADD, [judged(1, first, code)], seed)
+    assert "margins fade gradually" in second
+    assert read(GLIOMA, second).conspicuity == "moderate"
 
 
 def test_excess_change_asks_for_a_smaller_extent_and_nothing_else() -> None:
@@ -203,7 +205,7 @@ def test_excess_change_asks_for_a_smaller_extent_and_nothing_else() -> None:
     first = write(OPACITY, ADD, [], seed)
     second = write(OPACITY, ADD, [judged(1, first, FailureCode.EXCESS_CHANGE)], seed)
     assert read(OPACITY, second).extent == "moderate"
-    assert "as few pixels as possible" in second
+    assert "as small an area as possible" in second
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_excess_change_asks_for_a_smaller_extent_and_nothing_else() -> None:
 )
 def test_structure_asks_for_another_placement(code: FailureCode) -> None:
     before, after = refined(OPACITY, ADD, code)
-    assert (before.variant, after.variant > 0) == (0, True)
+    assert (after.side, after.zone) != (before.side, before.zone)
 
 
 @pytest.mark.parametrize("kind", [OutcomeKind.NOT_APPLICABLE, OutcomeKind.NO_IMAGE, OutcomeKind.REFUSED])
@@ -219,14 +221,14 @@ def test_an_edit_without_image_changes_placement(kind: OutcomeKind) -> None:
     first = write(OPACITY, ADD, [], 3)
     second = write(OPACITY, ADD, [imageless(1, first, kind)], 4)
     before, after = read(OPACITY, first), read(OPACITY, second)
-    assert (after.side, after.zone, after.variant) != (before.side, before.zone, before.variant)
+    assert (after.side, after.zone) != (before.side, before.zone)
 
 
 def test_removal_that_left_something_asks_for_its_full_extent() -> None:
     first = write(OPACITY, REMOVE, [], 3)
     second = write(OPACITY, REMOVE, [judged(1, first, FailureCode.TOO_SUBTLE)], 4)
     assert read(OPACITY, second) == Intent("Lung Opacity", REMOVE, extent="large")
-    assert "faint outer parts" in second
+    assert "No part of it may remain" in second
 
 
 def test_criterion_without_codes_still_changes_the_request() -> None:
@@ -239,8 +241,8 @@ def test_lessons_of_every_round_are_kept() -> None:
     history = [judged(1, write(GLIOMA, ADD, [], 1), FailureCode.DISTORTION)]
     history.append(judged(2, write(GLIOMA, ADD, history, 2), FailureCode.LOST_GRAIN))
     third = write(GLIOMA, ADD, history, 3)
-    assert "keep their shape" in third
-    assert "grain within the change" in third
+    assert "in shape" in third
+    assert "Keep the grain" in third
 
 
 def test_of_opposite_lessons_the_last_is_kept() -> None:
@@ -248,7 +250,7 @@ def test_of_opposite_lessons_the_last_is_kept() -> None:
     history.append(judged(2, write(GLIOMA, ADD, history, 2), FailureCode.OVERCORRECTED))
     third = write(GLIOMA, ADD, history, 3)
     assert "restrained" in third
-    assert "without searching" not in third
+    assert "at a glance" not in third
 
 
 def test_instruction_depends_on_nothing_but_its_request() -> None:

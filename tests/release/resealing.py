@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plantain.release.plan import ReleaseFile
-from plantain.release.proof.manifest import MANIFEST, ManifestReader, write_manifest
-from plantain.release.proof.sums import SUMS
+from plantain.release.proof.manifest import MANIFEST, SUMS, ManifestReader, write_manifest
 
 Entries = list[tuple[ReleaseFile, int | None]]
 

@@ -19,11 +19,10 @@ from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import InputError, Licence, TaskState
-from plantain.release.attach import attach_originals
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.layouts.contract import LAYOUTS
-from plantain.release.plan import ExportOptions, export_options
+from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from plantain.train.releases import ReleasePairs, ReleasePreferences, StoredOriginals
 from release.resealing import reseal
@@ -178,7 +177,7 @@ def test_none_means_none_and_is_another_release(mixed_run: Path, mixed: Path, tm
     with pytest.raises(InputError, match="with other options"):
         export_run(mixed_run, mixed, replace(NAMED, originals="none"))
     with pytest.raises(InputError, match="--originals some: choose auto"):
-        export_options(["parquet"], originals="some")
+        ExportOptions(("parquet",), originals="some")
 
 
 def test_a_picture_of_two_sources_is_as_restricted_as_the_stricter(tmp_path: Path) -> None:
@@ -234,45 +233,45 @@ def test_an_imported_release_is_enough_for_a_benchmark_and_for_training(mixed: P
     assert len(list(preferences.read(ids))) == len(ids) > 0
 
 
-def test_a_recipient_s_own_originals_are_put_back_and_stay_theirs(mixed: Path, tmp_path: Path) -> None:
-    mine = tmp_path / "mine"
-    shutil.copytree(mixed, mine)
+def test_an_import_adds_the_importer_s_own_originals(mixed: Path, tmp_path: Path) -> None:
+    """One of the four that the release leaves out; an export leaves it out again."""
     with Catalogue.create(tmp_path / "catalogue") as catalogue:
         catalogue.add(source_image(0, Licence.CREDENTIALED), original(0))
         catalogue.add(source_image(9), original(9))
-    done = attach_originals(mine, tmp_path / "catalogue")
-    assert (done.attached, done.there, done.missing) == (1, 4, 3)
-    assert attach_originals(mine, tmp_path / "catalogue").attached == 0
-    assert {k: v for k, v in tree(mine).items() if not k.startswith("attached/")} == tree(mixed)
-    proof = verify_release(mine)
-    assert (proof.problems, proof.attached) == ((), 1)
-    assert len(ReleasePairs(mine, StoredOriginals(mine)).listed()) > len(
-        ReleasePairs(mixed, StoredOriginals(mixed)).listed()
-    )
-    assert import_release(mine, tmp_path / "imported").originals == 5
+    before = tree(mixed)
+    summary = import_release(mixed, tmp_path / "imported", tmp_path / "catalogue")
+    assert (summary.originals, summary.without_original) == (5, 3)
+    assert tree(mixed) == before
+    with JournalReader.open(tmp_path / "imported") as reader:
+        assert reader.read_blob(sha(original(0))) == original(0)
+        assert not reader.has_blob(sha(original(9)))
+    imported = StoredOriginals(tmp_path / "imported")
+    own = StoredOriginals(mixed)
+    assert len(ReleasePairs(mixed, imported).listed()) > len(ReleasePairs(mixed, own).listed())
     export_run(tmp_path / "imported", tmp_path / "again", APPROVED)
-    assert tree(tmp_path / "again") == tree(mixed)
-
-    (attached,) = (mine / "attached").glob("*.jpeg")
-    shutil.copy(attached, mine / "attached" / f"{sha(original(9))}.jpeg")
-    (mine / "attached" / f"{sha(original(8))}.jpeg").write_bytes(original(8))
-    (mine / "attached" / "diary.txt").write_text("x")
-    attached.write_bytes(attached.read_bytes()[:-1] + b"x")
-    assert sorted((p.kind, Path(p.path).stem[:5]) for p in verify_release(mine).problems) == sorted(
-        [
-            ("checksum", attached.stem[:5]),
-            ("checksum", sha(original(9))[:5]),
-            ("extra", "diary"),
-            ("extra", sha(original(8))[:5]),
-        ]
-    )
+    assert tree(tmp_path / "again") == before
+    again = import_release(mixed, tmp_path / "from-a-run", tmp_path / "imported")
+    assert again.originals == 5
 
 
-def test_attach_and_export_at_the_command_line(
+def test_originals_at_the_command_line(
     mixed: Path, mixed_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["release", "attach", str(mixed_run), "--from", str(mixed_run), "--json"]) == 2
-    assert "is no release" in capsys.readouterr().err
+    asked = [
+        "import",
+        str(mixed),
+        "--run",
+        str(tmp_path / "imported"),
+        "--originals",
+        str(mixed_run),
+        "--json",
+    ]
+    assert main(asked) == 0
+    assert json.loads(capsys.readouterr().out)["without_original"] == 0
+    asked[3], asked[5] = str(tmp_path / "no"), str(tmp_path)
+    assert main(asked) == 2
+    assert not (tmp_path / "no").exists()
+    assert str(tmp_path) in capsys.readouterr().err
     asked = [
         "--redistribution-approved",
         "DUA",

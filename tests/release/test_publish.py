@@ -1,9 +1,8 @@
-"""What stands ready to be published: whose verdict it was and what it is worth, the Hub's metadata, a DOI, notes."""
+"""Publishing a release: whose verdict it was and what it is worth, the Hub's metadata, a DOI."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,9 @@ from plantain.journal import JournalReader
 from plantain.journal.cards import keep_card
 from plantain.records import Gate, InputError, JudgeCard, TaskState
 from plantain.release.export import export_run
-from plantain.release.hub import hub_problems
 from plantain.release.importing.importing import import_release
 from plantain.release.layouts.columns import columns_of
-from plantain.release.plan import ExportOptions, export_options
+from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from plantain.rubrics import MEDEBENCH, frozen
 from release.runs import make_run, tree, verdict
@@ -115,55 +113,31 @@ def test_a_criterion_cannot_take_the_place_of_another_column() -> None:
         assert len(set(columns.table(table).names)) == len(columns.table(table).names)
 
 
-def test_a_folder_for_the_hub_holds_what_the_hub_checks(
+def test_a_doi_is_named_by_the_card_the_citation_and_croissant(
     judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "hub"
-    asked = ["--licence", "CC-BY-4.0", "--doi", "https://doi.org/10.5281/zenodo.1234567"]
-    assert main(["export", str(judged / "run"), "--hub-folder", str(out), *asked, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["hub_problems"] == []
+    out = tmp_path / "out"
+    asked = ["--licence", "CC-BY-4.0", "--doi", "https://doi.org/10.5281/zenodo.1234567", "--json"]
+    assert main(["export", str(judged / "run"), "--to", str(out), "--layout", "parquet", *asked]) == 0
     assert verify_release(out).problems == ()
-    assert "*.parquet filter=lfs" in (out / ".gitattributes").read_text()
     assert yaml.safe_load((out / "CITATION.cff").read_text())["doi"] == "10.5281/zenodo.1234567"
-    assert (
-        json.loads((out / "croissant.json").read_bytes())["identifier"]
-        == "https://doi.org/10.5281/zenodo.1234567"
-    )
+    croissant = json.loads((out / "croissant.json").read_bytes())
+    assert croissant["identifier"] == "https://doi.org/10.5281/zenodo.1234567"
     assert "(https://doi.org/10.5281/zenodo.1234567)" in (out / "README.md").read_text()
-
-    text = (out / "README.md").read_text()
-    spoilt = (
-        (
-            "size_categories: [n<1K]",
-            "size_categories: [n>1M]",
-            "size_categories: 'n>1M' is none of the Hub's",
-        ),
-        ("license_link: LICENSES/parts.json", "license_link: LICENSE", "license_link: LICENSE is not there"),
-        ("- split: train", "- split: train-1", "metadata cannot be read"),
-        ('"data/success/*-train', '"data/gone/*-train', "its tables cannot be listed"),
-    )
-    for old, new, said in spoilt:
-        assert old in text
-        (out / "README.md").write_text(text.replace(old, new, 1))
-        assert any(said in problem for problem in hub_problems(out)), (said, hub_problems(out))
-    assert main(["export", str(judged / "run"), "--licence", "CC0-1.0"]) == 2
-    assert "--to OUT or with --hub-folder OUT" in capsys.readouterr().err
     with pytest.raises(InputError, match=r"--doi zenodo.12: a DOI begins with 10\."):
-        export_options(["parquet"], doi="zenodo.12")
+        ExportOptions(("parquet",), doi="zenodo.12")
 
 
-def test_notes_say_what_is_new(judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    export_run(
-        make_run(tmp_path / "run", images=6), tmp_path / "new", replace(OPTIONS, licences=("CC0-1.0",))
-    )
-    assert main(["release", "notes", str(judged / "out"), str(tmp_path / "new")]) == 0
-    told = capsys.readouterr().out
-    # 6 images instead of 4, two tasks each, one of the new ones still open (story 8 of 8 is pending)
-    assert told.startswith("# a small run: release notes\n")
-    assert "4 added" in told
-    assert (
-        "- changed: images of ODIR-5K: CC-BY-4.0 (decided by: owner), now CC0-1.0 (decided by: owner)" in told
-    )
-    shutil.copytree(judged / "out", tmp_path / "same")
-    assert main(["release", "notes", str(judged / "out"), str(tmp_path / "same")]) == 0
-    assert "Nothing changed." in capsys.readouterr().out
+def test_the_card_is_what_the_hub_reads(judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By huggingface_hub's and datasets' own parsers, and by the licence and size names of the Hub's documentation."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    from datasets.utils.metadata import MetadataConfigs
+    from huggingface_hub import DatasetCard
+
+    data = DatasetCard.load(judged / "out" / "README.md", ignore_metadata_errors=False).data
+    configs = MetadataConfigs.from_dataset_card_data(data)
+    assert {"success", "failed", "trajectories", "preference", "verdicts", "originals"} <= set(configs)
+    assert data.size_categories == ["n<1K"]
+    assert data.language == ["en"]
+    assert data.license == "other" and data.license_name
+    assert (judged / "out" / data.license_link).is_file()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plantain.release.plan import ReleaseFile
-from plantain.release.staging import HashingFile, StagedFiles, Staging
+from plantain.release.staging import HashingFile, Staging
 
 
 def _embedded(row: int) -> ReleaseFile:
@@ -27,7 +27,7 @@ def test_embedded_images_leave_memory_as_they_come(tmp_path: Path) -> None:
             assert stored == row + 1
 
     staging.write("data/one.parquet", "table", fill)
-    whole, *inside = StagedFiles(staging)
+    whole, *inside = staging.files()
     assert (whole.path, whole.bytes, whole.row) == ("data/one.parquet", 500, None)
     assert [(image.path, image.row) for image in inside] == [("data/one.parquet", n) for n in range(100)]
     staging.close()
@@ -42,7 +42,7 @@ def test_a_file_that_fails_half_way_leaves_none_of_its_images_behind(tmp_path: P
 
     with pytest.raises(OSError, match="No space left"):
         staging.write("data/one.parquet", "table", fill)
-    assert list(StagedFiles(staging)) == []
+    assert list(staging.files()) == []
     assert not staging.is_done("data/one.parquet")
     staging.record([ReleaseFile("data/two.parquet", "0" * 64, 1, "table")])
     assert staging.is_done("data/two.parquet")

@@ -163,7 +163,7 @@ def answers_by_source(planted: Planted) -> dict[str, list[dict[str, bool]]]:
 
 
 def test_the_card_has_scikit_learns_kappa(accepted):
-    """What `audit --people` writes into a card: verdicts and the majority of readers; a tie is no majority."""
+    """What `judge audit --people` writes into a card: verdicts and the majority of readers; a tie is no majority."""
     run, planted, names = accepted
     told = agreement_with_people(planted.study.folder, run, "offline/instruments")
     people: dict[str, list[bool]] = {name: [] for name in ("", *names)}
@@ -189,9 +189,9 @@ def test_the_card_has_scikit_learns_kappa(accepted):
 
 
 def test_readers_as_a_judge_are_their_majority(accepted, capsys: pytest.CaptureFixture[str]):
-    """`rejudge --judge people/STUDY`: each criterion by the majority of who judged it; others are not applicable."""
+    """`judge rejudge --judge people/STUDY`: each criterion by the majority; others are not applicable."""
     run, planted, names = accepted
-    assert main(["rejudge", str(run), "--judge", f"people/{planted.study.folder}", "--json"]) == 0
+    assert main(["judge", "rejudge", str(run), "--judge", f"people/{planted.study.folder}", "--json"]) == 0
     capsys.readouterr()
     expected = answers_by_source(planted)
     with JournalReader.open(run) as reader:

@@ -66,9 +66,9 @@ def test_plan_refuses_in_one_line(capsys, words: list[str], line: str):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("reader,case,modality,score,score\nr,c,A,1,2\n", "'score': stands twice"),
+        ("reader,case,modality,score,score\nr,c,A,1,2\n", "'score': occurs twice"),
         ("reader;case;modality;score\nr;c;A;1\n", "answers to one model only"),
-        (f"reader,case,modality,score\n{'r' * 200_000},c,A,1\n", "field larger than"),  # a traceback
+        (f"reader,case,modality,score\n{'r' * 200_000},c,A,1\n", "answers to one model only"),  # any length
         ("reader,case,modality,score\nr,c,A,1,9\n", "5 cells under 4 columns"),
     ],
 )

@@ -66,7 +66,7 @@ def test_what_was_planted_comes_out(read):
     accept, pair, regions = found["blocks"]
     assert accept["models"][MODELS[0]]["value"] == 1.0
     assert accept["models"][MODELS[1]]["value"] == pytest.approx(2 / 3 * 1 / 2)
-    by_hand = over_readers(np.ones((3, 6)), [[1, 0] * 3, [1, 0] * 3, [0] * 6])
+    by_hand = over_readers(1 - np.array([[1, 0] * 3, [1, 0] * 3, [0] * 6]))
     difference = next(
         one for one in accept["differences"] if one["first"] == MODELS[0] and one["second"] == MODELS[1]
     )

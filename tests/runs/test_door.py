@@ -140,7 +140,7 @@ def prepare(place: Place, limits: str) -> Made:
     if out.exists():
         out.rename(place.folder / f"out-{len(list(place.folder.iterdir()))}")
     run = place.folder / "described"
-    arguments = ["bench", "prepare", str(raw), "--out", str(out), "--describer", MODEL, "--accept-text"]
+    arguments = ["bench", "prepare", str(raw), "--to", str(out), "--describer", MODEL, "--accept-text"]
     return Made([*arguments, "--run", str(run), "--settings", place.settings(limits)], run)
 
 
@@ -159,7 +159,19 @@ def audit(place: Place, limits: str) -> Made:
         recipe.write_text(recipe.read_text().replace(MODEL, "openai-compatible/w"))
         assert main([*made.arguments, "--limit", "1"]) in (0, 3)
     own = place.settings(limits)
-    arguments = ["audit", str(seen), "--judge", MODEL, "--pairs", "1", "--findings", "AMD", "--run", str(run)]
+    arguments = [
+        "judge",
+        "audit",
+        str(seen),
+        "--judge",
+        MODEL,
+        "--pairs",
+        "1",
+        "--finding",
+        "AMD",
+        "--run",
+        str(run),
+    ]
     few = ["--kinds", "identical,swapped label,blob,hard seam"]
     return Made([*arguments, *few, "--settings", own, "--json"], run)
 
@@ -320,21 +332,21 @@ def test_what_training_measures_is_judged_through_the_door(
     assert asked and measured() == 0 and len(away.calls) == asked
 
 
-def test_only_what_runs_here_can_be_attended(
+def test_attention_is_recorded_of_open_editors_only(
     servers: tuple[FakeProvider, FakeProvider],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Attention is watched inside a pipeline of this process: a hosted editor's outputs are refused in one line."""
+    """Attention is recorded inside a pipeline of this process: a hosted editor's outputs are refused in one line."""
     made = generate()(Place(tmp_path, servers[0].url, servers[1].url, Licence.OPEN), "concurrency = 2")
     assert main(made.arguments) == 0
     asked = len(servers[0].calls)
     place = placed(tmp_path, servers, Licence.OPEN, monkeypatch)
     with RecordedConnections() as connections:
         named = ["--editor", EDITOR, "--settings", place.settings("concurrency = 2")]
-        assert main(["bench", "attend", str(made.run), *named]) == 2
-    assert "only open editors (diffusers/…) can be watched" in capsys.readouterr().err
+        assert main(["bench", "attention", str(made.run), *named]) == 2
+    assert "attention can be recorded of open editors (diffusers/…) only" in capsys.readouterr().err
     assert connections == [] and len(servers[0].calls) == asked
 
 

@@ -6,13 +6,12 @@ import csv
 import functools
 import gzip
 import io
-import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 import cv2
 import numpy as np
+import openpyxl
 from PIL import Image
 
 from fakes.samples import sample_of
@@ -62,28 +61,14 @@ def csv_gz(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def xlsx_bytes(rows: Sequence[Sequence[object]]) -> bytes:
-    """A workbook as Excel writes it: shared strings for text, bare numbers, empty cells left out."""
-    strings = sorted({str(cell) for row in rows for cell in row if isinstance(cell, str) and cell})
-    places = {text: place for place, text in enumerate(strings)}
-    lines = []
-    for number, row in enumerate(rows, 1):
-        cells = []
-        for column, cell in enumerate(row):
-            where = f"{chr(65 + column)}{number}"
-            if isinstance(cell, str) and cell:
-                cells.append(f'<c r="{where}" t="s"><v>{places[cell]}</v></c>')
-            elif cell != "":
-                cells.append(f'<c r="{where}"><v>{cell}</v></c>')
-        lines.append(f'<row r="{number}">{"".join(cells)}</row>')
-    space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-    shared = "".join(f"<si><t>{escape(text)}</t></si>" for text in strings)
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as book:
-        book.writestr(
-            "xl/worksheets/sheet1.xml",
-            f"<worksheet {space}><sheetData>{''.join(lines)}</sheetData></worksheet>",
+    """A workbook with these rows, as openpyxl writes it; empty cells are left out."""
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(
+            [None if cell == "" else str(cell) if isinstance(cell, list) else cell for cell in row]
         )
-        book.writestr("xl/sharedStrings.xml", f"<sst {space}>{shared}</sst>")
+    data = io.BytesIO()
+    book.save(data)
     return data.getvalue()
 
 

@@ -135,11 +135,11 @@ def test_frames_of_one_file_have_planes_and_spacing_of_their_own(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("liver.dcm", "a segmentation, not a picture"),
-        ("rtdose.dcm", "a dose map, not a picture"),
-        ("rtstruct.dcm", "outlines for radiotherapy, not a picture"),
-        ("test-SR.dcm", "a report, not a picture"),
-        ("waveform_ecg.dcm", "holds no picture"),
+        ("liver.dcm", "Modality SEG, not an image"),
+        ("rtdose.dcm", "Modality RTDOSE, not an image"),
+        ("rtstruct.dcm", "Modality RTSTRUCT, not an image"),
+        ("test-SR.dcm", "Modality SR, not an image"),
+        ("waveform_ecg.dcm", "Modality ECG, not an image"),
     ],
 )
 def test_objects_that_are_no_pictures_are_named(tmp_path: Path, name: str, says: str) -> None:
@@ -239,28 +239,3 @@ def test_a_folder_without_dicom_is_refused(tmp_path: Path) -> None:
         read(tmp_path)
     with pytest.raises(InputError, match="--set window=auto"):
         read(tmp_path, window="auto")
-
-
-@pytest.mark.parametrize("damage", ["cut", "cut in the header", "cut by little"])
-@pytest.mark.parametrize("name", ["RG1_UNCR.dcm", "MR_small_RLE.dcm"])
-@pytest.mark.parametrize("first", ["a.dcm", "z.dcm"])
-def test_the_readable_copy_wins_whatever_the_order(
-    tmp_path: Path, first: str, name: str, damage: str
-) -> None:
-    copy(name, tmp_path / "Lung_Lesion" / "m.dcm")
-    data = (tmp_path / "Lung_Lesion" / "m.dcm").read_bytes()
-    cut = {"cut": len(data) * 2 // 3, "cut in the header": 900, "cut by little": len(data) - 100}[damage]
-    put(tmp_path / "Lung_Lesion" / first, data[:cut])
-    entries, refused, _ = scanned(read(tmp_path, "chest_xray"))
-    assert [entry.name for entry in entries.values()] == ["Lung_Lesion/m.dcm"]
-    assert list(refused) == [f"Lung_Lesion/{first}"]
-    if damage != "cut in the header":
-        assert refused[f"Lung_Lesion/{first}"] == "the same SOP instance as Lung_Lesion/m.dcm"
-
-
-def test_of_equal_copies_the_first_is_taken(tmp_path: Path) -> None:
-    for place in ("b.dcm", "a.dcm", "c.dcm"):
-        copy("RG1_UNCR.dcm", tmp_path / "Lung_Lesion" / place)
-    entries, refused, _ = scanned(read(tmp_path, "chest_xray"))
-    assert [entry.name for entry in entries.values()] == ["Lung_Lesion/a.dcm"]
-    assert set(refused.values()) == {"the same SOP instance as Lung_Lesion/a.dcm"}

@@ -64,8 +64,9 @@ def test_unknown_label_folder_names_the_nearest(tmp_path: Path) -> None:
     put(tmp_path, Pneumotorax__a_dot_jpg=b"a", glioma__b_dot_jpg=b"b")
     entries, refused = read(tmp_path)
     assert not entries
-    assert "did you mean 'Pneumothorax'?" in refused["Pneumotorax/"]
-    assert "no chest_xray finding" in refused["glioma/"]
+    assert "did you mean 'Pneumothorax'?" in refused["Pneumotorax/a.jpg"]
+    assert "its chest_xray finding" in refused["glioma/b.jpg"]
+    assert "list it in a labels.csv beside it (file,labels[,group,split])" in refused["glioma/b.jpg"]
 
 
 def test_same_stem_and_bytes_is_one_image_with_several_labels(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_normal_and_diseased_at_once_is_refused(tmp_path: Path) -> None:
     put(tmp_path, normal__s1_dot_jpg=b"x", Edema__s1_dot_jpg=b"x")
     entries, refused = read(tmp_path)
     assert not entries
-    assert refused == {"normal/s1.jpg": "the same picture as Edema/s1.jpg: it cannot be normal and not"}
+    assert refused == {"normal/s1.jpg": "the same image as Edema/s1.jpg: it cannot be normal and not"}
 
 
 def test_links_that_lead_out_are_refused_and_links_inside_work(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_links_that_lead_out_are_refused_and_links_inside_work(tmp_path: Path) -
     (root / "Fracture").symlink_to(outside)
     entries, refused = read(root)
     assert set(entries) == {"alias", "real"}
-    assert set(refused) == {"Edema/out.jpg", "Edema/up.jpg", "Edema/gone.jpg", "Edema/loop.jpg", "Fracture/"}
+    assert set(refused) == {"Edema/out.jpg", "Edema/up.jpg", "Edema/gone.jpg", "Edema/loop.jpg", "Fracture"}
     assert all("link" in reason for reason in refused.values())
 
 
@@ -115,8 +116,8 @@ def test_nothing_is_dropped_without_a_word_but_clutter(tmp_path: Path) -> None:
     (tmp_path / "Edema" / "Thumbs.db").write_bytes(b"x")
     (tmp_path / ".git").mkdir()
     entries, refused = read(tmp_path)
-    assert not entries
-    assert set(refused) == {"top.jpg", "Edema/notes.txt", "Edema/sub/"}
+    assert entries == {"a": ("Edema",)}
+    assert set(refused) == {"top.jpg", "Edema/notes.txt"}
 
 
 def test_ids_are_composed_unicode_and_names_in_any_bytes_work(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_scan_order_is_the_same_however_files_were_made(tmp_path: Path) -> None:
 
 
 def test_options_are_checked_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--modality: say what"):
+    with pytest.raises(InputError, match="--modality: name what"):
         FolderReader(SourceOptions(tmp_path), TAXONOMY)
     with pytest.raises(InputError, match="did you mean 'chest_xray'"):
         FolderReader(SourceOptions(tmp_path, "chestxray"), TAXONOMY)
@@ -176,7 +177,7 @@ def test_flat_pictures_and_a_table_of_labels(tmp_path: Path) -> None:
     _, refused = read(tmp_path)
     assert refused == {
         "spare.png": "has no row in labels.csv",
-        "gone.png": "the table of labels names it, and no such picture is there",
+        "gone.png": "the table of labels names it, and no such image is there",
     }
 
 
@@ -209,12 +210,6 @@ def test_the_same_picture_in_two_groups_is_refused(tmp_path: Path) -> None:
     assert "another group or split" in refused["two/s.png"]
 
 
-def test_flat_pictures_without_a_table_are_told_what_to_do(tmp_path: Path) -> None:
-    put(tmp_path, a_dot_png=b"a")
-    _, refused = read(tmp_path)
-    assert "list it in a labels.csv beside it (file,labels[,group,split])" in refused["a.png"]
-
-
 def test_a_snapshot_of_the_hubs_cache_is_read_and_a_link_elsewhere_is_not(tmp_path: Path) -> None:
     """The layout of huggingface_hub's cache: snapshots/<revision>/... are links to ../../blobs/<hash>."""
     repository = tmp_path / "datasets--someone--chests"
@@ -229,7 +224,9 @@ def test_a_snapshot_of_the_hubs_cache_is_read_and_a_link_elsewhere_is_not(tmp_pa
     with Catalogue.create(tmp_path / "catalogue") as catalogue:
         done = ingest(source, catalogue)
     assert done.added == 2
-    assert read(snapshot)[1] == {"Edema/9.jpg": "a link that leads out of the folder, or nowhere"}
+    assert read(snapshot)[1] == {
+        "Edema/9.jpg": "a link that leads out of the folder, to a folder, or nowhere"
+    }
 
 
 def test_a_table_of_many_rows_is_held_only_as_far_as_it_tells_of_pictures_that_are_there(
@@ -247,7 +244,7 @@ def test_a_table_of_many_rows_is_held_only_as_far_as_it_tells_of_pictures_that_a
         table = LabelTable(
             tmp_path, TAXONOMY, ["x1.png", "x2.png"], SourceOptions(tmp_path, "fundus", Licence.OPEN)
         )
-        missing = table.without(["x1.png", "x2.png"])
+        missing = table.rejected(["x1.png", "x2.png"])
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert (len(missing), missing[0].name, missing[-1].name) == (
@@ -323,7 +320,9 @@ def test_a_table_tells_sequence_and_plane_of_each_slice_and_what_was_said_holds_
         "sequence",
         "plane",
     )
-    assert refused == Refused("c.png", "sequence 'T9' of labels.csv: choose one of T1, T1+C, T2, FLAIR, PD")
+    assert refused == Refused(
+        "c.png", "sequence 'T9' of labels.csv: choose one of T1, T1+C, T2, FLAIR, PD", row=4, field="sequence"
+    )
     told = [(e.image.sequence, e.image.plane) for e in entries if isinstance(e, SourceEntry)]
     assert told == [("T2", "coronal"), ("PD", "unknown"), ("T1+C", "unknown")]
 
@@ -336,26 +335,11 @@ def test_a_column_called_sequence_means_nothing_where_there_are_no_slices(tmp_pa
     assert isinstance(read, TableRead) and "not used: 'sequence'" in table_line(read)
     assert isinstance(entry, SourceEntry) and entry.image.sequence == "unknown"
     asked = SourceOptions(root, "chest_xray", Licence.OPEN, columns={"sequence": "sequence"})
-    with pytest.raises(InputError, match="--column sequence: nothing is read from it of these pictures"):
+    with pytest.raises(InputError, match="--column sequence: not read for these images"):
         FolderReader(asked, TAXONOMY)
 
 
-@pytest.mark.parametrize(
-    ("modality", "name", "value", "message"),
-    [
-        ("brain_mri", "sequnce", "T1", "--set sequnce: folder has no such setting; did you mean 'sequence'"),
-        ("brain_mri", "sequence", "T9", "--set sequence=T9: choose one of T1"),
-        (
-            "chest_xray",
-            "sequence",
-            "T1",
-            "--set sequence: says something of brain_mri only, not of chest_xray",
-        ),
-    ],
-)
-def test_a_setting_that_the_folder_does_not_know_is_refused(
-    tmp_path: Path, modality: str, name: str, value: str, message: str
-) -> None:
-    options = SourceOptions(tmp_path, modality, Licence.OPEN, settings={name: value})
-    with pytest.raises(InputError, match=message):
+def test_a_setting_of_brain_slices_is_refused_for_other_images(tmp_path: Path) -> None:
+    options = SourceOptions(tmp_path, "chest_xray", Licence.OPEN, settings={"sequence": "T1"})
+    with pytest.raises(InputError, match="--set sequence: for brain_mri only, not for chest_xray"):
         FolderReader(options, TAXONOMY)

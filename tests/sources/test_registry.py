@@ -10,8 +10,7 @@ from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
 from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
-from plantain.sources.registry import SourceKind, kinds, load
-from plantain.sources.settings import Setting
+from plantain.sources.registry import Setting, SourceKind, kinds, load, parse_settings, whole_number
 
 MODULE = """
 from plantain.sources.registry import SourceKind
@@ -38,11 +37,6 @@ def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "moon_source", raising=False)
-
-
-def test_folder_is_there() -> None:
-    assert isinstance(load("folder"), SourceKind)
-    assert "PATH/labels.csv" in kinds()["folder"]
 
 
 @pytest.mark.usefixtures("other_package")
@@ -91,12 +85,12 @@ def test_a_setting_that_a_kind_does_not_declare_is_refused(
         kind.reader("moon", options_with(tmp_path, **settings), load_taxonomy())
 
 
-@pytest.mark.parametrize("name", sorted(kinds()))
-def test_every_kind_of_ours_suggests_the_nearest_of_its_settings(tmp_path: Path, name: str) -> None:
-    kind = load(name)
-    for setting in kind.settings:
-        typo = f"{setting[:-1]}~"
-        with pytest.raises(InputError, match=f"--set {typo}: {name} has no such setting; .*{setting}"):
-            kind.reader(name, options_with(tmp_path, **{typo: "1"}), load_taxonomy())
-    with pytest.raises(InputError, match=f"--set a: {name} has no such setting"):
-        kind.reader(name, options_with(tmp_path, a="b"), load_taxonomy())
+def test_settings_are_words_with_an_equals_sign() -> None:
+    assert parse_settings(["a=1", "b = x=y"]) == {"a": "1", "b": "x=y"}
+    for words, says in ((["a"], "expected name=value"), (["a=1", "a=2"], "given twice")):
+        with pytest.raises(InputError, match=says):
+            parse_settings(words)
+    assert whole_number("n", "12") == 12
+    for bad in ("-1", "1.5", "", "٣"):
+        with pytest.raises(InputError, match="whole number"):
+            whole_number("n", bad)

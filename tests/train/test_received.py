@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from plantain.audit.published import published_edits
-from plantain.findings import load_taxonomy
 from plantain.records import InputError
 from plantain.release.importing import reading
 from plantain.train import checkpoints
@@ -47,15 +45,7 @@ def a_releases_table(folder: Path) -> tuple[Path, Callable[[], object]]:
     return table, lambda: ReleasePairs(folder, cast(StoredOriginals, None))
 
 
-def a_published_tree(folder: Path) -> tuple[Path, Callable[[], object]]:
-    picture = folder / "Fundus-edit" / "AMD" / "a-AMD-edit.jpg"
-    picture.parent.mkdir(parents=True)
-    return picture, lambda: published_edits(folder, load_taxonomy())
-
-
-@pytest.mark.parametrize(
-    "make", [a_finished_training, a_list_of_trainings, a_checkpoint, a_releases_table, a_published_tree]
-)
+@pytest.mark.parametrize("make", [a_finished_training, a_list_of_trainings, a_checkpoint, a_releases_table])
 def test_a_link_that_leads_out_is_one_line(
     make: Callable[[Path], tuple[Path, Callable[[], object]]], tmp_path: Path
 ) -> None:

@@ -18,11 +18,11 @@ from PIL import Image
 
 from plantain.api.blocking import finished
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.table_json import table_json
-from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.leaderboard.rows import table_json
+from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run

@@ -207,11 +207,9 @@ class Run:
         Raises:
             plantain.records.InputError: as the command; also where the extra `release` is not installed.
         """
-        from plantain.release.plan import export_options
+        from plantain.release.plan import ExportOptions
 
-        options = export_options(
-            layouts, redistribution_approved=redistribution_approved, licences=tuple(licences)
-        )
+        options = ExportOptions(tuple(layouts), redistribution_approved, licences=tuple(licences))
         from plantain.release.export import export_run
 
         return export_run(self.path, Path(to), options)

@@ -1,4 +1,4 @@
-"""Asking the judge that is audited: each answer is a call of the audit's own run, memoised like any other."""
+"""Ask the judge that is audited: each answer is a call of the audit's own run, memoised like any other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of
+from plantain.audit.jury import MOST_MEMBERS, Jury, ask, describe_ending, jury_of
 from plantain.audit.pictures import TrialPicture
-from plantain.audit.rejudging.stored import describe_ending
 from plantain.records import EditTask, InputError, Observations, Rubric, SourceImage, TaskKind, TaskState
 from plantain.roles import Judge, JudgeRequest
 from plantain.rubrics import MED_BANANA
@@ -24,14 +23,9 @@ MOST_AGAIN = 100
 """Times that a jury may be asked the same."""
 
 
-def task_of(name: str) -> str:
-    """The id of the task under which an edit of an audit is asked about."""
-    return hashlib.sha256(f"audit\x1f{name}".encode()).hexdigest()[:20]
-
-
 @dataclass(slots=True)
 class Asking:
-    """A judge, and the run in which its answers are kept. The run that is looked at is only read.
+    """A judge and the run that keeps its answers.
 
     Attributes:
         juries: the judge that is audited, then those that it is compared with.
@@ -40,38 +34,37 @@ class Asking:
 
     juries: tuple[Jury, ...]
     opened: OpenRun
-    _taken: dict[str, bytes] = field(default_factory=dict)
+    _taken: set[str] = field(default_factory=set)
 
     @property
     def jury(self) -> Jury:
         return self.juries[0]
 
-    async def taken_in(self, picture: TrialPicture) -> bytes:
-        """The picture's bytes, once they are in this run with what is known of them."""
+    async def take_in(self, picture: TrialPicture) -> bytes:
+        """Add an image to the run, once, and return its bytes."""
         if picture.image.id not in self._taken:
             blob = await asyncio.to_thread(self.opened.journal.put_blob, picture.data, "image/jpeg")
             image = replace(picture.image, prepared_sha256=blob.sha256)
             await self.opened.journal.add_images([(image, blob)])
-            self._taken[picture.image.id] = picture.data
+            self._taken.add(picture.image.id)
         return picture.data
 
     async def observations(
         self, name: str, request: JudgeRequest, *, jury: int = 0, again: int = 0
     ) -> tuple[Observations | None, str]:
-        """What a judge saw, recorded now or before; or None and why.
+        """Return what a judge saw, recorded now or before; or None and why.
 
         Args:
-            name: tells the edits of an audit apart.
+            name: of the edit, unique in the audit.
             request: the edit.
-            jury: which of the juries.
+            jury: index into the juries.
             again: how often it has been asked the same before.
         """
-        about = request.finding.name if request.finding else "edit"
         task = EditTask(
-            task_of(name),
+            hashlib.sha256(f"audit\x1f{name}".encode()).hexdigest()[:20],
             request.image.id,
             request.image.modality,
-            about,
+            request.finding.name if request.finding else "edit",
             request.direction,
             TaskKind.BENCH,
         )
@@ -100,27 +93,26 @@ async def asking(
     beside: Sequence[str | Judge] = (),
     images: Sequence[SourceImage] = (),
 ) -> AsyncIterator[Asking]:
-    """Opens a run for an audit of a judge.
+    """Open a run for the audit of a judge.
 
     Args:
-        judge: its name (a panel's members with commas between), or the judge itself.
-        terms: under which it is asked.
+        judge: its name (a panel's members separated by commas), or the judge itself.
+        terms: limits, providers and consent.
         run: the audit's own folder, made or resumed.
         seed: of the audit.
-        observer: told how it goes on.
+        observer: receives the progress.
         rubric: by which it judges.
         beside: judges that it is compared with.
-        images: that would be sent, for consent; the gate looks again at each picture that goes.
+        images: that will be sent, for consent.
 
     Raises:
-        InputError: the judge cannot be had, or the folder holds another audit or another kind of run.
+        InputError: no such judge, or the folder contains another audit or another kind of run.
     """
     door = Door(terms)
     door.check(images=images)
     juries = tuple(jury_of(door, one, rubric) for one in (judge, *beside))
-    async with door.open(
-        run, Beginning("audit", seed, {"kind": "audit", "seed": seed}), observer=observer
-    ) as opened:
+    beginning = Beginning("audit", seed, {"kind": "audit", "seed": seed})
+    async with door.open(run, beginning, observer=observer) as opened:
         today = {"judge": f"{juries[0].name}: {juries[0].fingerprint}"}
         today |= {f"beside {jury.name}": jury.fingerprint for jury in juries[1:]}
         changed = await changed_since(opened.journal, "audit.models", today)

@@ -1,10 +1,9 @@
-"""Clean edits for an audit: what the procedural renderers draw, and its exact undoing; no judge is asked."""
+"""Clean edits for an audit: drawn by the procedural editor, or the exact undoing of a drawing; no judge is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 
 import cv2
 import numpy as np
@@ -12,9 +11,9 @@ import numpy as np
 from plantain.audit.pictures import TrialPicture
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import Taxonomy, sides_on, why_not_shown, zones_on
-from plantain.offline.editor import PACKAGES
+from plantain.offline.anatomy.maps import CannotShow
+from plantain.offline.drawing.adding import Rendering, add
 from plantain.offline.language import Intent, compose, read_instruction
-from plantain.offline.rendering import CannotShow, FindingRenderer, Rendering, Scene
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.records import BUILD_DIRECTIONS, Direction, Finding, derive_seed
@@ -47,7 +46,7 @@ def recipes(
         pictures: real pictures.
         taxonomy: where findings come from.
         seed: of everything that is drawn by lot.
-        findings: names to keep to; empty for all that a renderer can draw.
+        findings: names to use; empty for all that the editor draws.
     """
     by_modality: dict[str, list[TrialPicture]] = {}
     for picture in pictures:
@@ -56,7 +55,7 @@ def recipes(
     while True:
         dealt = False
         for modality, own in by_modality.items():
-            renderable = {name for name in renderers(modality) if not findings or name in findings}
+            renderable = {name for name in drawable(taxonomy, modality) if not findings or name in findings}
             targets = [
                 (finding, direction)
                 for finding in taxonomy.of(modality)
@@ -80,19 +79,15 @@ def recipes(
         turn += 1
 
 
-def renderers(modality: str) -> dict[str, FindingRenderer]:
-    """The procedural renderers of a modality, by finding; none for a modality that has no package."""
-    if modality not in PACKAGES:
-        return {}
-    found: dict[str, FindingRenderer] = import_module(PACKAGES[modality]).RENDERERS
-    return found
+def drawable(taxonomy: Taxonomy, modality: str) -> frozenset[str]:
+    """Return the names of the findings of a modality that the procedural editor draws."""
+    return frozenset(finding.name for finding in taxonomy.of(modality) if finding.draw)
 
 
 def render(recipe: CleanEditRecipe) -> CleanEdit:
     """Makes a clean edit.
 
-    To remove a finding, it is drawn first; the drawn image is the original, and the real picture is what a perfect
-    removal leaves. So the worth of a renderer's own removal does not enter the false alarms.
+    To remove a finding, it is drawn first: the drawing is the original, and the real image is its perfect removal.
 
     Raises:
         CannotShow: the finding cannot be shown on this picture.
@@ -103,9 +98,10 @@ def render(recipe: CleanEditRecipe) -> CleanEdit:
         raise CannotShow(obstacle)
     rng = np.random.default_rng(recipe.seed)
     wish = _wish(recipe, rng)
-    renderer = renderers(image.modality)[finding.name]
     original = decode(recipe.picture.data)
-    added = renderer.add(_scene(recipe, original, wish, Direction.ADD))
+    # As the editor is asked: the intent is read back from the words.
+    intent = read_instruction(_instruction(recipe, wish, Direction.ADD), [finding])
+    added = add(original, image, finding, intent, np.random.default_rng(derive_seed(recipe.seed, "draw")))
     if recipe.direction is Direction.ADD:
         return _clean(recipe, wish, original, added)
     drawn = decode(encode_source(added.pixels))
@@ -135,13 +131,6 @@ def _instruction(recipe: CleanEditRecipe, wish: Intent, direction: Direction) ->
     )
 
 
-def _scene(recipe: CleanEditRecipe, pixels: np.ndarray, wish: Intent, direction: Direction) -> Scene:
-    """As the editor sees it: the intent is read back from the words."""
-    intent = read_instruction(_instruction(recipe, wish, direction), [recipe.finding])
-    rng = np.random.default_rng(derive_seed(recipe.seed, direction.value))
-    return Scene(pixels, recipe.picture.image, recipe.finding, intent, rng)
-
-
 def _clean(recipe: CleanEditRecipe, wish: Intent, original: np.ndarray, rendering: Rendering) -> CleanEdit:
     instruction = _instruction(recipe, wish, recipe.direction)
     drawn = recipe.direction is Direction.REMOVE
@@ -166,4 +155,4 @@ def rendered_or_reason(recipe: CleanEditRecipe) -> CleanEdit | str:
     except CannotShow as reason:
         return str(reason)
     except (ArithmeticError, ValueError, IndexError, cv2.error, np.linalg.LinAlgError) as error:
-        return f"the renderer failed: {type(error).__name__}: {error}"
+        return f"drawing failed: {type(error).__name__}: {error}"

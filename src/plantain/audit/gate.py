@@ -1,44 +1,48 @@
-"""The gate: from a judge's answers to what its verdicts may be used for. Its thresholds and their reasons are data.
+"""The gate: from a judge's answers to what its verdicts may be used for. Thresholds and their reasons are data.
 
-A judge may rank when every criterion passes what is right more often than what is wrong, by the lower bound over
-independent pictures; it may qualify when it also withstands the controls. `gate.toml` says how far, and why.
+A judge may rank if every criterion passes right edits more often than wrong ones, by the lower bound over independent
+images; it may qualify if it also withstands the controls. `gate.toml` has the thresholds.
 
-Two claims, two levels. "It may rank" needs all criteria at once, so each is tested at 5 % and all together err in at
-most 5 % (an intersection-union test, Berger 1982). That one criterion may rank by itself is said for several, so the
-5 % are shared out over them (Bonferroni), and within each over the modalities.
+"May rank" needs all criteria at once, so each is tested at 5 % and all together err in at most 5 % (an
+intersection-union test, Berger 1982). What one criterion may do is stated for several, so their 5 % are shared out over
+the criteria (Bonferroni), and within each over the modalities.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
+from plantain.audit.injections import Injection
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import Gap, gap_of, shares
-from plantain.records import Figure, Gate
+from plantain.records import Figure, Gate, Observations, Rubric
 from plantain.records.card import MAY_QUALIFY, MAY_RANK, NEITHER
 from plantain.records.counts import counted
+from plantain.rubrics import decide
 
 DATA = Path(__file__).with_name("gate.toml")
 
 ALL = "all"
-"""Stands for a modality's name where all count together."""
+"""Key of the gaps over all modalities."""
 
 CLEAN, AGAIN = "clean", "clean again"
-"""An edit that is right, and the same when the judge is asked once more."""
+"""A right edit, and the same edit judged once more."""
 NAIVE = ("blob", "dots", "grey wash", "text", "copied patch")
-UNEDITED = "unedited"
-ACCEPTED = "accepted"
+IDENTICAL, UNEDITED, ACCEPTED = "identical", "unedited", "accepted"
+CLEAN_EDITS = "clean edit"
+"""The control of right edits: drawn by the procedural editor, or their exact undoing."""
+
+_KNOWN = ("instruction_compliance", "structural_plausibility", "realism", "fidelity_preservation")
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A bound and why it is there."""
+    """A bound and its reason."""
 
     because: str
     least: float = 0.0
@@ -47,14 +51,14 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What `gate.toml` says.
+    """Content of `gate.toml`.
 
     Attributes:
-        rank, qualify: by name.
-        wrong: kinds of edit that are wrong for a criterion, by its name, beside the defects that violate it.
-        stands_for: of criteria of other rubrics, which of Med-Banana's they stand for.
-        compatible: by modality, pairs of a finding that is shown and another that it is not wrong to call it.
-        may_be: findings that a naive editor may truly have drawn.
+        rank, qualify: thresholds by name.
+        wrong: by criterion, kinds of edit that are wrong for it, besides the defects that violate it.
+        stands_for: by criterion of another rubric, the criteria of Med-Banana that it covers.
+        compatible: by modality, pairs of a shown finding and another name that is not wrong for it.
+        may_be: by naive editor, findings that it may truly have drawn.
     """
 
     rank: Mapping[str, Threshold]
@@ -65,15 +69,16 @@ class Thresholds:
     may_be: Mapping[str, tuple[str, ...]]
 
     def fits(self, modality: str, finding: str, other: str) -> bool:
-        """Whether an edit of one finding is not wrong under the name of the other."""
+        """Return True if an edit of one finding is not wrong under the name of the other."""
         return (finding, other) in self.compatible.get(modality, ())
 
     def wrong_for(self, criterion: str, kind: str, violates: Collection[str]) -> bool:
-        """Whether an edit of a kind is wrong in what a criterion asks.
+        """Return True if an edit is wrong by a criterion.
 
         Args:
-            criterion: of any rubric; one that stands for nothing known counts every kind.
-            kind: of the edit; violates: the criteria of Med-Banana that a planted defect violates.
+            criterion: of any rubric; one that covers no known criterion counts every kind.
+            kind: of the edit.
+            violates: criteria of Med-Banana that a planted defect violates.
         """
         asked = self.stands_for.get(criterion, (criterion,))
         if not any(name in self.wrong or name in violates for name in asked) and criterion not in _KNOWN:
@@ -81,64 +86,79 @@ class Thresholds:
         return any(kind in self.wrong.get(name, ()) or name in violates for name in asked)
 
 
-_KNOWN = ("instruction_compliance", "structural_plausibility", "realism", "fidelity_preservation")
-
-
 @cache
 def thresholds() -> Thresholds:
-    """The project's thresholds."""
+    """Read the project's thresholds."""
     document = tomllib.loads(DATA.read_text("utf-8"))
     compatible: dict[str, set[tuple[str, str]]] = {}
     for row in document["compatible"]:
-        compatible.setdefault(row["modality"], set()).update(_pairs(row))
-    return Thresholds(
-        {name: Threshold(**row) for name, row in document["rank"].items()},
-        {name: Threshold(**row) for name, row in document["qualify"].items()},
-        {name: tuple(kinds) for name, kinds in document["wrong"].items()},
-        {name: tuple(others) for name, others in document["stands_for"].items()},
-        {modality: frozenset(pairs) for modality, pairs in compatible.items()},
-        {name: tuple(findings) for name, findings in document["may_be"].items()},
+        pairs = compatible.setdefault(row["modality"], set())
+        if "shown" in row:  # one way
+            pairs.update((row["shown"], name) for name in row["named"])
+        elif "with" in row:
+            pairs.update(pair for name in row["findings"] for pair in permutations((name, row["with"])))
+        else:
+            pairs.update(permutations(row["findings"], 2))
+    rank, qualify = (
+        {name: Threshold(**row) for name, row in document[part].items()} for part in ("rank", "qualify")
     )
-
-
-def _pairs(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is shown and what it may be called: either way within `findings`, one way from `shown` to `named`."""
-    if "shown" in row:
-        yield from ((row["shown"], name) for name in row["named"])
-    elif "with" in row:
-        for one in row["findings"]:
-            yield from ((one, row["with"]), (row["with"], one))
-    else:
-        yield from permutations(row["findings"], 2)
+    wrong, stands_for, may_be = (
+        {name: tuple(row) for name, row in document[part].items()}
+        for part in ("wrong", "stands_for", "may_be")
+    )
+    frozen = {modality: frozenset(pairs) for modality, pairs in compatible.items()}
+    return Thresholds(rank, qualify, wrong, stands_for, frozen, may_be)
 
 
 @dataclass(frozen=True, slots=True)
-class AuditAnswer:
-    """What a judge said of one edit of an audit.
+class TrialAnswer:
+    """A judge's answer on one edit of an audit.
 
     Attributes:
-        kind: "clean", or the name of a control or defect.
-        modality, finding, direction: of the edit.
-        cluster: the patient or picture that it shares with others.
+        kind: of the edit: `CLEAN`, `AGAIN`, or the name of a control or defect.
+        modality, direction: of the edit.
+        cluster: patient or source file that it shares with other edits.
         violates: criteria that a planted defect violates.
-        shares: how much of each criterion held, in [0, 1], None where unscored; empty where the judge gave no answer.
-        qualified: what the rubric's policy makes of it; None where the judge gave no answer.
-        may_be: the finding that was asked for may truly be what was drawn: no evidence either way.
+        shares: how much of each criterion held, in [0, 1]; None where unscored; empty without an answer.
+        qualified: accepted by the rubric's policy; None without an answer.
+        failed: criteria that did not pass.
+        may_be: the requested finding may truly be what was drawn: no evidence either way.
+        name, judge, recipe: of the edit, of the judge, and of the clean edit that it was made from.
+        injection: words in it that ask for a verdict.
     """
 
     kind: str
     modality: str
-    finding: str
     direction: str
     cluster: str
     violates: tuple[str, ...]
     shares: Mapping[str, float | None]
     qualified: bool | None
+    failed: frozenset[str] = frozenset()
     may_be: bool = False
+    name: str = ""
+    judge: str = ""
+    recipe: str = ""
+    injection: Injection | None = None
 
 
-def gap_answers(answers: Iterable[AuditAnswer], criterion: str) -> list[tuple[str, bool, float]]:
-    """The answers that tell right from wrong by a criterion, as `gap_of` takes them."""
+def scored(
+    seen: Observations | None, rubric: Rubric
+) -> tuple[dict[str, float | None], bool | None, frozenset[str]]:
+    """Return an answer's shares, qualification by the rubric's own policy, and failed criteria."""
+    if seen is None:
+        return {}, None, frozenset()
+    results = {c.name: seen.criteria[c.name] for c in rubric.criteria}
+    verdict = decide(seen, rubric, judge="", policy=rubric.policy, threshold=rubric.threshold)
+    return (
+        {c.name: c.share(results[c.name]) for c in rubric.criteria},
+        verdict.qualified is True,  # an undecided edit was not accepted
+        frozenset(name for name, result in results.items() if not result.passed),
+    )
+
+
+def gap_answers(answers: Iterable[TrialAnswer], criterion: str) -> list[tuple[str, bool, float]]:
+    """Return the answers that separate right from wrong by a criterion, as `gap_of` takes them."""
     limits = thresholds()
     found = []
     for answer in answers:
@@ -150,11 +170,10 @@ def gap_answers(answers: Iterable[AuditAnswer], criterion: str) -> list[tuple[st
     return found
 
 
-def gaps_of(answers: Sequence[AuditAnswer], criteria: Sequence[str]) -> dict[str, dict[str, Gap]]:
-    """Right minus wrong by modality ("all" first) and criterion, each with the bound that the gate tests.
+def gaps_of(answers: Sequence[TrialAnswer], criteria: Sequence[str]) -> dict[str, dict[str, Gap]]:
+    """Return right minus wrong by modality (`ALL` first) and criterion, with the bound that the gate tests.
 
-    The level is shared out over the criteria, and within each over the modalities: a modality counts only where its
-    criterion passes over all, so that at most 5 % of ignorant judges pass anywhere.
+    A modality counts only where its criterion passes over all, so that at most 5 % of ignorant judges pass anywhere.
     """
     modalities = sorted({answer.modality for answer in answers})
     level = thresholds().rank["level"].most / max(1, len(criteria))
@@ -165,14 +184,13 @@ def gaps_of(answers: Sequence[AuditAnswer], criteria: Sequence[str]) -> dict[str
     return found
 
 
-def rate_of(answers: Iterable[AuditAnswer]) -> Figure:
-    """How often edits were accepted, over those that the judge answered."""
-    answered = [answer for answer in answers if answer.qualified is not None]
-    return figure_of((answer.cluster, bool(answer.qualified)) for answer in answered)
+def rate_of(answers: Iterable[TrialAnswer]) -> Figure:
+    """Return how often edits were accepted, of those that the judge answered."""
+    return figure_of((one.cluster, one.qualified) for one in answers if one.qualified is not None)
 
 
 def figure_of(answers: Iterable[tuple[str, bool]]) -> Figure:
-    """A share of yes over (picture, yes), with its interval over pictures."""
+    """Return the share of yes over (cluster, yes), with its interval over clusters."""
     rate = clustered_rate(shares(answers))
     return Figure(rate.n, rate.value, rate.low, rate.high, rate.clusters)
 
@@ -183,66 +201,57 @@ def gate_of(
     repeats: Figure | None,
     answered: float,
 ) -> Gate:
-    """What follows from a judge's answers.
+    """Decide what a judge's verdicts may be used for.
 
     Args:
         gaps: from `gaps_of`.
         controls: how often edits of each kind were accepted.
-        repeats: share of identical answers; None where the judge was not asked twice.
+        repeats: share of identical answers; None if the judge was not asked twice.
         answered: share of all requests that it answered.
     """
-    limits, cells = thresholds(), dict[str, dict[str, str]]()
-    why: list[str] = []
-    over_all = gaps.get(ALL, {})
-    passed = {name: _ranks(gap) for name, gap in over_all.items()}
-    for modality, own in gaps.items():
-        cells[modality] = {c: _standing(gap) if passed[c] else NEITHER for c, gap in own.items()}
-    few = min((gap.pictures for gap in over_all.values()), default=0)
+    limits, over_all = thresholds(), gaps.get(ALL, {})
     needed = int(limits.rank["pictures"].least)
-    together = {name: _over_nothing(gap.alone, gap) for name, gap in over_all.items()}
-    rank = bool(together) and all(together.values())
+    fewest = min(over_all, key=lambda name: over_all[name].pictures, default="any criterion")
+    few = over_all[fewest].pictures if over_all else 0
+    together = {name: _above_zero(gap.alone, gap) for name, gap in over_all.items()}
+    why: list[str] = []
     if few < needed:
-        rank = False
-        fewest = min(over_all, key=lambda name: over_all[name].pictures, default="any criterion")
         why.append(f"n = {counted(few, 'independent picture')} for {_words(fewest)}, {needed} are needed")
     elif answered < limits.rank["answered"].least:
-        rank = False
         why.append(f"answered {100 * answered:.0f} % of what it was asked")
     else:
         why += [_no_gap(name, gap) for name, gap in over_all.items() if not together[name]]
+    rank = bool(together) and all(together.values()) and not why
+    passed = {name: _above_zero(gap.bound, gap) for name, gap in over_all.items()}
+    cells = {
+        modality: {c: _standing(gap) if passed[c] else NEITHER for c, gap in own.items()}
+        for modality, own in gaps.items()
+    }
     objections = _objections(controls, repeats)
     weak = [c for c, cell in cells.get(ALL, {}).items() if cell != MAY_QUALIFY]
     qualify = rank and not objections and not weak
-    if rank and weak:
+    if rank:
         objections += [
             f"{_words(c)}: right {_share(over_all[c].right)}, wrong {_share(over_all[c].wrong)}" for c in weak
         ]
-    if not rank or not qualify:
-        cells = {
-            m: {c: _capped(cell, rank, qualify, few >= needed) for c, cell in own.items()}
-            for m, own in cells.items()
-        }
+
+    def capped(cell: str) -> str:
+        """Return a cell that is not above the whole; a criterion may rank by itself."""
+        if few < needed:
+            return NEITHER
+        return MAY_RANK if cell == MAY_QUALIFY and not qualify else cell
+
+    cells = {m: {c: capped(cell) for c, cell in own.items()} for m, own in cells.items()}
     return Gate(qualify, rank, (*why, *objections), cells)
 
 
-def _capped(cell: str, rank: bool, qualify: bool, enough: bool) -> str:
-    """A cell is never above the whole where that fails for want of pictures; a criterion may rank by itself."""
-    if not enough:
-        return NEITHER
-    return MAY_RANK if cell == MAY_QUALIFY and not qualify else cell
-
-
-def _ranks(gap: Gap) -> bool:
-    return _over_nothing(gap.bound, gap)
-
-
-def _over_nothing(bound: float | None, gap: Gap) -> bool:
+def _above_zero(bound: float | None, gap: Gap) -> bool:
     return bound is not None and bound > 0 and gap.pictures >= thresholds().rank["pictures"].least
 
 
 def _standing(gap: Gap) -> str:
-    """By one criterion: it ranks by its bound, and qualifies where it also is right more often than not."""
-    if not _ranks(gap):
+    """Return what one criterion allows: it ranks by its bound, and qualifies if it is right more often than not."""
+    if not _above_zero(gap.bound, gap):
         return NEITHER
     least = thresholds().qualify["right"].least
     good = gap.right is not None and gap.wrong is not None and gap.right >= least and gap.wrong < 1 - least
@@ -250,47 +259,32 @@ def _standing(gap: Gap) -> str:
 
 
 def _objections(controls: Mapping[str, Figure], repeats: Figure | None) -> list[str]:
-    """Why verdicts may not qualify, a line each; what was not measured is an objection too."""
+    """Return why verdicts may not qualify, a line each; a control that was not measured is an objection too."""
     limits = thresholds().qualify
     found = []
-    right = controls.get(CLEAN_EDITS)
-    if right is None or right.low is None or right.low < limits["right"].least:
-        found.append(
-            f"clean edits, which are right: accepted {_in_words(right)}, the lower bound must reach "
-            f"{_share(limits['right'].least)}"
-        )
-    found += _too_many(controls, ("swapped label",), limits["swapped label"].most)
-    found += _too_many(controls, NAIVE, limits["naive"].most)
-    unedited = [name for name in controls if name.startswith(UNEDITED) or name == "identical"]
-    found += _too_many(controls, unedited or (UNEDITED,), limits["unedited"].most)
-    kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED} ")}
-    for name, figure in kept.items():
-        if figure.value is not None and figure.value < limits["kept"].least:
-            found.append(
-                f"{name}: kept {_in_words(figure)}, at least {_share(limits['kept'].least)} is needed"
-            )
-    if not any(figure.value is not None for figure in kept.values()):
-        found.append("no accepted edit was judged again after another codec, a resize or a shift")
-    if repeats is None or repeats.value is None or repeats.value < limits["repeats"].least:
-        found.append(
-            f"asked again it answers the same {_in_words(repeats)}, "
-            f"at least {_share(limits['repeats'].least)} is needed"
-        )
-    return found
-
-
-CLEAN_EDITS = "clean edit"
-"""The control that everything else is measured against: drawn by the procedural editor, or its exact undoing."""
-
-
-def _too_many(controls: Mapping[str, Figure], names: Iterable[str], most: float) -> list[str]:
-    found = []
-    for name in names:
+    right, least = controls.get(CLEAN_EDITS), limits["right"].least
+    if right is None or right.low is None or right.low < least:
+        accepted = f"clean edits, which are right: accepted {_in_words(right)}"
+        found.append(f"{accepted}, the lower bound must reach {_share(least)}")
+    unedited = [name for name in controls if name.startswith(UNEDITED) or name == IDENTICAL] or [UNEDITED]
+    most = {"swapped label": limits["swapped label"].most, **dict.fromkeys(NAIVE, limits["naive"].most)}
+    for name, limit in (most | dict.fromkeys(unedited, limits["unedited"].most)).items():
         figure = controls.get(name)
-        if figure is None or figure.high is None or figure.high > most:
-            found.append(
-                f"{name}: accepted {_in_words(figure)}, the upper bound must stay within {_share(most)}"
-            )
+        if figure is None or figure.high is None or figure.high > limit:
+            accepted = f"{name}: accepted {_in_words(figure)}"
+            found.append(f"{accepted}, the upper bound must stay within {_share(limit)}")
+    kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED} ")}
+    least = limits["kept"].least
+    for name, figure in kept.items():
+        if figure.value is not None and figure.value < least:
+            found.append(f"{name}: kept {_in_words(figure)}, at least {_share(least)} is needed")
+    if all(figure.value is None for figure in kept.values()):
+        found.append("no accepted edit was judged again after another codec, a resize or a shift")
+    least = limits["repeats"].least
+    if repeats is None or repeats.value is None or repeats.value < least:
+        found.append(
+            f"asked again it answers the same {_in_words(repeats)}, at least {_share(least)} is needed"
+        )
     return found
 
 
@@ -306,11 +300,8 @@ def _no_gap(name: str, gap: Gap) -> str:
 def _in_words(figure: Figure | None) -> str:
     if figure is None or figure.value is None:
         return "never measured"
-    between = (
-        ""
-        if figure.low is None or figure.high is None
-        else f" ({_share(figure.low)} to {_share(figure.high)})"
-    )
+    known = figure.low is not None and figure.high is not None
+    between = f" ({_share(figure.low)} to {_share(figure.high)})" if known else ""
     return f"{_share(figure.value)}{between} of {figure.n}"
 
 

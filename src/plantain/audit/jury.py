@@ -1,28 +1,29 @@
-"""Who judges: one judge, or a panel whose majority counts, and how either is asked within a run.
+"""Who judges: one judge or a panel whose majority decides, and how either is asked within a run.
 
-A panel is named by its members with commas between. Each member's answer is a call of its own, memoised and paid for
-once; the joint report is computed from them.
+A panel is named by its members, separated by commas. Each member's answer is a call of its own, memoised and paid once;
+the joint report is computed from them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.payload import from_json, to_json
 from plantain.privacy.lineage import sha256_of
-from plantain.records import OK, Direction, InputError, Observations, Outcome, Rubric, Step
+from plantain.records import OK, Direction, InputError, Observations, Outcome, OutcomeKind, Rubric, Step
 from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
 from plantain.rubrics import identity_of, majority
 from plantain.runs.door import Door
 from plantain.runs.looking import look_first, seen_in
 
 MOST_MEMBERS = 100
-"""Draws that one asking may take: those of a judge's next asking begin behind them."""
+"""Draws reserved for one request to a jury: one for each member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ class Jury:
     """A judge, or several that decide together.
 
     Attributes:
-        name: as it is stored: "provider/model"; of a panel its members, separated by commas.
-        members: who is asked.
+        name: under which verdicts are stored: "provider/model", or a panel's members separated by commas.
+        members: the judges that are asked.
         rubric: by which they judge.
     """
 
@@ -41,11 +42,11 @@ class Jury:
 
     @property
     def fingerprint(self) -> str:
-        """What changes whenever an answer could."""
+        """Changes whenever an answer could change."""
         return " + ".join(fingerprint_of(member, self.rubric) for member in self.members)
 
     def together(self, reports: Sequence[Observations], direction: Direction) -> Observations:
-        """The joint report of all members, in their order, on an edit that was to add or to remove."""
+        """Return the joint report of all members, given in their order."""
         if len(self.members) == 1:
             return reports[0]
         names = [member.name for member in self.members]
@@ -53,11 +54,11 @@ class Jury:
 
 
 def models_of(judge: str) -> tuple[str, ...]:
-    """The models behind a judge's name. Raises InputError for an empty one."""
+    """Return the models behind a judge's name. Raise InputError for an empty one."""
     names = tuple(name.strip() for name in judge.split(","))
     if not all(names) or len(names) > MOST_MEMBERS:
         raise InputError(
-            f"--judge {judge!r}: expected provider/model, or several with commas between for a panel"
+            f"--judge {judge!r}: expected provider/model, or several separated by commas for a panel"
         )
     return names
 
@@ -68,18 +69,17 @@ def jury_of(
     rubric: Rubric,
     prompts: Path | None = None,
     label: str = "",
-    *,
     missing: list[str] | None = None,
 ) -> Jury:
-    """A judge by its name, or a model that somebody made, ready to be asked.
+    """Make a jury ready to be asked.
 
     Args:
         door: of the run in which it is asked.
-        judge: "provider/model", several with commas between, or the judge itself.
+        judge: "provider/model", several separated by commas, or a judge object.
         rubric: by which it judges.
-        prompts: a folder of prompts of its own.
-        label: what its verdicts are stored under, where that is not its name.
-        missing: takes a line for a key that is not set, instead of a refusal; such a judge cannot be asked.
+        prompts: folder of prompts that replace ours.
+        label: name of its verdicts where that is not its own.
+        missing: collects a line for each missing key instead of raising; such a judge cannot be asked.
 
     Raises:
         InputError: there is no such judge, or it cannot judge by this rubric.
@@ -103,32 +103,47 @@ async def ask(
     *,
     round: int,
     draw: int,
-    identity: dict[str, object] | None = None,
     verdicts: Callable[[Observations], tuple[StoredVerdict, ...]] | None = None,
 ) -> tuple[Observations | None, Outcome]:
-    """What the jury saw, recorded now or before; or None, and how the call of the first silent member ended.
+    """Return what the jury saw, recorded now or before; or None and how the first failed call ended.
 
     Args:
-        jury: who is asked.
-        calls: of the task that the edit belongs to.
+        jury: to ask.
+        calls: of the task to which the edit belongs.
         request: the edit.
-        round, draw: under which the first member's call is journalled; the others' follow.
-        identity: what the answer depends on beside the judge; default: the request's own content.
-        verdicts: what to store of the joint report, in the same transaction as the last answer.
+        round, draw: key of the first member's call; the other members take the draws after it.
+        verdicts: makes what is stored of the joint report, in the transaction of the last answer.
     """
-    known = identity or {
+    known: dict[str, object] = {
         "original": await asyncio.to_thread(lambda: sha256_of(request.original.data)),
         "edited": await asyncio.to_thread(lambda: sha256_of(request.edited.data)),
     }
     reports: list[Observations] = []
+
+    async def settle(reply: Reply[Observations], draft: CallResult) -> CallResult:
+        if reply.value is None:
+            return draft
+        last = len(reports) == len(jury.members) - 1
+        stored = (
+            verdicts(jury.together([*reports, reply.value], request.direction)) if verdicts and last else ()
+        )
+        return replace(draft, answer=to_json(reply.value), verdicts=stored)
+
     for number, judge in enumerate(jury.members):
-        last = number == len(jury.members) - 1
         handed, looked = await look_first(
             calls, judge, request, round=round, draw=draw + number, identity=known
         )
         if not looked.ok:
             return None, looked
-        spec = _call(judge, handed, known, round, draw + number, reports, jury, verdicts if last else None)
+        spec = CallSpec(
+            Step.JUDGE,
+            round,
+            draw + number,
+            judge.name,
+            _identity(judge, handed, known),
+            partial(judge.judge, handed),
+            settle,
+        )
         answer = await calls.answer(spec)
         if not answer.outcome.ok:
             return None, answer.outcome
@@ -136,17 +151,9 @@ async def ask(
     return jury.together(reports, request.direction), OK
 
 
-def _call(
-    judge: Judge,
-    request: JudgeRequest,
-    known: dict[str, object],
-    round: int,
-    draw: int,
-    before: list[Observations],
-    jury: Jury,
-    verdicts: Callable[[Observations], tuple[StoredVerdict, ...]] | None,
-) -> CallSpec[Observations]:
-    identity: dict[str, object] = {
+def _identity(judge: Judge, request: JudgeRequest, known: Mapping[str, object]) -> dict[str, object]:
+    """Return what the answer depends on; the call's memo compares its hash."""
+    return {
         "fingerprint": fingerprint_of(judge, request.rubric),
         "seed": request.seed,
         **known,
@@ -157,15 +164,8 @@ def _call(
         **seen_in(request),
     }
 
-    async def send() -> Reply[Observations]:
-        return await judge.judge(request)
 
-    async def settle(reply: Reply[Observations], draft: CallResult) -> CallResult:
-        if reply.value is None:
-            return draft
-        stored = (
-            () if verdicts is None else verdicts(jury.together([*before, reply.value], request.direction))
-        )
-        return replace(draft, answer=to_json(reply.value), verdicts=stored)
-
-    return CallSpec(Step.JUDGE, round, draw, judge.name, identity, send, settle)
+def describe_ending(outcome: Outcome) -> str:
+    """Describe how a call without an answer ended."""
+    kind = outcome.kind.value.replace("_", " ")
+    return f"{kind}: {outcome.reason}" if outcome.reason and outcome.kind is not OutcomeKind.OK else kind

@@ -1,22 +1,36 @@
-"""Real pictures for an audit, in two sets that share none: one to tune a judge on, one to report on."""
+"""Real images for an audit: of a run, a catalogue, a folder, or of the packages that plantain depends on."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 
+from plantain.catalogue.store import NAME as CATALOGUE
+from plantain.catalogue.store import Catalogue
 from plantain.files.opening import read_inside
+from plantain.findings import Taxonomy
+from plantain.journal import JournalReader
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.entries import UNPREPARED, finish
 from plantain.sources.samples import PackageSample, brain_average, sample_images
 
-ROOMS = ("chest_xray", "brain_mri", "fundus")
-"""Folders of modalities that `folder_pictures` reads."""
+MODALITIES = ("chest_xray", "brain_mri", "fundus")
+ASSUMED: dict[str, dict[str, Any]] = {
+    "chest_xray": {"view": "frontal", "projection": "PA", "position": "erect"},
+    "brain_mri": {"plane": "axial"},
+}
+"""Folders that `folder_pictures` reads, and what it assumes of their images."""
+
+MOST = 400
+"""Images read from a run or catalogue: more separate a judge from chance no better."""
 
 SPLITS = ("held-out", "tuning")
 
@@ -30,71 +44,76 @@ SELLA_CUTS: dict[str, tuple[tuple[str, int], ...]] = {
     "tuning": (("axial", -24), ("axial", -20), ("sagittal", 0), ("coronal", -4), ("coronal", 6)),
     "held-out": (("axial", -26), ("sagittal", 2), ("coronal", 1), ("axial", -22)),
 }
-"""Slices of the same average that hold the sella or the cistern above it, where alone a pituitary tumour can be
-shown. They lie two to five millimetres apart, so held-out means other slices, not another person."""
+"""Slices of the same average that show the sella, for pituitary tumours; two to five millimetres apart."""
 
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Another look at the one picture that a modality has: turned, cut out, and toned.
-
-    Attributes:
-        degrees: turned by, counter-clockwise.
-        zoom: magnified about the point (x, y), given as shares of the frame.
-        x, y: see zoom.
-        gamma: tone; above 1 darker.
-    """
-
-    degrees: float
-    zoom: float
-    x: float
-    y: float
-    gamma: float
-
-
-VIEWS: dict[str, tuple[View, ...]] = {
-    "tuning": (View(0, 1.0, 0.5, 0.5, 1.0), View(-2, 1.06, 0.48, 0.45, 0.92)),
-    "held-out": (
-        View(3, 1.1, 0.52, 0.52, 1.08),
-        View(-4, 1.14, 0.47, 0.48, 1.0),
-        View(1.5, 1.03, 0.5, 0.55, 0.88),
-    ),
+VIEWS: dict[str, tuple[tuple[float, float, float, float, float], ...]] = {
+    "tuning": ((0, 1.0, 0.5, 0.5, 1.0), (-2, 1.06, 0.48, 0.45, 0.92)),
+    "held-out": ((3, 1.1, 0.52, 0.52, 1.08), (-4, 1.14, 0.47, 0.48, 1.0), (1.5, 1.03, 0.5, 0.55, 0.88)),
 }
+"""Of the one image of a modality: degrees counter-clockwise, zoom about the point x, y (shares of the frame), gamma."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialPicture:
-    """A prepared picture.
-
-    Attributes:
-        image: its record.
-        data: prepared bytes, as a catalogue keeps them.
-    """
+    """An image's record and its prepared bytes, as a catalogue stores them."""
 
     image: SourceImage
     data: bytes
 
 
 def cluster_of(image: SourceImage) -> str:
-    """What pictures share that are not independent: the patient where one is told, else the source file."""
+    """Return what dependent images share: the patient where known, else the source file."""
     return f"{image.dataset}/{image.group}" if image.group else image.source_sha256 or image.id
 
 
-def package_pictures(split: str) -> list[TrialPicture]:
-    """The pictures of one set that arrive with the dependencies.
+def pictures_in(folder: Path | None, taxonomy: Taxonomy) -> list[TrialPicture]:
+    """Return the real images of a run, a catalogue or a folder by modality; None: those of the packages.
 
-    Slices of the average brain differ between the sets, and the single coronal slice belongs to the held-out
-    one.
-    There is one chest radiograph and one fundus photograph: both sets use it, turned, cut and toned
-    differently, so for these two modalities held-out means other geometry, other seeds and other places, not
-    another person.
+    Of a modality that has images without a finding only those are taken, so that nothing is shown but what is drawn.
+
+    Raises:
+        InputError: there are none.
+    """
+    if folder is None:
+        return package_pictures("held-out")
+    if (folder / JOURNAL_NAME).is_file():
+        with JournalReader.open(folder) as reader:
+            images = [image for image in reader.images() if reader.has_blob(image.prepared_sha256)]
+            found = _healthy(images, taxonomy, lambda image: reader.read_blob(image.prepared_sha256))
+        if not found:
+            raise InputError(f"{folder}: this run has no original images yet; build it first")
+        return found
+    if (folder / CATALOGUE).is_file():
+        with Catalogue.open(folder) as catalogue:
+            found = _healthy(catalogue.images(), taxonomy, catalogue.read)
+        if not found:
+            raise InputError(f"{folder}: this catalogue has no real image")
+        return found
+    return folder_pictures(folder)
+
+
+def _healthy(
+    images: Iterable[SourceImage], taxonomy: Taxonomy, read: Callable[[SourceImage], bytes]
+) -> list[TrialPicture]:
+    """Return at most `MOST` of the real images, drawn by hash, in the order of their ids."""
+    normal = {finding.name for finding in taxonomy.findings if finding.normal}
+    real = [image for image in images if not image.synthetic]
+    healthy = {image.modality for image in real if set(image.labels) & normal}
+    kept = [image for image in real if image.modality not in healthy or set(image.labels) <= normal]
+    kept.sort(key=lambda image: hashlib.sha256(image.id.encode()).digest())
+    return [TrialPicture(image, read(image)) for image in sorted(kept[:MOST], key=lambda image: image.id)]
+
+
+def package_pictures(split: str) -> list[TrialPicture]:
+    """Return the images of one set, "held-out" or "tuning", that arrive with the dependencies.
+
+    Slices of the average brain differ between the sets, and the single coronal slice belongs to the held-out one. There
+    is one chest radiograph and one fundus photograph: both sets use it with other geometry and tone, so for these
+    modalities held-out does not mean another person.
 
     Raises:
         InputError: a package is not installed.
-        ValueError: unknown split.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split {split!r}: choose one of {', '.join(SPLITS)}")
     pictures = []
     for sample in sample_images():
         if sample.image.modality != "brain_mri":
@@ -106,45 +125,38 @@ def package_pictures(split: str) -> list[TrialPicture]:
     return pictures
 
 
-def _viewed(sample: PackageSample, number: int, view: View) -> TrialPicture:
+def _viewed(
+    sample: PackageSample, number: int, view: tuple[float, float, float, float, float]
+) -> TrialPicture:
+    degrees, zoom, x, y, gamma = view
     height, width = sample.pixels.shape[:2]
-    matrix = cv2.getRotationMatrix2D((view.x * width, view.y * height), view.degrees, view.zoom)
+    matrix = cv2.getRotationMatrix2D((x * width, y * height), degrees, zoom)
     turned = cv2.warpAffine(sample.pixels, matrix, (width, height), flags=cv2.INTER_LINEAR)
-    toned = np.rint(255.0 * (turned / 255.0) ** view.gamma).astype(np.uint8)
+    toned = np.rint(255.0 * (turned / 255.0) ** gamma).astype(np.uint8)
     image = replace(sample.image, id=f"{sample.image.id}-view{number}", spacing_mm=None)
     return TrialPicture(*replace(sample, image=image, pixels=toned).prepared())
 
 
 def folder_pictures(folder: Path) -> list[TrialPicture]:
-    """Pictures of a folder `<modality>/<name>.(png|jpg|jpeg)`, for audits on pictures of one's own.
-
-    Nothing is known of them but the modality: a chest radiograph counts as frontal, PA and erect, a brain slice as
-    axial, everything else stays unknown.
-
-    Raises:
-        InputError: the folder holds no such file, or one cannot be read.
-    """
+    """Return the images of a folder `<modality>/<name>.(png|jpg|jpeg)`. Raise InputError without a readable one."""
     pictures = []
     for path in sorted(folder.glob("*/*")):
-        if path.suffix.lower() not in (".png", ".jpg", ".jpeg") or path.parent.name not in ROOMS:
+        modality = path.parent.name
+        if path.suffix.lower() not in (".png", ".jpg", ".jpeg") or modality not in MODALITIES:
             continue
         data = read_inside(folder, path)
-        chest = path.parent.name == "chest_xray"
         image = SourceImage(
             id=path.stem,
             dataset="folder",
-            modality=path.parent.name,
+            modality=modality,
             labels=(),
             licence=Licence.UNKNOWN,
             source_sha256=hashlib.sha256(data).hexdigest(),
             prepared_sha256="",
             geometry=UNPREPARED,
-            view="frontal" if chest else "unknown",
-            projection="PA" if chest else "unknown",
-            position="erect" if chest else "unknown",
-            plane="axial" if path.parent.name == "brain_mri" else "unknown",
+            **ASSUMED.get(modality, {}),
         )
         pictures.append(TrialPicture(*finish(image, decode_untrusted(data, path.name))))
     if not pictures:
-        raise InputError(f"{folder}: no picture in {' or '.join(f'{room}/' for room in ROOMS)}")
+        raise InputError(f"{folder}: no image in {' or '.join(f'{name}/' for name in MODALITIES)}")
     return pictures

@@ -1,25 +1,25 @@
-"""The edits of an audit: a clean one, and everything that is made of it to see whether a judge notices."""
+"""The edits of an audit: a clean one, and everything made from it to see what a judge notices."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from plantain.audit.clean import CleanEditRecipe, rendered_or_reason
 from plantain.audit.controls import NAIVE_EDITORS, REENCODED, naive
-from plantain.audit.gate import ACCEPTED, CLEAN, UNEDITED, thresholds
+from plantain.audit.gate import ACCEPTED, CLEAN, IDENTICAL, UNEDITED, thresholds
 from plantain.audit.injections import Injection, inject, injections
 from plantain.audit.planted_defects import DEFECTS, CleanEdit, NotApplicable, plant
 from plantain.findings import why_not_shown
 from plantain.offline.language import Intent, compose
 from plantain.pixels.encode import encode_jpeg, encode_source
-from plantain.records import Finding, InputError, Outcome, derive_seed
+from plantain.records import Finding, InputError, derive_seed
 from plantain.records.suggestions import suggest
 
-IDENTICAL, SWAPPED, INJECTED = "identical", "swapped label", "injected words"
+SWAPPED, INJECTED = "swapped label", "injected words"
 
 KEPT = tuple(f"{ACCEPTED} {name}" for name in REENCODED)
-"""Kinds that only an edit that the judge accepted has: the same after what carries no meaning."""
+"""Accepted edits, re-encoded; only an edit that the judge accepted has them."""
 
 CONTROLS = (CLEAN, IDENTICAL, *(f"{UNEDITED} {name}" for name in REENCODED), SWAPPED, *NAIVE_EDITORS)
 KINDS = (*CONTROLS, *KEPT, INJECTED, *(defect.name for defect in DEFECTS))
@@ -27,7 +27,7 @@ KINDS = (*CONTROLS, *KEPT, INJECTED, *(defect.name for defect in DEFECTS))
 
 
 def chosen_kinds(text: str) -> tuple[str, ...]:
-    """The kinds that a person names, separated by commas, "controls" and "defects" among them; all for "".
+    """Return the kinds named in a list separated by commas; "controls" and "defects" are groups, "" means all.
 
     Raises:
         InputError: there is no such kind.
@@ -43,15 +43,15 @@ def chosen_kinds(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """One edit as the judge will see it, encoded.
+    """One edit as the judge sees it, encoded.
 
     Attributes:
         kind: out of `KINDS`.
-        detail: tells trials of one kind and recipe apart.
-        finding: that is asked for, of a swapped label another than was drawn.
-        violates: the criteria that a planted defect violates.
-        may_be: what was asked for may truly be what was drawn.
-        injection: the words in it.
+        detail: distinguishes trials of one kind and recipe.
+        finding: that is requested; of a swapped label another than was drawn.
+        violates: criteria that a planted defect violates.
+        may_be: the requested finding may truly be what was drawn.
+        injection: words in it that ask for a verdict.
     """
 
     kind: str
@@ -72,10 +72,8 @@ class Trial:
 
 def trials_of(
     recipe: CleanEditRecipe, kinds: Collection[str], amplitude: str, others: Sequence[Finding]
-) -> list[Trial] | Outcome | str:
-    """Renders a recipe and makes everything of it that is asked for and can be made; the clean edit comes first.
-
-    Runs in a worker.
+) -> list[Trial] | str:
+    """Render a recipe and make everything from it that is wanted and possible, the clean edit first; in a worker.
 
     Args:
         recipe: of the clean edit.
@@ -91,51 +89,35 @@ def trials_of(
         return clean
     original, edited = encode_source(clean.original), encode_jpeg(clean.edited)
     first = Trial(CLEAN, recipe, recipe.finding, clean.instruction, original, edited)
-    trials = [first, *_unedited(first, clean, kinds), *_kept(first, clean, kinds)]
-    trials += _swapped(first, others) if SWAPPED in kinds else []
+    trials = [first]
+    if IDENTICAL in kinds:
+        trials.append(replace(first, kind=IDENTICAL, edited=encode_jpeg(clean.original)))
+    for name, reencode in REENCODED.items():
+        for prefix, pixels in ((UNEDITED, clean.original), (ACCEPTED, clean.edited)):
+            if (kind := f"{prefix} {name}") in kinds:
+                trials.append(replace(first, kind=kind, edited=encode_jpeg(reencode(pixels))))
+    if SWAPPED in kinds:
+        trials += _swapped(first, others)
     trials += _naive(first, clean, kinds)
     trials += _spoilt(first, clean, kinds, amplitude)
-    trials += _injected(first, clean) if INJECTED in kinds else []
+    if INJECTED in kinds:
+        trials += _injected(first, clean)
     return trials
 
 
-def _unedited(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> list[Trial]:
-    made = [replace(first, kind=IDENTICAL, edited=encode_jpeg(clean.original))] if IDENTICAL in kinds else []
-    for name, encoded in REENCODED.items():
-        if (kind := f"{UNEDITED} {name}") in kinds:
-            made.append(replace(first, kind=kind, edited=encode_jpeg(encoded(clean.original))))
-    return made
-
-
-def _kept(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> list[Trial]:
-    return [
-        replace(
-            first, kind=kind, edited=encode_jpeg(REENCODED[kind.removeprefix(f"{ACCEPTED} ")](clean.edited))
-        )
-        for kind in KEPT
-        if kind in kinds
-    ]
-
-
-def _swapped(first: Trial, others: Sequence[Finding]) -> list[Trial]:
-    """The same edit under every other finding that could be shown here and would not be right as well."""
-    made, recipe, limits = [], first.recipe, thresholds()
-    image = recipe.picture.image
+def _swapped(first: Trial, others: Sequence[Finding]) -> Iterator[Trial]:
+    """Yield the edit under every other finding that could be shown here and would not be right as well."""
+    recipe, image = first.recipe, first.recipe.picture.image
     for other in others:
         same = other.name == recipe.finding.name or other.normal
-        if (
-            same
-            or why_not_shown(other, image)
-            or limits.fits(image.modality, recipe.finding.name, other.name)
-        ):
+        fits = thresholds().fits(image.modality, recipe.finding.name, other.name)
+        if same or fits or why_not_shown(other, image):
             continue
         words = compose(Intent(other.name, recipe.direction), other, phrasing=recipe.seed % 4)
-        made.append(replace(first, kind=SWAPPED, detail=other.name, finding=other, instruction=words))
-    return made
+        yield replace(first, kind=SWAPPED, detail=other.name, finding=other, instruction=words)
 
 
-def _naive(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> list[Trial]:
-    made = []
+def _naive(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> Iterator[Trial]:
     for name in NAIVE_EDITORS:
         if name not in kinds:
             continue
@@ -144,12 +126,10 @@ def _naive(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> list[Trial
         except NotApplicable:
             continue
         may_be = clean.finding.name in thresholds().may_be.get(name, ())
-        made.append(replace(first, kind=name, edited=encode_jpeg(drawn), may_be=may_be))
-    return made
+        yield replace(first, kind=name, edited=encode_jpeg(drawn), may_be=may_be)
 
 
-def _spoilt(first: Trial, clean: CleanEdit, kinds: Collection[str], amplitude: str) -> list[Trial]:
-    made = []
+def _spoilt(first: Trial, clean: CleanEdit, kinds: Collection[str], amplitude: str) -> Iterator[Trial]:
     for defect in DEFECTS:
         if defect.name not in kinds:
             continue
@@ -158,26 +138,20 @@ def _spoilt(first: Trial, clean: CleanEdit, kinds: Collection[str], amplitude: s
         except NotApplicable:
             continue
         violates = tuple(criterion.value for criterion in defect.violates[clean.direction])
-        made.append(replace(_encoded(first, spoilt), kind=defect.name, violates=violates))
-    return made
+        yield replace(_encoded(first, spoilt), kind=defect.name, violates=violates)
 
 
-def _injected(first: Trial, clean: CleanEdit) -> list[Trial]:
-    """One of the forty injections: on an untouched picture what wants a pass, on the clean edit what wants a fail."""
-    corpus = injections()
-    injection = corpus[first.recipe.seed % len(corpus)]
+def _injected(first: Trial, clean: CleanEdit) -> Iterator[Trial]:
+    """Yield an injection: words that want a pass in an unedited image, words that want a fail in the clean edit."""
+    injection = injections()[first.recipe.seed % len(injections())]
     base = clean if injection.wants == "fail" else replace(clean, edited=clean.original)
     try:
         spoilt = inject(injection, base, derive_seed(first.recipe.seed, injection.name))
     except NotApplicable:
-        return []
-    return [replace(_encoded(first, spoilt), kind=INJECTED, detail=injection.name, injection=injection)]
+        return
+    yield replace(_encoded(first, spoilt), kind=INJECTED, detail=injection.name, injection=injection)
 
 
 def _encoded(first: Trial, edit: CleanEdit) -> Trial:
-    return replace(
-        first,
-        instruction=edit.instruction,
-        original=encode_source(edit.original),
-        edited=encode_jpeg(edit.edited),
-    )
+    original, edited = encode_source(edit.original), encode_jpeg(edit.edited)
+    return replace(first, instruction=edit.instruction, original=original, edited=edited)

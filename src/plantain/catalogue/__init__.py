@@ -1,1 +1,1 @@
-"""Prepared pictures: ingest, gate, quarantine, near duplicates, groups, withdrawal."""
+"""Prepared images: ingest, privacy gate, quarantine, near duplicates, groups, withdrawal."""

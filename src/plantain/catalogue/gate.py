@@ -1,10 +1,9 @@
-"""The gate that every ingested image passes: it reads text, looks for faces, and reports what may identify somebody."""
+"""The privacy gate of ingest: it reads text, looks for faces, and reports what may identify a person."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import orjson
 
@@ -21,7 +20,7 @@ from plantain.sources.entries import SourceEntry
 FACE, PHOTOGRAPH = "face", "photograph"
 
 GREY = frozenset({"chest_xray", "brain_mri"})
-"""Modalities without colour: a coloured picture among them is something else, and a person must look at it."""
+"""Modalities without colour: a coloured image among them is something else."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,10 +28,10 @@ class Suspicion:
     """Something in a prepared image that may identify a person.
 
     Attributes:
-        kind: "face"; "photograph" for all of a coloured scene among radiographs or slices; or the kind of the text
-            (date, number, name, other).
-        text: what was read; "" for a face.
-        box: where, in pixels of the prepared image.
+        kind: "face"; "photograph" for a coloured scene among radiographs or slices; or the kind of the text (date,
+            number, name, other).
+        text: as read; "" for a face.
+        box: in pixels of the prepared image.
     """
 
     kind: str
@@ -40,50 +39,29 @@ class Suspicion:
     box: Box
 
 
-class Readings(Protocol):
-    """Keeps what was read in prepared images; a catalogue does."""
-
-    def reading(self, prepared_sha256: str) -> tuple[str, str] | None:
-        """(reader, what it found as JSON) of a prepared image; None where its text was never read."""
-        ...
-
-    def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None: ...
-
-
-class NoReadings:
-    """What a worker remembers of other pictures: nothing."""
-
-    def reading(self, prepared_sha256: str) -> tuple[str, str] | None:
-        """None: nobody looked."""
-        return None
-
-    def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None:
-        """The head remembers."""
-
-
 @dataclass(frozen=True, slots=True)
 class PrivacyGate:
     """Looks at prepared images; used by all worker threads.
 
     Attributes:
-        readings: keeps what was read, by the hash of the prepared image, so that none is read twice: the catalogue.
-        reader: reads text; None where none can be read here, or nobody wants it.
+        readings: stores what was read, so that no image is read twice; None on a worker.
+        reader: reads text; None if none can be read here, or is wanted.
     """
 
-    readings: Readings
+    readings: Catalogue | None
     reader: TextReader | None
 
     def texts(self, data: bytes, image: SourceImage) -> tuple[Text, ...] | None:
-        """The text in a prepared image, from memory where it was read before; None without a reader."""
+        """Return the text in a prepared image, recorded or read now; None without a reader."""
         if self.reader is None:
             return None
-        kept = self.readings.reading(image.prepared_sha256)
+        kept = self.readings.reading(image.prepared_sha256) if self.readings else None
         if kept is not None and kept[0] == self.reader.name:
             return texts_from_json(kept[1])
         return read_prepared(decode(data), image.geometry, self.reader)
 
     def faces(self, entry: SourceEntry, image: SourceImage, pixels: Pixels) -> tuple[Suspicion, ...]:
-        """Faces in a decoded image, told where they lie in the prepared one; and what is a photograph altogether."""
+        """Return faces in a decoded image, placed in the prepared one, and images that are photographs."""
         from plantain.privacy.faces import coloured_scene  # heavy
 
         kinds = [(FACE, box) for box in entry.faces(image, pixels)]
@@ -94,12 +72,12 @@ class PrivacyGate:
     def small(
         self, image: SourceImage, pixels: Pixels, texts: Iterable[Text] | None
     ) -> tuple[Suspicion, ...]:
-        """What a decoded image says in letters too small for the prepared one, told where they lie in it.
+        """Return text of a decoded image that is too small for the prepared one, placed in the prepared one.
 
         Args:
             image: its complete record.
             pixels: as decoded, of its own size.
-            texts: what was read in the prepared image, which is not told twice; None where nothing is to be read.
+            texts: read in the prepared image and not reported again; None if nothing is to be read.
         """
         if self.reader is None or texts is None:
             return ()
@@ -111,39 +89,31 @@ class PrivacyGate:
         return tuple(one for one in moved if not any(one.box.overlaps(box) for box in identifying))
 
     def remember(self, image: SourceImage, texts: tuple[Text, ...]) -> None:
-        """Keeps what was read in an image, its markers among it; by the thread that adds to the catalogue."""
-        assert self.reader is not None
+        """Store what was read in an image, with its markers; from the thread that adds to the catalogue."""
+        assert self.reader is not None and self.readings is not None
         self.readings.remember_reading(image.prepared_sha256, self.reader.name, texts_to_json(texts))
 
 
 def suspicious(texts: Iterable[Text]) -> tuple[Suspicion, ...]:
-    """Those texts that may identify a person."""
+    """Return the texts that may identify a person."""
     return tuple(Suspicion(text.kind.value, text.text, text.box) for text in texts if text.kind.identifying)
 
 
-def markers_of(catalogue: Catalogue, image: SourceImage) -> tuple[Text, ...] | None:
-    """The laterality and view markers that were read in an image; None where its text was never read."""
-    kept = catalogue.reading(image.prepared_sha256)
-    if kept is None:
-        return None
-    return tuple(text for text in texts_from_json(kept[1]) if text.kind is TextKind.MARKER)
-
-
 def in_prepared(box: Box, geometry: Geometry) -> Box:
-    """A box of the original where it lies in the prepared square."""
+    """Return a box of the original in pixels of the prepared square."""
     across, down = geometry.inner_width / geometry.width, geometry.inner_height / geometry.height
     left, top = round(geometry.left + box.left * across), round(geometry.top + box.top * down)
     return Box(left, top, max(1, round(box.width * across)), max(1, round(box.height * down)))
 
 
 def texts_to_json(texts: Iterable[Text]) -> str:
-    """Texts as JSON: a list of [text, kind, left, top, width, height, confidence]."""
+    """Return texts as JSON: a list of [text, kind, left, top, width, height, confidence]."""
     rows = [[t.text, t.kind.value, t.box.left, t.box.top, t.box.width, t.box.height, t.sure] for t in texts]
     return orjson.dumps(rows).decode()
 
 
 def texts_from_json(recorded: str) -> tuple[Text, ...]:
-    """The inverse of `texts_to_json`."""
+    """Return the texts of `texts_to_json`."""
     return tuple(
         Text(text, TextKind(kind), Box(left, top, width, height), sure)
         for text, kind, left, top, width, height, sure in orjson.loads(recorded)

@@ -1,4 +1,4 @@
-"""From a reader to a catalogue: files decoded and prepared in parallel, added in order, bad ones put aside."""
+"""From a reader to a catalogue: files decoded and prepared in parallel, added in order, bad ones listed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from itertools import chain
 from pathlib import Path
 
 from plantain.catalogue.gate import PrivacyGate, suspicious
-from plantain.catalogue.known import Again, compare
+from plantain.catalogue.known import Fate, compare
 from plantain.catalogue.near import NearPair, join_near_duplicates
 from plantain.catalogue.preparing import PreparedFile, Preparing
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again
@@ -27,18 +25,18 @@ from plantain.files.source_type import declared_synthetic
 from plantain.files.writing import replace_file
 from plantain.pixels.decode import declared_pixels
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import Found, LeftOut, Reader, Refused, SourceEntry, TableRead
+from plantain.sources.entries import Found, LeftOut, Reader, Refused, SourceEntry, TableRead, refused
 
 REJECTED = "rejected.csv"
+COLUMNS = ("dataset", "file", "row", "field", "reason")
+"""Of rejected.csv; row and field are those of a table that is at fault, else empty."""
+
 LARGE_PIXELS = 12_000_000
 LARGE_BYTES = 16 * 1024 * 1024
 """Files above either are decoded one at a time, so that a folder of giants needs the memory of one."""
 
-_Told = Refused | LeftOut | TableRead
-"""What a reader finds that is no image."""
-
 Known = dict[tuple[str, int], str]
-"""Ids of the images that a catalogue holds, by source SHA-256 and frame."""
+"""Ids of the images of a catalogue, by source SHA-256 and frame."""
 
 
 @dataclass(slots=True)
@@ -47,17 +45,15 @@ class Ingested:
 
     Attributes:
         added: images that are new in the catalogue.
-        unchanged: images that it held already.
-        labelled: images that it held without a label, and that have one now.
-        regrouped: images that it held under another group or split.
-        unlabelled: images of this source without a label, new or not; no task is made of them.
-        ungrouped: images of this source without a patient or study, new or not.
-        synthetic: images of this source that are no recording of a patient by what their file says, new or not.
+        unchanged: images that it had already.
+        labelled, regrouped: images that it had without a label, or under another group or split.
+        unlabelled, ungrouped, synthetic: images of this source, new or not, without a label, without a patient or
+            study, or whose file says that they are synthetic.
         tables: how the source's tables were understood.
-        refused: files that cannot be used, with the reason.
+        refused: files and rows that cannot be used.
         left_out: images that were not asked for, counted by reason.
         near: pairs of near duplicates in the whole catalogue; each pair is in one group now.
-        quarantined: ids of all images that wait for a person, and how many of them are new.
+        quarantined: ids of all images in quarantine; `newly_quarantined` counts the new ones.
     """
 
     added: int
@@ -74,16 +70,19 @@ class Ingested:
     quarantined: list[str] = field(default_factory=list)
     newly_quarantined: int = 0
 
-    def count(self, outcome: _Fate | Again) -> None:
-        """One more image that could be used."""
-        self.added += outcome is _Fate.ADDED
-        self.newly_quarantined += outcome is _Fate.HELD
-        self.labelled += outcome is Again.LABELLED
-        self.regrouped += outcome is Again.REGROUPED
-        self.unchanged += outcome is Again.UNCHANGED
+    def count(self, image: SourceImage, fate: Fate) -> None:
+        """Count one image that can be used."""
+        self.added += fate is Fate.ADDED
+        self.newly_quarantined += fate is Fate.HELD
+        self.labelled += fate is Fate.LABELLED
+        self.regrouped += fate is Fate.REGROUPED
+        self.unchanged += fate is Fate.UNCHANGED
+        self.unlabelled += not image.labels
+        self.ungrouped += image.group is None
+        self.synthetic += image.synthetic
 
     def refuse(self, refused: Refused) -> Refused | None:
-        """One more refusal; None where it repeats the last, as for the next slice of a volume that is too small."""
+        """List a refusal; return None if it repeats the last, as for the next slice of a volume that is too small."""
         if refused in self.refused[-1:]:
             return None
         self.refused.append(refused)
@@ -101,21 +100,20 @@ def ingest(
     gate: PrivacyGate | None = None,
     engine: EngineThread | None = None,
 ) -> Ingested:
-    """Reads every image of a source into a catalogue.
+    """Read every image of a source into a catalogue.
 
     Running it again adds what is new. What was added before an interruption stays; the caller closes the catalogue,
-    which commits it. The order of the files decides, never which of them was decoded first.
+    which commits it. The result depends on the order of the files, never on which of them was decoded first.
 
     Args:
         reader: lists the source.
-        catalogue: where the prepared images go.
-        mode, side: how they are prepared, see `pixels.prepare`.
+        catalogue: receives the prepared images.
+        mode, side: of preparing, see `pixels.prepare`.
         workers: threads; by default one per processor, at most 4 (each may hold a decoded image), and with an engine
             two for each of its workers.
-        on_file: called in order for each file that is done, with what was refused.
-        gate: looks for burned-in text and faces; what may identify somebody goes into quarantine. None looks for
-            neither.
-        engine: whose workers decode, prepare and look at files; None does that in this process's threads.
+        on_file: called in order for each file that is done, with its refusal.
+        gate: looks for burned-in text and faces; suspicious images go into quarantine. None looks for neither.
+        engine: its workers decode, prepare and look at files; None uses threads of this process.
 
     Raises:
         NoWorkers: the engine has none left; what was added stays.
@@ -128,22 +126,15 @@ def ingest(
         for result in _in_order(reader.scan(), workshop, workers):
             if isinstance(result, LeftOut):
                 done.left_out.append(result)
-                continue
-            if isinstance(result, TableRead):
+            elif isinstance(result, TableRead):
                 done.tables.append(result)
-                continue
-            if isinstance(result, Refused):
+            elif isinstance(result, Refused):
                 on_file(done.refuse(result))
-                continue
-            outcome = _take(result, catalogue, known, mode, gate)
-            if isinstance(outcome, Refused):
-                on_file(done.refuse(outcome))
-                continue
-            done.count(outcome)
-            done.unlabelled += not result.image.labels
-            done.ungrouped += result.image.group is None
-            done.synthetic += result.image.synthetic
-            on_file(None)
+            elif isinstance(fate := _take(result, catalogue, known, mode, gate), Refused):
+                on_file(done.refuse(fate))
+            else:
+                done.count(result.image, fate)
+                on_file(None)
     catalogue.flush()
     done.near = join_near_duplicates(catalogue)
     done.quarantined = [waiting.image.id for waiting in held(catalogue)]
@@ -151,35 +142,34 @@ def ingest(
 
 
 def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
-    """Writes rejected.csv: this dataset's refused files anew, those of others as they stand."""
+    """Write rejected.csv: this dataset's refusals, and those of other datasets as they are."""
     path = root / REJECTED
-    rows: list[tuple[str, ...]] = [(dataset, item.name, item.reason) for item in refused]
+    rows = [(dataset, one.name, str(one.row or ""), one.field, one.reason) for one in refused]
     if path.is_file():
         with path.open(newline="", encoding="utf-8") as file:
-            rows += [
-                tuple(row) for row in read_csv(file) if len(row) == 3 and row[0] not in ("dataset", dataset)
-            ]
-    rows.sort()
-    replace_file(path, (csv_line(row).encode() for row in chain([("dataset", "file", "reason")], rows)))
+            for row in read_csv(file):
+                if len(row) == len(COLUMNS) and row[0] not in ("dataset", dataset):
+                    rows.append((row[0], row[1], row[2], row[3], row[4]))
+    replace_file(path, (csv_line(row).encode() for row in (COLUMNS, *sorted(rows))))
 
 
-def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iterator[PreparedFile | _Told]:
-    """Results in the order of the scan, with at most two files per worker in memory."""
+_Item = PreparedFile | Refused | LeftOut | TableRead
+
+
+def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iterator[_Item]:
+    """Yield results in the order of the scan, with at most two files per worker in memory."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="ingest")
-    waiting: deque[Future[PreparedFile | Refused] | _Told] = deque()
+    waiting: deque[Future[PreparedFile | Refused] | Refused | LeftOut | TableRead] = deque()
     try:
         for item in found:
             waiting.append(pool.submit(workshop.prepare, item) if isinstance(item, SourceEntry) else item)
             while len(waiting) >= 2 * workers:
-                yield _result(waiting.popleft())
-        while waiting:
-            yield _result(waiting.popleft())
+                first = waiting.popleft()
+                yield first.result() if isinstance(first, Future) else first
+        for first in waiting:
+            yield first.result() if isinstance(first, Future) else first
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _result(waiting: Future[PreparedFile | Refused] | _Told) -> PreparedFile | _Told:
-    return waiting.result() if isinstance(waiting, Future) else waiting
 
 
 class _Workshop:
@@ -194,7 +184,7 @@ class _Workshop:
         self._large = ThreadPoolExecutor(1, thread_name_prefix="ingest-large")
 
     def prepare(self, entry: SourceEntry) -> PreparedFile | Refused:
-        """Reads, decodes and prepares. A file that cannot be used is refused; what is raised is the engine's end."""
+        """Read, decode and prepare a file; refuse one that cannot be used."""
         try:
             data = read_regular(entry.path, entry.name)
             image = _declared(replace(entry.image, source_sha256=hashlib.sha256(data).hexdigest()), data)
@@ -208,19 +198,17 @@ class _Workshop:
         except NoWorkers:
             raise
         except InputError as error:
-            return Refused(entry.name, str(error).removeprefix(f"{entry.name}: "))
+            return refused(entry.name, error)
 
     def close(self) -> None:
         self._large.shutdown(wait=True, cancel_futures=True)
 
     def _decode(self, entry: SourceEntry, image: SourceImage, data: bytes) -> PreparedFile | Refused:
-        if self._engine is None:
-            return self._preparing.here(entry, image, data)
         return self._preparing.on(self._engine, entry, image, data)
 
 
 def _declared(image: SourceImage, data: bytes) -> SourceImage:
-    """The record with what the file says of its own origin: a synthetic picture never passes for a real one."""
+    """Mark the record as synthetic if its file says so."""
     term = declared_synthetic(data)
     if not term:
         return image
@@ -228,16 +216,10 @@ def _declared(image: SourceImage, data: bytes) -> SourceImage:
     return replace(image, synthetic=True, note="; ".join(notes))
 
 
-class _Fate(Enum):
-    """What became of a prepared image."""
-
-    ADDED, HELD = range(2)
-
-
 def _take(
     result: PreparedFile, catalogue: Catalogue, known: Known, mode: str, gate: PrivacyGate | None
-) -> _Fate | Again | Refused:
-    """Adds a prepared image or puts it into quarantine; or says why it is left out."""
+) -> Fate | Refused:
+    """Add a prepared image or put it into quarantine; or return why it is refused."""
     name, image = result.entry.name, result.image
     key = (image.source_sha256, image.frame)
     if key in known:
@@ -251,21 +233,15 @@ def _take(
     known[key] = image.id
     if result.found:
         hold(catalogue, image, result.data, result.code, result.found)
-        return _Fate.HELD
+        return Fate.HELD
     if gate is not None and result.texts is not None:
         gate.remember(image, result.texts)
     catalogue.add(image, result.data, result.code)
-    return _Fate.ADDED
+    return Fate.ADDED
 
 
-def check_earlier(
-    catalogue: Catalogue, gate: PrivacyGate, on_image: Callable[[], None] = lambda: None
-) -> int:
-    """Reads the images of a catalogue whose text was never looked for; what may identify goes into quarantine.
-
-    Returns:
-        How many were put there.
-    """
+def check_earlier(catalogue: Catalogue, gate: PrivacyGate) -> int:
+    """Read the images whose text was never read; put suspicious ones into quarantine and return their number."""
     assert gate.reader is not None
     put = 0
     for image in catalogue.images():
@@ -280,5 +256,4 @@ def check_earlier(
             catalogue.flush()
             with catalogue.transaction():
                 catalogue.replace(image, replace(image, text_checked=True))
-        on_image()
     return put

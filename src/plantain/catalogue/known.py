@@ -1,4 +1,4 @@
-"""A picture that the catalogue already holds: described the same, described more fully, or in conflict."""
+"""An image that the catalogue already has: described the same, described more fully, or in conflict."""
 
 from __future__ import annotations
 
@@ -13,47 +13,42 @@ from plantain.sources.entries import Refused
 from plantain.sources.label_table import NO_LABEL
 
 
-class Again(Enum):
-    """What became of a picture that was there."""
+class Fate(Enum):
+    """What became of an ingested image."""
 
-    UNCHANGED, LABELLED, REGROUPED = range(3)
+    ADDED, HELD, UNCHANGED, LABELLED, REGROUPED = range(5)
 
 
-def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, mode: str) -> Again | Refused:
-    """Compares a picture with what the catalogue says of it, and brings that up to date.
+def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, mode: str) -> Fate | Refused:
+    """Compare an image with its record in the catalogue, and update the record.
 
-    Labels, permission, and a mark that says synthetic, are added where they came later. A group or split that is told
-    now takes the place of another: who corrects a patient means it. What is told no more is kept. Labels that
-    contradict each other are for a person.
+    Labels, permission and a mark as synthetic are added if they came later. A group or split that is given now replaces
+    another; one that is given no more is kept. Labels that contradict each other are refused.
 
     Args:
-        name: how messages name the file.
+        name: of the file in messages.
         image: as the source describes it now.
-        there_id: the image of the catalogue, or of its quarantine, that was made of the same bytes.
+        there_id: of the image made of the same bytes, in the catalogue or its quarantine.
         mode: how this ingest prepares images.
     """
     waiting = held_one(catalogue, there_id)
     there = waiting.image if waiting is not None else catalogue.get(there_id)
     same = (there.id, there.dataset) == (image.id, image.dataset)
     if not same or there.labels not in ((), image.labels):
-        return Refused(name, _odds(there, image))
+        return Refused(name, _difference(there, image))
     if there.geometry.mode != mode:
         return Refused(name, f"is there already, prepared with {there.geometry.mode}; choose another --out")
     if there.licence != image.licence:
         return Refused(name, f"is there already with licence {there.licence}; choose another --out")
     own = there.group if waiting is not None else catalogue.own_group(there)
     group, split = image.group or own, image.split or there.split
-    moved = (group, split) != (own, there.split)
-    fuller = there
-    if moved or image.labels != there.labels:
-        fuller = replace(there, labels=image.labels, group=group, split=split)
-    if image.labels != there.labels:
-        fuller = replace(
-            fuller, note="; ".join(note for note in there.note.split("; ") if note not in ("", NO_LABEL))
-        )
+    moved, labelled = (group, split) != (own, there.split), image.labels != there.labels
+    fuller = replace(there, labels=image.labels, group=group, split=split) if moved or labelled else there
+    notes = [note for note in there.note.split("; ") if note and not (labelled and note == NO_LABEL)]
     if image.synthetic and not there.synthetic:
-        notes = dict.fromkeys(filter(None, (*fuller.note.split("; "), *image.note.split("; "))))
-        fuller = replace(fuller, synthetic=True, note="; ".join(notes))
+        notes += filter(None, image.note.split("; "))
+        fuller = replace(fuller, synthetic=True)
+    fuller = replace(fuller, note="; ".join(dict.fromkeys(notes)))
     if waiting is None and image.consent is not None:
         fuller = replace(fuller, consent=image.consent)
     if fuller != there:
@@ -61,15 +56,15 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, 
         with catalogue.transaction():
             if waiting is not None:
                 redescribe(catalogue, fuller)
-            elif moved or fuller.labels != there.labels:
+            elif moved or labelled:
                 catalogue.relabel(there, fuller)
             else:
                 catalogue.replace(there, fuller)
-    return Again.LABELLED if fuller.labels != there.labels else Again.REGROUPED if moved else Again.UNCHANGED
+    return Fate.LABELLED if labelled else Fate.REGROUPED if moved else Fate.UNCHANGED
 
 
-def _odds(there: SourceImage, image: SourceImage) -> str:
-    """In what the catalogue's record of a picture differs from the source's."""
+def _difference(there: SourceImage, image: SourceImage) -> str:
+    """Return how the catalogue's record differs from the source's."""
     labels = ", ".join(there.labels) or "no label"
     if (there.id, there.dataset) == (image.id, image.dataset):
         return f"is there already, labelled {labels}; choose another --out"

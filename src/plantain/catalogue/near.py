@@ -1,4 +1,4 @@
-"""Near duplicates of a catalogue: found, recorded, and joined into one group, so that no split parts them."""
+"""Near duplicates of a catalogue: found, recorded, and joined into one group, so that no split separates them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.catalogue.groups import JOINED
+from plantain.catalogue.groups import JOINED, DisjointSets
 from plantain.catalogue.store import Catalogue
 from plantain.files.csv_form import written_csv
 from plantain.files.writing import replace_file
@@ -17,7 +17,7 @@ from plantain.pixels.likeness import Codes, close_pairs
 
 NEAR = "near_duplicates.csv"
 MANY = 20
-"""Images with the same code up to which every pair of them is told."""
+"""Images with the same code up to which every pair of them is listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class NearPair:
 
     Attributes:
         one, other: their ids, the smaller first.
-        bits: in how many of 256 bits their likeness differs; 0 for copies.
-        same_group: whether their source had them in one group already.
+        bits: differing bits of 256; 0 for copies.
+        same_group: their source has them in one group.
     """
 
     one: str
@@ -37,12 +37,9 @@ class NearPair:
 
 
 def join_near_duplicates(catalogue: Catalogue) -> list[NearPair]:
-    """Finds every pair of near duplicates, and joins the groups of each.
+    """Find all near duplicates, join the groups of each pair, and return the pairs in order of their ids.
 
-    Computed anew from the groups that the sources gave, so that it comes out the same however the catalogue grew.
-
-    Returns:
-        The pairs, in order of their ids.
+    Computed from the groups that the sources gave, so that it does not depend on how the catalogue grew.
     """
     groups = {image_id: (dataset, group) for image_id, dataset, group in catalogue.own_groups()}
     known = catalogue.likenesses()
@@ -60,9 +57,9 @@ def join_near_duplicates(catalogue: Catalogue) -> list[NearPair]:
 
 
 def _thinned_pairs(codes: Codes) -> Iterator[tuple[int, int, int]]:
-    """Close pairs; of many images with one and the same code, each with the first of them alone.
+    """Yield close pairs; of many images with the same code, each with the first of them alone.
 
-    A thousand blank images would make half a million pairs, which say no more than a thousand.
+    A thousand blank images would make half a million pairs.
     """
     _, code_of, times = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
     firsts: dict[int, int] = {}
@@ -78,7 +75,7 @@ def _thinned_pairs(codes: Codes) -> Iterator[tuple[int, int, int]]:
 
 
 def write_near_duplicates(path: Path, pairs: list[NearPair]) -> None:
-    """Writes the pairs as CSV; without any the file goes, lest an old one speak for a new catalogue."""
+    """Write the pairs as CSV; without any, remove the file."""
     if not pairs:
         path.unlink(missing_ok=True)
         return
@@ -87,30 +84,18 @@ def write_near_duplicates(path: Path, pairs: list[NearPair]) -> None:
 
 
 def _joined(groups: dict[str, tuple[str, str | None]], pairs: list[NearPair]) -> dict[str, str | None]:
-    """The group of every image: its own, or the one named after the smallest image that it is joined with."""
-    above: dict[str, str] = {}
-
-    def find(name: str) -> str:
-        root = name
-        while (parent := above.get(root, root)) != root:
-            root = parent
-        above[name] = root
-        return root
-
-    def join(one: str, other: str) -> None:
-        first, second = sorted((find(one), find(other)))
-        above[second] = first
-
+    """Return the group of every image: its own, or the one named after the smallest image that it is joined with."""
+    sets = DisjointSets()
     representative: dict[tuple[str, str | None], str] = {}
     for image_id, key in groups.items():
         if key[1] is not None:
-            join(representative.setdefault(key, image_id), image_id)
+            sets.join(representative.setdefault(key, image_id), image_id)
     for pair in pairs:
-        join(pair.one, pair.other)
-    reached = {find(pair.one) for pair in pairs}
-    return {
-        image_id: f"{JOINED}{hashlib.sha256(find(image_id).encode()).hexdigest()[:16]}"
-        if find(image_id) in reached
-        else group
-        for image_id, (_, group) in groups.items()
-    }
+        sets.join(pair.one, pair.other)
+    reached = {sets.find(pair.one) for pair in pairs}
+    found: dict[str, str | None] = {}
+    for image_id, (_, group) in groups.items():
+        root = sets.find(image_id)
+        joined = f"{JOINED}{hashlib.sha256(root.encode()).hexdigest()[:16]}"
+        found[image_id] = joined if root in reached else group
+    return found

@@ -1,10 +1,10 @@
-"""One file of a source decoded, prepared and looked at: in a thread here, or on a worker of an engine."""
+"""Decode, prepare and check one file of a source, in a thread or on a worker of an engine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from plantain.catalogue.gate import NoReadings, PrivacyGate, Suspicion, suspicious
+from plantain.catalogue.gate import PrivacyGate, Suspicion, suspicious
 from plantain.engines.repeating import EngineThread
 from plantain.pixels.likeness import likeness
 from plantain.privacy.text import Text
@@ -13,14 +13,17 @@ from plantain.records import SourceImage
 from plantain.sources.entries import Refused, SourceEntry, finish
 
 MIN_SIDE = 32
-"""Smallest side in pixels of an image worth editing."""
+"""Smallest side in pixels of an image that is taken."""
 
 ROLE = "ingest"
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedFile:
-    """A file's prepared image; without bytes where the catalogue holds the file's already."""
+    """A file's prepared image; without bytes if the catalogue has it already.
+
+    `seen` are faces, and letters too small for the prepared image.
+    """
 
     entry: SourceEntry
     image: SourceImage
@@ -28,24 +31,23 @@ class PreparedFile:
     code: bytes = b""
     texts: tuple[Text, ...] | None = None
     seen: tuple[Suspicion, ...] = ()
-    """Faces, and letters too small for the prepared image."""
 
     @property
     def found(self) -> tuple[Suspicion, ...]:
-        """What may identify a person."""
+        """Return everything that may identify a person."""
         return (*self.seen, *suspicious(self.texts or ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Preparing:
-    """How files are prepared: `mode` and `side` as in `pixels.prepare`; `gate` None looks for nothing."""
+    """How files are prepared: `mode` and `side` as in `pixels.prepare`; without a `gate` nothing is looked for."""
 
     mode: str
     side: int
     gate: PrivacyGate | None
 
     def here(self, entry: SourceEntry, image: SourceImage, data: bytes) -> PreparedFile | Refused:
-        """In this thread. Raises InputError for a file that cannot be read."""
+        """Prepare a file in this thread. Raise InputError if it cannot be read."""
         pixels = entry.decode(data)
         height, width = pixels.shape[:2]
         if min(width, height) < MIN_SIDE:
@@ -60,9 +62,11 @@ class Preparing:
         return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, seen=seen)
 
     def on(
-        self, engine: EngineThread, entry: SourceEntry, image: SourceImage, data: bytes
+        self, engine: EngineThread | None, entry: SourceEntry, image: SourceImage, data: bytes
     ) -> PreparedFile | Refused:
-        """The same on a worker; here where no worker has the gate's reader of text. Blocks; raises the same."""
+        """Prepare a file on a worker, or here without an engine or if no worker has the gate's reader of text."""
+        if engine is None:
+            return self.here(entry, image, data)
         reads = self.gate.reader.name if self.gate is not None and self.gate.reader is not None else ""
         made = engine.run(
             ROLE, prepared_there, self.mode, self.side, self.gate is not None, reads, entry, image, data
@@ -73,9 +77,9 @@ class Preparing:
 def prepared_there(
     mode: str, side: int, gated: bool, reads: str, entry: SourceEntry, image: SourceImage, data: bytes
 ) -> PreparedFile | Refused | None:
-    """`Preparing.here` on a worker; None where it has not the reader of text of that name."""
+    """Prepare a file on a worker; return None if it has no reader of text of that name."""
     reader = reader_named(reads) if reads else None
     if reads and reader is None:
         return None
-    gate = PrivacyGate(NoReadings(), reader) if gated else None
+    gate = PrivacyGate(None, reader) if gated else None
     return Preparing(mode, side, gate).here(entry, image, data)

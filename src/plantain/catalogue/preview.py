@@ -1,4 +1,4 @@
-"""A page that shows the images in quarantine with what was found in them, for the person who decides."""
+"""A page of the images in quarantine with their suspicions, for the person who decides."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from plantain.pixels.decode import decode
 PAGE = "quarantine.html"
 SHOWN_PX = 640
 MOST = 500
-"""Images on the page; the rest follow when these are decided on."""
+"""Images on the page."""
 
 _RED = (230, 30, 30)
 
 
 def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
-    """Writes the page, or removes it where nothing waits any more. It shows identities: it stays in the catalogue."""
+    """Write the page, or remove it if no image waits. It may show identities, so it stays in the catalogue."""
     path = catalogue.root / PAGE
     if not waiting:
         path.unlink(missing_ok=True)
@@ -55,7 +55,7 @@ def _environment() -> Environment:
 
 
 def framed(pixels: Pixels, waiting: Held) -> Pixels:
-    """A prepared image with a red frame around everything that was found in it: uint8 (H, W, 3)."""
+    """Return a prepared image with a red frame around every suspicion: uint8 (H, W, 3)."""
     shown = np.ascontiguousarray(pixels)
     for suspicion in waiting.found:
         box = suspicion.box
@@ -64,7 +64,7 @@ def framed(pixels: Pixels, waiting: Held) -> Pixels:
 
 
 def _picture(catalogue: Catalogue, waiting: Held) -> str:
-    """The framed image as a data URI, `SHOWN_PX` wide and high."""
+    """Return the framed image as a data URI, `SHOWN_PX` wide and high."""
     shown = framed(decode(catalogue.read(waiting.image)), waiting)
     small = cv2.resize(shown, (SHOWN_PX, SHOWN_PX), interpolation=cv2.INTER_AREA)
     _, data = cv2.imencode(".jpg", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 85])
@@ -72,5 +72,5 @@ def _picture(catalogue: Catalogue, waiting: Held) -> str:
 
 
 def _command(root: Path, way: str, name: str) -> str:
-    """A command that a person can paste."""
+    """Return a command to copy."""
     return shlex.join(["plantain", "quarantine", str(root), way, name])

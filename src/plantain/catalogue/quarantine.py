@@ -1,7 +1,7 @@
-"""Quarantine: prepared images that may show who somebody is, kept out of the catalogue until a person has decided.
+"""Quarantine: prepared images that may identify a person, kept out of the catalogue until a person has decided.
 
-They lie in a table of their own, so that nothing that reads the catalogue can meet them. `release` puts an image among
-the others as it is; `mask` blackens the boxes first, and reads the result once more.
+They are in a table of their own, so that no reader of the catalogue sees them. `release` adds an image as it is; `mask`
+blackens the boxes first, and reads the result once more.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from plantain.records.suggestions import suggest
 _RECORD = TypeAdapter(SourceImage)
 _COLUMNS = "image_id, record, likeness, found"
 _MASKINGS = 3
-"""A masked image is read again and what is still there is masked too, this often at most."""
+"""Times that a masked image is read again and masked further."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An image in quarantine, its likeness code, and what was found in it."""
+    """An image in quarantine, its likeness code, and the suspicions."""
 
     image: SourceImage
     code: bytes | None
@@ -39,20 +39,20 @@ class Held:
 
     @property
     def why(self) -> str:
-        """The kinds of what was found, each once."""
+        """Return the kinds of suspicions, each once."""
         kinds = dict.fromkeys(suspicion.kind for suspicion in self.found)
         return ", ".join(kind if kind in (FACE, PHOTOGRAPH) else f"text: {kind}" for kind in kinds)
 
     @property
     def maskable(self) -> bool:
-        """Whether anything would be left of it: a photograph is held back as a whole."""
+        """Return False for a photograph, of which masking would leave nothing."""
         return all(suspicion.kind != PHOTOGRAPH for suspicion in self.found)
 
 
 def hold(
     catalogue: Catalogue, image: SourceImage, data: bytes, code: bytes | None, found: Sequence[Suspicion]
 ) -> None:
-    """Puts a prepared image into quarantine instead of the catalogue."""
+    """Put a prepared image into quarantine instead of the catalogue."""
     catalogue.blobs.put(data, "image/jpeg")
     catalogue.flush()
     with catalogue.transaction():
@@ -60,7 +60,7 @@ def hold(
 
 
 def hold_again(catalogue: Catalogue, image: SourceImage, found: Sequence[Suspicion]) -> None:
-    """Moves an image of the catalogue into quarantine: its text was read later than it was ingested."""
+    """Move an image of the catalogue into quarantine, when its text is read after its ingest."""
     catalogue.flush()
     query = "SELECT code FROM likeness WHERE image_id = ?"
     row = catalogue.connection.execute(query, (image.id,)).fetchone()
@@ -71,37 +71,27 @@ def hold_again(catalogue: Catalogue, image: SourceImage, found: Sequence[Suspici
 
 
 def redescribe(catalogue: Catalogue, image: SourceImage) -> None:
-    """Puts another record of a waiting image in the place of its own, inside a transaction."""
+    """Replace the record of a waiting image inside a transaction."""
     catalogue.connection.execute(
         "UPDATE quarantine SET record = ? WHERE image_id = ?", (orjson.dumps(image).decode(), image.id)
     )
 
 
 def held(catalogue: Catalogue) -> Iterator[Held]:
-    """Every image that waits, in order of their ids."""
-    if catalogue.has("quarantine"):
-        query = f"SELECT {_COLUMNS} FROM quarantine ORDER BY image_id"
-        yield from map(_held, catalogue.connection.execute(query).fetchall())
+    """Yield every waiting image, in order of their ids."""
+    query = f"SELECT {_COLUMNS} FROM quarantine ORDER BY image_id"
+    yield from map(_held, catalogue.connection.execute(query).fetchall())
 
 
 def held_one(catalogue: Catalogue, image_id: str) -> Held | None:
-    """The waiting image of that id, or None."""
-    if not catalogue.has("quarantine"):
-        return None
+    """Return the waiting image of that id, or None."""
     query = f"SELECT {_COLUMNS} FROM quarantine WHERE image_id = ?"
     row = catalogue.connection.execute(query, (image_id,)).fetchone()
     return None if row is None else _held(row)
 
 
 def release(catalogue: Catalogue, image_id: str) -> bool:
-    """A person says that nothing in the image identifies anybody: it joins the others, unchanged.
-
-    Returns:
-        False where it was released before.
-
-    Raises:
-        InputError: no image of that id waits.
-    """
+    """Add a waiting image unchanged; return False if it was released before. Raise InputError if none waits."""
     waiting = _waiting(catalogue, image_id)
     if waiting is None:
         return False
@@ -110,15 +100,13 @@ def release(catalogue: Catalogue, image_id: str) -> bool:
 
 
 def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool:
-    """Blackens what was found in the image and lets it join the others; the unmasked picture is removed.
+    """Blacken the suspicions in a waiting image, add it to the catalogue, and delete the unmasked image.
 
-    Where a reader is there, the masked picture is read again, and what may still identify is masked as well.
-
-    Returns:
-        False where it was masked before.
+    With a reader the masked image is read again, and remaining suspicions are masked too. Return False if it was masked
+    before.
 
     Raises:
-        InputError: no image of that id waits, it is a photograph, or text stays legible; then it waits on.
+        InputError: no image of that id waits, it is a photograph, or text stays legible; then it stays in quarantine.
     """
     waiting = _waiting(catalogue, image_id)
     if waiting is None:
@@ -126,8 +114,8 @@ def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool
         return False
     if not waiting.maskable:
         raise InputError(
-            f"{catalogue.root}: {image_id}: a photograph among {waiting.image.modality} images, of which masking would "
-            "leave nothing; release it, or let it wait"
+            f"{catalogue.root}: {image_id}: a photograph among {waiting.image.modality} images; masking would leave "
+            "nothing of it; release it, or leave it in quarantine"
         )
     boxes = [suspicion.box for suspicion in waiting.found]
     original = decode(catalogue.read(waiting.image))
@@ -153,7 +141,7 @@ def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool
 
 
 def _waiting(catalogue: Catalogue, image_id: str) -> Held | None:
-    """The image that waits; None where it was decided on before. Raises InputError for any other id."""
+    """Return the waiting image; None if it was decided before. Raise InputError for any other id."""
     waiting = held_one(catalogue, image_id)
     if waiting is None:
         query = "SELECT decision FROM decision WHERE image_id = ?"
@@ -172,7 +160,7 @@ def _admit(
     with catalogue.transaction():
         catalogue.connection.execute("DELETE FROM quarantine WHERE image_id = ?", (image.id,))
         if image.prepared_sha256 != waiting.image.prepared_sha256:
-            # What was read there is what was masked: it must not be remembered in words.
+            # The text that was masked must not stay as a reading.
             catalogue.connection.execute(
                 "DELETE FROM reading WHERE prepared_sha256 = ?", (waiting.image.prepared_sha256,)
             )
@@ -189,17 +177,9 @@ def _insert(catalogue: Catalogue, waiting: Held) -> None:
     found = [
         [s.kind, s.text, s.box.left, s.box.top, s.box.width, s.box.height] for s in sorted(waiting.found)
     ]
-    catalogue.connection.execute(
-        "INSERT INTO quarantine VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            image.id,
-            image.source_sha256,
-            image.frame,
-            orjson.dumps(image).decode(),
-            waiting.code,
-            orjson.dumps(found).decode(),
-        ),
-    )
+    record, suspicions = orjson.dumps(image).decode(), orjson.dumps(found).decode()
+    row = (image.id, image.source_sha256, image.frame, record, waiting.code, suspicions)
+    catalogue.connection.execute("INSERT INTO quarantine VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
 def _held(row: tuple[str, str, bytes | None, str]) -> Held:

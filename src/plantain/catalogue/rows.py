@@ -1,4 +1,4 @@
-"""An image's record as a row of the catalogue: one column per field, so that any tool can query it."""
+"""An image's record as a row of the catalogue, one column per field, so that any tool can query it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,6 @@ from pydantic import TypeAdapter
 from plantain.records import InputError, SourceImage
 
 VERSION = 1
-"""Of the tables."""
-
-UNWRITABLE = frozenset(
-    {
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-    }
-)
-"""Primary codes of faults that say nothing against what the file holds."""
 
 Value = str | int | float | None
 
@@ -66,12 +53,8 @@ SCHEMA = (
 )
 
 
-ADDED_LATER = ("reading", "quarantine", "decision", "withdrawn")
-"""Tables that catalogues of earlier versions lack until they are next added to."""
-
-
 def to_row(image: SourceImage) -> tuple[Value, ...]:
-    """The record as SQLite values; labels, geometry and consent as JSON text."""
+    """Return the record as SQLite values; labels, geometry and consent as JSON text."""
     values: dict[str, Value] = {name: getattr(image, name) for name in COLUMNS}
     values["labels"] = _json(image.labels)
     values["geometry"] = _json(asdict(image.geometry))
@@ -83,7 +66,7 @@ def to_row(image: SourceImage) -> tuple[Value, ...]:
 
 
 def from_row(row: tuple[Value, ...]) -> SourceImage:
-    """The inverse of `to_row`, with every field checked."""
+    """Return the record of a row, with every field checked."""
     values: dict[str, object] = dict(zip(COLUMNS, row, strict=True))
     for name in ("labels", "geometry", "consent"):
         if values[name] is not None:
@@ -92,7 +75,7 @@ def from_row(row: tuple[Value, ...]) -> SourceImage:
 
 
 def fingerprint(row: tuple[Value, ...]) -> int:
-    """A row's SHA-256 as an integer, for a sum over rows that does not depend on their order."""
+    """Return a row's SHA-256 as an integer, for a sum over rows that does not depend on their order."""
     return int.from_bytes(hashlib.sha256(_json(row).encode()).digest(), "big")
 
 
@@ -113,8 +96,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises InputError for a catalogue of a later edition."""
+    """Raise InputError for a catalogue of another version."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
-    if row is None or int(row[0]) > VERSION:
+    if row is None or row[0] != str(VERSION):
         found = "unknown" if row is None else row[0]
-        raise InputError(f"{path}: catalogue version {found}, this plantain reads up to {VERSION}; update it")
+        raise InputError(f"{path}: catalogue version {found}; this plantain reads {VERSION}")

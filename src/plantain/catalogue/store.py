@@ -1,8 +1,8 @@
-"""The catalogue: prepared images and what is known of each, in one folder that builds read from.
+"""The catalogue: prepared images and their records, in one folder that builds read from.
 
-`catalogue.sqlite` has one row per image, `blobs/` its prepared bytes by SHA-256. Rows are committed in
-batches, each after its blobs are durable, so a killed ingest leaves a smaller catalogue, never a broken
-one. Why it is built this way: docs/design/catalogue.md.
+`catalogue.sqlite` has one row per image, `blobs/` its prepared bytes by SHA-256. Rows are committed in batches, each
+after its blobs are durable, so a killed ingest leaves a smaller catalogue, never a broken one. See
+docs/design/catalogue.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from plantain.catalogue.groups import JOINED
 from plantain.catalogue.rows import (
     COLUMNS,
     SCHEMA,
-    UNWRITABLE,
     VERSION,
     check_version,
     fingerprint,
@@ -41,7 +40,7 @@ _MODULUS = 1 << 256
 class Catalogue:
     """One catalogue folder. Open it read-only with `open`, or for adding with `create`.
 
-    Adding belongs to one thread; `read` may be called from any.
+    Add from one thread; `read` may be called from any. `connection` and `blobs` are for this package's own tables.
 
     Example:
         >>> with Catalogue.open("catalogue") as catalogue:
@@ -51,19 +50,15 @@ class Catalogue:
 
     def __init__(self, root: Path, connection: sqlite3.Connection) -> None:
         self.root = root
-        self._database = connection
-        self._blobs = BlobStore(root / "blobs")
+        self.connection = connection
+        self.blobs = BlobStore(root / "blobs")
         self._waiting: dict[str, SourceImage] = {}
         self._codes: dict[str, bytes] = {}
         self._readings: dict[str, tuple[str, str]] = {}
 
     @classmethod
     def create(cls, root: Path | str) -> Catalogue:
-        """Opens a catalogue for adding, and makes it where there is none.
-
-        Raises:
-            InputError: the folder holds something else, or a catalogue of a newer version.
-        """
+        """Open a catalogue for adding; make it if there is none. Raise InputError if the folder contains another."""
         root = Path(root)
         path = root / NAME
         if not path.exists():
@@ -84,8 +79,7 @@ class Catalogue:
             check_version(connection, path)
         except sqlite3.DatabaseError as error:
             connection.close()
-            writable = error.sqlite_errorcode & 0xFF not in UNWRITABLE
-            why = "not a catalogue" if writable else "cannot be written"
+            why = "cannot be written" if isinstance(error, sqlite3.OperationalError) else "not a catalogue"
             raise InputError(f"{path}: {why} ({error})") from error
         except InputError:
             connection.close()
@@ -94,18 +88,14 @@ class Catalogue:
 
     @classmethod
     def open(cls, root: Path | str) -> Catalogue:
-        """Opens an existing catalogue for reading.
-
-        Raises:
-            InputError: there is none, or it is of a newer version.
-        """
+        """Open an existing catalogue for reading. Raise InputError if there is none, or it is of another version."""
         root = Path(root)
         path = root / NAME
         if not path.is_file():
             raise InputError(f"{root}: no catalogue there (no {NAME}); make one with `plantain ingest`")
         check_received(root, levels=2)
         fault: sqlite3.Error | None = None
-        # In a folder that we may not write to, SQLite cannot make its index file, and needs none.
+        # In a folder that is not writable, SQLite cannot make its index file, and needs none.
         for how in ("mode=ro", "mode=ro&immutable=1"):
             connection = sqlite3.connect(
                 sqlite_uri(path, how), uri=True, isolation_level=None, check_same_thread=False
@@ -121,15 +111,12 @@ class Catalogue:
         raise InputError(f"{path}: not a catalogue ({fault})") from fault
 
     def add(self, image: SourceImage, data: bytes, code: bytes | None = None) -> bool:
-        """Stores one prepared image; adding the same again changes nothing.
+        """Store one prepared image; return False if it is there already.
 
         Args:
             image: its record; the prepared hash is computed from `data`.
             data: the prepared bytes (`encode_source`, or `encode_jpeg` for a synthetic one).
-            code: its `pixels.likeness`, by which near duplicates are told; without one it has none.
-
-        Returns:
-            Whether it was new.
+            code: its `pixels.likeness`, which finds near duplicates; None finds none.
 
         Raises:
             InputError: another image already has this id.
@@ -140,7 +127,7 @@ class Catalogue:
             return False
         if known is not None:
             raise InputError(f"{image.id}: the catalogue holds another image or description under this id")
-        self._blobs.put(data, "image/jpeg")
+        self.blobs.put(data, "image/jpeg")
         self._waiting[image.id] = image
         if code is not None:
             self._codes[image.id] = code
@@ -149,99 +136,90 @@ class Catalogue:
         return True
 
     def flush(self) -> None:
-        """Commits what was added since the last commit."""
+        """Commit what was added since the last commit."""
         if not self._waiting and not self._readings:
             return
-        # From here on they are committed or forgotten, never tried again: the next ingest finds what is missing.
+        # Committed or forgotten from here on, never tried again: the next ingest finds what is missing.
         images, self._waiting = list(self._waiting.values()), {}
         codes, self._codes = self._codes, {}
         readings, self._readings = self._readings, {}
         with self.transaction():
             self.insert(images, codes)
-            self._database.executemany(
+            self.connection.executemany(
                 "INSERT OR REPLACE INTO reading VALUES (?, ?, ?)",
                 [(sha256, *reading) for sha256, reading in readings.items()],
             )
 
     def insert(self, images: Iterable[SourceImage], codes: Mapping[str, bytes]) -> None:
-        """Adds rows, and the likeness of those that have one; inside a transaction, their blobs being there."""
+        """Add rows and likenesses inside a transaction; the blobs must be there."""
         images = list(images)
         rows = [to_row(image) for image in images]
         marks = ", ".join("?" * len(COLUMNS))
         try:
-            self._database.executemany(f"INSERT INTO image VALUES ({marks})", rows)
+            self.connection.executemany(f"INSERT INTO image VALUES ({marks})", rows)
         except sqlite3.IntegrityError as error:
             raise InputError(f"{self.root}: another process is adding to this catalogue") from error
         self._insert_labels(images)
-        self._database.executemany("INSERT INTO likeness VALUES (?, ?)", list(codes.items()))
+        self.connection.executemany("INSERT INTO likeness VALUES (?, ?)", list(codes.items()))
         self._account(sum(fingerprint(row) for row in rows), len(rows))
 
     def _insert_labels(self, images: Iterable[SourceImage]) -> None:
-        self._database.executemany(
+        self.connection.executemany(
             "INSERT INTO label VALUES (?, ?)",
             [(label, image.id) for image in images for label in dict.fromkeys(image.labels)],
         )
 
     def remove(self, image: SourceImage) -> None:
-        """Takes an image's rows out, inside a transaction; its blob stays."""
+        """Remove an image's rows inside a transaction; its blob stays."""
         for table in ("label", "likeness", "own_group"):
-            self._database.execute(f"DELETE FROM {table} WHERE image_id = ?", (image.id,))
-        gone = self._database.execute("DELETE FROM image WHERE id = ?", (image.id,)).rowcount
+            self.connection.execute(f"DELETE FROM {table} WHERE image_id = ?", (image.id,))
+        gone = self.connection.execute("DELETE FROM image WHERE id = ?", (image.id,)).rowcount
         self._account(-gone * fingerprint(to_row(image)), -gone)
 
     def replace(self, old: SourceImage, new: SourceImage) -> None:
-        """Puts another record in the place of an image's, inside a transaction; id and labels stay."""
+        """Replace an image's record inside a transaction; id and labels stay."""
         assignments = ", ".join(f'"{column}" = ?' for column in COLUMNS)
-        self._database.execute(f"UPDATE image SET {assignments} WHERE id = ?", (*to_row(new), old.id))
+        self.connection.execute(f"UPDATE image SET {assignments} WHERE id = ?", (*to_row(new), old.id))
         self._account(fingerprint(to_row(new)) - fingerprint(to_row(old)), 0)
 
     def relabel(self, old: SourceImage, new: SourceImage) -> None:
-        """As `replace`, with other labels, and with the group that the source gives now, inside a transaction.
-
-        The group is joined with those of near duplicates when `join_near_duplicates` runs next.
-        """
+        """Replace a record with its labels and its source's group inside a transaction."""
         self.replace(old, new)
         for table in ("label", "own_group"):
-            self._database.execute(f"DELETE FROM {table} WHERE image_id = ?", (old.id,))
+            self.connection.execute(f"DELETE FROM {table} WHERE image_id = ?", (old.id,))
         self._insert_labels([new])
 
     def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None:
-        """Keeps what a reader of text found in a prepared image (JSON), with the next commit."""
+        """Store what a reader of text found in a prepared image (JSON), with the next commit."""
         self._readings[prepared_sha256] = (reader, found)
 
     def reading(self, prepared_sha256: str) -> tuple[str, str] | None:
-        """(reader, what it found as JSON) of a prepared image; None where its text was never read."""
-        waiting = self._readings.get(prepared_sha256)
-        if waiting is not None or not self.has("reading"):
+        """Return (reader, what it found as JSON) of a prepared image; None if its text was never read."""
+        if (waiting := self._readings.get(prepared_sha256)) is not None:
             return waiting
         query = "SELECT reader, found FROM reading WHERE prepared_sha256 = ?"
-        row: tuple[str, str] | None = self._database.execute(query, (prepared_sha256,)).fetchone()
+        row: tuple[str, str] | None = self.connection.execute(query, (prepared_sha256,)).fetchone()
         return row
 
-    def has(self, table: str) -> bool:
-        """Whether there is such a table: a catalogue of an earlier version that is only read lacks some."""
-        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        return self._database.execute(query, (table,)).fetchone() is not None
-
     def own_groups(self) -> list[tuple[str, str, str | None]]:
-        """(id, dataset, group as its source gave it) of every image, in order of their ids."""
+        """Return (id, dataset, group of its source) of every image, in order of their ids."""
         self.flush()
-        return self._database.execute(
+        return self.connection.execute(
             'SELECT id, dataset, CASE WHEN own_group.image_id IS NULL THEN image."group" ELSE own_group."group" END '
             "FROM image LEFT JOIN own_group ON own_group.image_id = id ORDER BY id"
         ).fetchall()
 
     def own_group(self, image: SourceImage) -> str | None:
-        """The group of an image of the catalogue as its source gave it."""
+        """Return the group that an image's source gave."""
         query = 'SELECT "group" FROM own_group WHERE image_id = ?'
-        row = self._database.execute(query, (image.id,)).fetchone()
+        row = self.connection.execute(query, (image.id,)).fetchone()
         return image.group if row is None else row[0]
 
     def crossed_splits(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Groups whose images their sources put into several splits, each with these splits; in order."""
+        """Return the groups whose sources put them into several splits, with these splits, in order."""
         self.flush()
-        # A patient "7" of another dataset is somebody else; joined near duplicates reach over datasets.
-        rows = self._database.execute(
+        # A patient "7" of another dataset is another patient; joined near duplicates span datasets.
+        rows = self.connection.execute(
             'SELECT DISTINCT "group", iif("group" LIKE ?, \'\', dataset), split FROM image '
             "WHERE \"group\" IS NOT NULL AND split <> '' ORDER BY 1, 2, 3",
             (f"{JOINED}%",),
@@ -253,34 +231,30 @@ class Catalogue:
         return [(group, tuple(splits)) for group, splits in whose if len(splits) > 1]
 
     def likenesses(self) -> list[tuple[str, bytes]]:
-        """(id, likeness) of every image that has one, in order of their ids."""
+        """Return (id, likeness) of every image that has one, in order of their ids."""
         self.flush()
-        return self._database.execute("SELECT image_id, code FROM likeness ORDER BY image_id").fetchall()
+        return self.connection.execute("SELECT image_id, code FROM likeness ORDER BY image_id").fetchall()
 
     def regroup(self, groups: Mapping[str, str | None]) -> None:
-        """Gives images the group that joins their near duplicates, and keeps the group that their source gave them.
-
-        Args:
-            groups: by image id; images that have that group already are left alone.
-        """
+        """Give images the group that joins their near duplicates, by image id, and keep the group of their source."""
         self.flush()
         with self.transaction():
             change = 0
-            held = dict(self._database.execute('SELECT id, "group" FROM image').fetchall())
+            held = dict(self.connection.execute('SELECT id, "group" FROM image').fetchall())
             for image_id in sorted(key for key, group in groups.items() if held.get(key) != group):
                 image, group = self.get(image_id), groups[image_id]
-                self._database.execute(
+                self.connection.execute(
                     "INSERT OR IGNORE INTO own_group VALUES (?, ?)", (image_id, image.group)
                 )
-                self._database.execute('UPDATE image SET "group" = ? WHERE id = ?', (group, image_id))
+                self.connection.execute('UPDATE image SET "group" = ? WHERE id = ?', (group, image_id))
                 change += fingerprint(to_row(replace(image, group=group))) - fingerprint(to_row(image))
             self._account(change, 0)
 
     def _account(self, change: int, more: int) -> None:
-        """Keeps the sum of the rows' hashes, which does not depend on their order, and their number up to date."""
+        """Update the sum of the rows' hashes, which does not depend on their order, and their number."""
         total = (int(self._meta("sum"), 16) + change) % _MODULUS
         count = int(self._meta("count")) + more
-        self._database.executemany(
+        self.connection.executemany(
             "UPDATE meta SET value = ? WHERE key = ?", [(f"{total:x}", "sum"), (str(count), "count")]
         )
 
@@ -288,33 +262,28 @@ class Catalogue:
         return int(self._meta("count")) + len(self._waiting)
 
     def find(self, image_id: str) -> SourceImage | None:
-        """The image of that id, or None."""
-        row = self._database.execute("SELECT * FROM image WHERE id = ?", (image_id,)).fetchone()
+        """Return the image of that id, or None."""
+        row = self.connection.execute("SELECT * FROM image WHERE id = ?", (image_id,)).fetchone()
         return from_row(row) if row is not None else self._waiting.get(image_id)
 
     def sources(self) -> dict[tuple[str, int], str]:
-        """Ids of all images by what they were made from: (source SHA-256, frame); also of those in quarantine."""
+        """Return the ids of all images, also in quarantine, by (source SHA-256, frame)."""
         self.flush()
-        query = "SELECT source_sha256, frame, id FROM image"
-        if self.has("quarantine"):
-            query += " UNION ALL SELECT source_sha256, frame, image_id FROM quarantine"
-        rows = self._database.execute(f"{query} ORDER BY 3")
+        rows = self.connection.execute(
+            "SELECT source_sha256, frame, id FROM image UNION ALL "
+            "SELECT source_sha256, frame, image_id FROM quarantine ORDER BY 3"
+        )
         return {(sha256, frame): image_id for sha256, frame, image_id in rows}
 
     def get(self, image_id: str) -> SourceImage:
-        """The image of that id. Raises InputError where there is none."""
+        """Return the image of that id. Raise InputError if there is none."""
         image = self.find(image_id)
         if image is None:
             raise InputError(f"{self.root}: no image has the id {image_id!r}")
         return image
 
     def images(self, modality: str | None = None, label: str | None = None) -> Iterator[SourceImage]:
-        """Images in order of their ids, streamed, so that a hundred thousand need no memory.
-
-        Args:
-            modality: only of this modality.
-            label: only with this label.
-        """
+        """Stream the images in order of their ids, only of a modality or with a label if given."""
         self.flush()
         columns = ", ".join(f'image."{column}"' for column in COLUMNS)
         source = "image" if label is None else "label JOIN image ON image.id = label.image_id"
@@ -326,17 +295,14 @@ class Catalogue:
         # Page by page, not one open cursor: the catalogue may grow, or be closed, between two pages.
         while True:
             query = f"SELECT {columns} FROM {source} WHERE {where} ORDER BY {key} LIMIT {_PAGE}"
-            rows = self._database.execute(query, (after, *values)).fetchall()
+            rows = self.connection.execute(query, (after, *values)).fetchall()
             yield from map(from_row, rows)
             if len(rows) < _PAGE:
                 return
             after = rows[-1][0]
 
     def count_by(self, field: str) -> dict[str, int]:
-        """Number of images per value of a field ("modality", "split", "licence"...) or per "label"; keys sorted.
-
-        An image with two labels counts for both.
-        """
+        """Return the number of images per value of a field, or per "label"; an image with two counts for both."""
         self.flush()
         if field == "label":
             query = "SELECT label, COUNT(*) FROM label GROUP BY label ORDER BY label"
@@ -344,44 +310,27 @@ class Catalogue:
             query = f'SELECT "{field}", COUNT(*) FROM image GROUP BY 1 ORDER BY 1'
         else:
             raise ValueError(f"no field {field!r} to count by")
-        return {str(value): int(count) for value, count in self._database.execute(query)}
+        return {str(value): int(count) for value, count in self.connection.execute(query)}
 
     def read(self, image: SourceImage) -> bytes:
-        """The prepared bytes of an image, checked against its hash. Thread-safe.
-
-        Raises:
-            InputError: the blob is missing or damaged.
-        """
-        return self._blobs.read(image.prepared_sha256)
-
-    @property
-    def blobs(self) -> BlobStore:
-        """Where the prepared bytes lie."""
-        return self._blobs
-
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """The database, for the parts of this room that keep tables of their own in it."""
-        return self._database
+        """Return the prepared bytes of an image. Thread-safe. Raise InputError if they are missing or damaged."""
+        return self.blobs.read(image.prepared_sha256)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when the block raises."""
-        return transaction(self._database)
+        """Return a transaction as a context: committed, or rolled back when the block raises."""
+        return transaction(self.connection)
 
     def digest(self) -> str:
-        """Hex digest of the whole content (every field of every image), in constant time.
-
-        Equal for equal content, however and in whatever order it was added.
-        """
+        """Return a hex digest of every field of every image, in constant time; the order of adding does not count."""
         self.flush()
         return hashlib.sha256(f"{VERSION}:{self._meta('count')}:{self._meta('sum')}".encode()).hexdigest()
 
     def close(self) -> None:
-        """Commits what is waiting and closes. A reader has nothing waiting."""
+        """Commit what is waiting, and close."""
         try:
             self.flush()
         finally:
-            self._database.close()
+            self.connection.close()
 
     def __enter__(self) -> Catalogue:
         return self
@@ -392,4 +341,4 @@ class Catalogue:
         self.close()
 
     def _meta(self, key: str) -> str:
-        return str(self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
+        return str(self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])

@@ -1,4 +1,4 @@
-"""Taking a patient out of a catalogue: rows, pictures, readings, and the memory that keeps them from coming back."""
+"""Withdraw a patient from a catalogue: rows, images and readings, and marks that keep them from coming back."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _SALT = "withdrawal_salt"
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnImages:
-    """What a withdrawal takes, or took, out of a catalogue.
+    """Result of a withdrawal, or its preview.
 
     Attributes:
-        images: their records, those in quarantine included.
-        known: those of the asked names that the catalogue knows, or knew before they were withdrawn.
-        before: True where they were withdrawn earlier, so that nothing is left to take.
-        alike: near duplicates that stay, since only single images were asked for.
+        images: records of the withdrawn images, also in quarantine.
+        known: requested names that the catalogue knows, or knew before they were withdrawn.
+        before: they were withdrawn earlier.
+        alike: near duplicates that stay, since only single images were requested.
     """
 
     images: tuple[SourceImage, ...]
@@ -39,26 +39,26 @@ class WithdrawnImages:
 
 
 class Withdrawn:
-    """The marks of what was withdrawn from a catalogue: keyed hashes, from which no id can be read."""
+    """Marks of what was withdrawn from a catalogue: keyed hashes, from which no id can be read."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._salt = _salt_of(catalogue)
         self._marks: frozenset[str] = frozenset()
-        if self._salt and catalogue.has("withdrawn"):
+        if self._salt:
             rows = catalogue.connection.execute("SELECT mark FROM withdrawn")
             self._marks = frozenset(mark for (mark,) in rows)
 
     def holds(self, image: SourceImage) -> bool:
-        """Whether this picture was withdrawn."""
+        """Return True if this image was withdrawn."""
         return self.remembers(_source(image))
 
     def remembers(self, text: str) -> bool:
-        """Whether what this text stands for was withdrawn."""
+        """Return True if a mark of this text was withdrawn."""
         return bool(self._marks) and _mark(self._salt, text) in self._marks
 
 
 def asked_images(catalogue: Catalogue, asked: Withdrawal) -> WithdrawnImages:
-    """The images that are asked for; a group also by the name under which near duplicates were joined."""
+    """Return the requested images; a group also by the name that joins near duplicates."""
     own = {image_id: group for image_id, _, group in catalogue.own_groups()}
 
     def everything() -> Iterator[tuple[SourceImage, frozenset[str]]]:
@@ -78,10 +78,9 @@ def asked_images(catalogue: Catalogue, asked: Withdrawal) -> WithdrawnImages:
 
 
 def withdraw_from_catalogue(root: Path, asked: Withdrawal) -> WithdrawnImages:
-    """Removes images for good; killed at any moment, running it again finishes it.
+    """Remove images for good; after a kill at any moment, running it again finishes it.
 
-    First one transaction takes the rows and notes which pictures must go, then the pictures go, then the database is
-    written anew without what was deleted.
+    One transaction removes the rows and notes the images; then the images are deleted and the database is rewritten.
     """
     with Catalogue.create(root) as catalogue:
         found = asked_images(catalogue, asked)
@@ -105,7 +104,7 @@ def _take_rows(catalogue: Catalogue, asked: Withdrawal, images: Sequence[SourceI
                 database.execute(f"DELETE FROM {table} WHERE image_id = ?", (image.id,))
             database.execute("DELETE FROM reading WHERE prepared_sha256 = ?", (image.prepared_sha256,))
             note_discard(catalogue, image.prepared_sha256)
-        # A joined group may hold several of the source's own; each is gone with its last image.
+        # A joined group may contain several of the source's own; each is gone with its last image.
         emptied = before - {group for *_, group in catalogue.own_groups()}
         marks += [f"group {group}" for group in sorted(emptied)]
         database.executemany(
@@ -127,12 +126,12 @@ def _mark(salt: str, text: str) -> str:
 
 
 def cut_rejected(root: Path, images: Iterable[SourceImage]) -> None:
-    """Takes lines out of rejected.csv that name one of these images, or its group."""
+    """Remove the lines of rejected.csv that name one of these images, or its group."""
     path = root / "rejected.csv"
     names = {name for image in images for name in (image.id, (image.group or "").partition(":")[2]) if name}
     if not path.is_file() or not names:
         return
-    # A short name, such as "7", stands in many a line where it means something else: there it must stand alone.
+    # A short name, such as "7", counts only as a whole word.
     pattern = "|".join(
         re.escape(name) if len(name) > 3 else rf"(?<!\w){re.escape(name)}(?!\w)" for name in sorted(names)
     )

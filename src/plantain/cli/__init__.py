@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from plantain.files.terminal import redact_terminal
+from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
 from plantain.version import __version__
 
@@ -36,10 +36,6 @@ COMMANDS = {
     "retry": ("plantain.cli.runs.retry", "open tasks again by how they ended"),
     "status": ("plantain.cli.runs.status", "where a run stands"),
     "show": ("plantain.cli.runs.show", "one task in full"),
-    "verdict": (
-        "plantain.cli.runs.verdict",
-        "correct a verdict by hand, with a name and a reason, beside the judge's",
-    ),
     "consent": ("plantain.cli.runs.consent", "what a run has sent where, under which agreement"),
     "view": ("plantain.cli.view", "look around in a run, a release or a study, also while it is built"),
     "report": ("plantain.cli.runs.report", "tables and figures of a run, as one HTML file"),
@@ -50,13 +46,7 @@ COMMANDS = {
         "take a patient or single images, and all that came of them, out of a run or catalogue",
     ),
     "verify": ("plantain.cli.releases.verify", "prove a release: every checksum, count, row and licence"),
-    "release": ("plantain.cli.releases.release", "compare two releases, write notes, put originals back"),
-    "audit": (
-        "plantain.cli.audit",
-        "a judge's card: what it was measured by, and what its verdicts may be used for",
-    ),
-    "rejudge": ("plantain.cli.runs.rejudge", "a run's stored edits under other judges; nothing is generated"),
-    "prompts": ("plantain.cli.prompts", "compare A B: a judge under two sets of prompts, on stored edits"),
+    "judge": ("plantain.cli.judge", "a judge's card, other judges on stored edits, corrections, prompts"),
     "review": ("plantain.cli.review", "reader studies: people judge, compare, rank and outline"),
     "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),
     "train": (
@@ -68,10 +58,10 @@ COMMANDS = {
 """Every command: the module that holds its typer application `app`, and its line of help."""
 
 JOBS = {
-    "Make edits": "demo ingest findings init plan pilot build retry merge models prompts",
+    "Make edits": "demo ingest findings init plan pilot build retry merge models",
     "Look": "status show view report",
-    "Measure": "bench audit rejudge verdict review",
-    "Share": "export import verify release",
+    "Measure": "bench judge review",
+    "Share": "export import verify",
     "Learn": "train",
     "Look after": "quarantine consent withdraw completion",
 }

@@ -16,8 +16,8 @@ from rich.console import Console
 
 from plantain.audit.asking import asking
 from plantain.audit.gate import CLEAN
+from plantain.audit.pictures import pictures_in
 from plantain.audit.run import AuditPlan, run_audit
-from plantain.audit.run_pictures import run_pictures
 from plantain.cli.runs.build import build_watched, print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
@@ -95,7 +95,7 @@ def _card(folder: Path, run: Path, *, quiet: bool) -> None:
         terms = Terms((judge,))
         with StageProgress(quiet=quiet) as progress:
             async with asking(judge, terms, folder / "audit", SEED, progress) as asked:
-                card, _ = await run_audit(asked, run_pictures(run, taxonomy), taxonomy, plan)
+                card, _ = await run_audit(asked, pictures_in(run, taxonomy), taxonomy, plan)
                 if not asked.opened.stopping:
                     keep_card(run, card)
 

@@ -1,94 +1,73 @@
-"""Keys taken out of text, however an echo wrote them: plain, escaped, in base64, or in pieces over several strings.
+"""Removes keys from text: as they are, URL-encoded, JSON-escaped, in base64, or split over streamed chunks.
 
 Text is redacted where it enters (a provider's body, as soon as it is decoded) and where it leaves (the journal, pages,
-the terminal). Pictures and raw bytes are never touched.
+the terminal). Raw bytes are never changed.
 """
 
 from __future__ import annotations
 
 import base64
-import html
+import json
 import math
 import re
 from collections.abc import Iterator
-from functools import cache
 from urllib.parse import quote
 
 import orjson
 
 HIDDEN = "[key]"
 
-PIECE = 8
-"""Shortest piece of a key that is followed from one string into the next."""
+_PIECE = 8
+"""Shortest piece of a key that is followed from one chunk into the next."""
 
-REACH = 200
-"""Most characters between two pieces of one key: the punctuation and names of JSON lie there."""
+_REACH = 200
+"""Most characters between two pieces of one key: the punctuation and names of JSON."""
 
-MOST_PARTS = 0.6
-"""Share of a long key that is hidden although the rest of it was cut off."""
+_LONG, _MOST_PARTS = 16, 0.6
+"""A key that was cut off is hidden if at least this many characters and this share of it are there."""
 
-_LAYERS = 7
-_LONG = 16
 _BETWEEN = "\x00"
 
-_ESCAPE = re.compile(
-    r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|&#[xX]([0-9a-fA-F]{1,6});"
-    r"|&#([0-9]{1,7});|&([a-z]{2,6});|\\([^ux])",
-    re.DOTALL,
-)
-_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-
-_PICTURE = re.compile(r"(data:image/[a-z.+-]+;base64,|/9j/|iVBORw0KGgo|R0lGOD|UklGR|Qk[0-9A-Za-z]|SUkq|TU0A)")
-"""How a picture in base64 begins: JPEG, PNG, GIF, WebP, BMP, TIFF."""
-
-_SHORTEST_PICTURE = 100
-
-Span = tuple[int, int]
+_Span = tuple[int, int]
 
 _keys: dict[str, tuple[str, ...]] = {}
 
 
 def is_dummy(value: str) -> bool:
-    """Whether this can be nobody's key: "x", "none", "EMPTY", "not-needed", "0000000000000000".
+    """Return True for placeholders: "x", "none", "EMPTY", "not-needed", "0000000000000000".
 
-    Servers in the house take any word. Such a word stands in answers and pictures by chance, so it is not redacted.
+    Local servers accept any word. Such a word occurs in answers by chance, so it is not redacted.
     """
     if len(value) < 12 or len(set(value)) < 6:
         return True
-    words = re.split(r"[^A-Za-z]+", value)
     if any(char.isdigit() for char in value):
         return len(value) < 20 and value.isdigit()
+    words = re.split(r"[^A-Za-z]+", value)
     return all(
-        len(word) <= 15 and (word.islower() or word.isupper() or word.istitle() or not word) for word in words
+        len(word) <= 15 and (word.islower() or word.isupper() or word.istitle()) for word in words if word
     )
 
 
 def hide(value: str, *, whatever: bool = False) -> None:
-    """From now on this key is taken out of every text that is kept or shown; a dummy only where `whatever` says so."""
-    if not is_dummy(value) or (whatever and len(value) >= PIECE):
-        _keys.setdefault(value, _needles(value))
+    """Redact this key from now on; a placeholder only with `whatever`."""
+    if not is_dummy(value) or (whatever and len(value) >= _PIECE):
+        _keys.setdefault(value, _forms(value))
 
 
 def redacted(text: str) -> str:
-    """`text` without any key; what was JSON is JSON afterwards."""
-    if not _keys or not (spans := _found(text)):
-        return text
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            whole = orjson.dumps(redacted_json(orjson.loads(text)), option=orjson.OPT_NON_STR_KEYS).decode()
-        except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-            return _without(text, spans)
-        return whole if not _found(whole) else _without(whole, _found(whole))
-    return _without(text, spans)
+    """Return `text` without any key. JSON stays JSON."""
+    return _without(text, _found(text)) if _keys else text
 
 
 def redacted_json(value: object) -> object:
-    """A decoded JSON value without any key, also one in pieces over neighbouring strings; pictures as they are."""
+    """Return a decoded JSON value without any key, including one split over neighbouring strings.
+
+    The value itself is returned if it contains none.
+    """
     if not _keys:
         return value
     leaves = list(_leaves(value))
-    joined = _BETWEEN.join(leaves)
-    spans = _found(joined)
+    spans = _found(_BETWEEN.join(leaves))
     if not spans:
         return value
     clean, start = [], 0
@@ -101,25 +80,17 @@ def redacted_json(value: object) -> object:
 
 
 def redacted_line(line: bytes) -> bytes:
-    """A line of a file of JSON lines, e.g. a batch's answers: as it is unless a key stands in it outside pictures."""
-    if not _keys:
-        return line
+    """Return a line of JSON Lines, e.g. of a batch's answers, without any key; unchanged if it contains none."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
-        text = line.decode("utf-8", "surrogateescape")
-        return redacted(text).encode("utf-8", "surrogateescape")
+        return redacted(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     clean = redacted_json(value)
     return line if clean is value else orjson.dumps(clean) + b"\n"
 
 
-def is_picture(text: str) -> bool:
-    """Whether a string is a picture in base64: by how it begins, and as one long word."""
-    return len(text) > _SHORTEST_PICTURE and text.isascii() and " " not in text and bool(_PICTURE.match(text))
-
-
 def _leaves(value: object) -> Iterator[str]:
-    """Every name, string and number in the order of the text; a picture as nothing."""
+    """Yield every name and string in the order of the text."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield str(name)
@@ -128,9 +99,7 @@ def _leaves(value: object) -> Iterator[str]:
         for inner in value:
             yield from _leaves(inner)
     elif isinstance(value, str):
-        yield "" if is_picture(value) else value
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield str(value)
+        yield value
 
 
 def _rebuilt(value: object, clean: Iterator[str]) -> object:
@@ -139,119 +108,42 @@ def _rebuilt(value: object, clean: Iterator[str]) -> object:
     if isinstance(value, list):
         return [_rebuilt(inner, clean) for inner in value]
     if isinstance(value, str):
-        cleaned = next(clean)
-        return value if is_picture(value) else cleaned
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        cleaned = next(clean)
-        return value if cleaned == str(value) else cleaned
+        return next(clean)
     return value
 
 
-# --- where a key stands ------------------------------------------------------------------------------------------
+def _found(text: str) -> list[_Span]:
+    """Return every stretch of the text that belongs to a key, in order, none overlapping."""
+    forms = (form for forms in list(_keys.values()) for form in forms if form[:_PIECE] in text)
+    merged: list[_Span] = []
+    for start, end in sorted(span for form in forms for span in _pieces(text, form)):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
-def _found(text: str) -> list[Span]:
-    """Every stretch of the text that belongs to a key, in order, none overlapping."""
-    spans: list[Span] = []
-    layers = [text]
-    for _ in range(_LAYERS):
-        spans += _in_the_original(_in_layer(layers[-1]), layers)
-        if not _ESCAPE.search(layers[-1]):
-            break
-        decoded = _ESCAPE.sub(_character, layers[-1])
-        if decoded == layers[-1]:
-            break
-        layers.append(decoded)
-    return _merged(spans)
-
-
-def _in_layer(text: str) -> list[Span]:
-    return [
-        span
-        for needles in list(_keys.values())
-        for needle in needles
-        if needle[:PIECE] in text
-        for span in _pieces(text, needle)
-    ]
-
-
-def _pieces(text: str, needle: str) -> Iterator[Span]:
-    """The stretches of each occurrence of a needle, in one piece or in several that are not far apart."""
-    at = text.find(needle[:PIECE])
+def _pieces(text: str, form: str) -> Iterator[_Span]:
+    """Yield the stretches of each occurrence of a form, in one piece or in several that are not far apart."""
+    at = text.find(form[:_PIECE])
     while at >= 0:
         spans, have, here = [], 0, at
         while here >= 0:
             there = here
-            while have < len(needle) and there < len(text) and text[there] == needle[have]:
+            while have < len(form) and there < len(text) and text[there] == form[have]:
                 there, have = there + 1, have + 1
             spans.append((here, there))
-            if have == len(needle):
+            if have == len(form):
                 break
-            here = text.find(needle[have : have + PIECE], there, there + REACH)
-        if have >= min(len(needle), max(_LONG, math.ceil(MOST_PARTS * len(needle)))):
+            here = text.find(form[have : have + _PIECE], there, there + _REACH)
+        if have >= min(len(form), max(_LONG, math.ceil(_MOST_PARTS * len(form)))):
             yield from spans
             at = spans[-1][1] - 1
-        at = text.find(needle[:PIECE], at + 1)
+        at = text.find(form[:_PIECE], at + 1)
 
 
-def _in_the_original(spans: list[Span], layers: list[str]) -> list[Span]:
-    """Stretches of the last layer as stretches of the first, by the escapes that led from each to the next."""
-    for text in reversed(layers[:-1]) if spans else ():
-        places, shift = [], 0
-        for escape in _ESCAPE.finditer(text):
-            places.append((escape.start() - shift, escape.end()))
-            shift += escape.end() - escape.start() - len(_character(escape))
-        spans = [(_back(a, places), _back(b, places)) for a, b in spans]
-    return spans
-
-
-def _back(at: int, places: list[tuple[int, int]]) -> int:
-    """A position behind the escapes as one before them.
-
-    Args:
-        places: of every escape where its character stands afterwards, and where it ends before; in order.
-    """
-    low, high = 0, len(places)
-    while low < high:
-        middle = (low + high) // 2
-        if places[middle][0] < at:
-            low = middle + 1
-        else:
-            high = middle
-    if not low:
-        return at
-    after, end = places[low - 1]
-    return end + at - after - 1
-
-
-def _character(escape: re.Match[str]) -> str:
-    """The one character that an escape stands for; "?" for one that stands for none."""
-    for group in (1, 2, 3, 4):
-        if escape[group]:
-            return _chr(int(escape[group], 16))
-    if escape[5]:
-        return _chr(int(escape[5]))
-    if escape[6]:
-        character = html.unescape(f"&{escape[6]};")
-        return character if len(character) == 1 else "?"
-    return _CONTROLS.get(escape[7], escape[7])
-
-
-def _chr(code: int) -> str:
-    return chr(code) if 0 < code < 0x110000 else "?"
-
-
-def _merged(spans: list[Span]) -> list[Span]:
-    kept: list[Span] = []
-    for start, end in sorted(spans):
-        if kept and start <= kept[-1][1]:
-            kept[-1] = (kept[-1][0], max(end, kept[-1][1]))
-        else:
-            kept.append((start, end))
-    return kept
-
-
-def _without(text: str, spans: list[Span]) -> str:
+def _without(text: str, spans: list[_Span]) -> str:
     parts, at = [], 0
     for start, end in spans:
         parts += [text[at:start], HIDDEN]
@@ -259,28 +151,16 @@ def _without(text: str, spans: list[Span]) -> str:
     return "".join((*parts, text[at:]))
 
 
-@cache
-def _needles(value: str) -> tuple[str, ...]:
-    """What is looked for: the key, and what no reading of escapes undoes, base64 and hex."""
-    forms, read = {value: None}, value
-    for _ in range(_LAYERS):  # a key may hold what looks like an escape, and is read as one where its text is
-        read = _ESCAPE.sub(_character, read)
-        forms |= {read: None}
-    escaped = {value, quote(value, safe=""), orjson.dumps(value).decode()[1:-1].replace("/", "\\/")}
-    for source in sorted(escaped):
-        once = _cores(source.encode())
-        twice = [core for inner in once for core in _cores(inner.encode())]
-        for core in (*once, *twice):
-            forms |= {core: None, core.replace("+", "-").replace("/", "_"): None}
-    forms |= {value.encode().hex(): None, value.encode().hex().upper(): None}
-    return tuple(form for form in forms if len(form) >= PIECE)
-
-
-def _cores(data: bytes) -> list[str]:
-    """What base64 of any text around `data` holds: its letters at each of three places, the mixed ends left off."""
-    cores = []
+def _forms(value: str) -> tuple[str, ...]:
+    """Return the ways in which a key is written."""
+    url = quote(value, safe="")
+    forms = [value, url, re.sub("%..", lambda code: code[0].lower(), url)]
+    for text in (value, json.dumps(value)[1:-1].replace("/", "\\/")):
+        once = json.dumps(text)[1:-1]
+        forms += [text, once, json.dumps(once)[1:-1]]  # JSON within JSON, as an answer within a body
     for before in range(3):
-        coded = base64.b64encode(bytes(before) + data).decode()
-        whole = (before + len(data)) * 8 // 6
-        cores.append(coded[math.ceil(before * 8 / 6) : whole])
-    return cores
+        # Base64 of any text that contains the key: its letters at each of three places, the mixed ends left off.
+        coded = base64.b64encode(bytes(before) + value.encode()).decode()
+        core = coded[math.ceil(before * 8 / 6) : (before + len(value.encode())) * 8 // 6]
+        forms += [core, core.replace("+", "-").replace("/", "_"), core.replace("/", "\\/")]
+    return tuple(form for form in dict.fromkeys(forms) if len(form) >= _PIECE)

@@ -1,39 +1,29 @@
-"""Keys: read from the environment for those who need them, and kept from everybody else."""
+"""Keys: read from the environment for the SDK that needs them, and hidden everywhere else."""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
-from collections.abc import Collection
-from pathlib import Path
+import sys
+from collections.abc import Callable, Collection, Iterable
+from typing import TextIO, cast
 from urllib.parse import unquote
 
 from plantain.files.redaction import hide, is_dummy, redacted
 from plantain.records import InputError
 
-_BEARS_A_KEY = re.compile(
-    r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_?\d+)?\Z|API_KEY|BEARER_TOKEN|SECRET|PASSWORD",
-    re.IGNORECASE,
+_HOLDS_A_KEY = re.compile(
+    r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD)(_?\d+)?\Z|API_KEY|BEARER_TOKEN|SECRET|PASSWORD", re.IGNORECASE
 )
-"""Variables of the environment that hold keys by their name, a provider's or anybody's."""
+"""Variables of the environment that hold keys by their name."""
 
 _PROXY = re.compile(r"_PROXY\Z", re.IGNORECASE)
 """Variables that hold the address of a proxy, often with a user's name and password."""
 
-CHATTY = (
-    "httpx2",
-    "httpcore2.connection",
-    "httpcore2.http11",
-    "httpcore2.http2",
-    "httpcore2.proxy",
-    "httpcore2.socks",
-)
-"""Loggers of the HTTP client, which at their lowest level repeat headers and bodies as they come."""
-
 
 class Secret:
-    """A key. It shows itself to nobody who does not ask for `reveal`."""
+    """A key. Only `reveal` shows it."""
 
     __slots__ = ("_value",)
 
@@ -42,7 +32,7 @@ class Secret:
         hide(value)
 
     def reveal(self) -> str:
-        """The key itself, for a request alone."""
+        """Return the key, for a request alone."""
         return self._value
 
     def __repr__(self) -> str:
@@ -52,67 +42,80 @@ class Secret:
         raise TypeError("a key is never written to a file")
 
 
-class _Redaction(logging.Filter):
-    """Takes every key out of a record before any handler sees it."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        hidden = redacted(message)
-        if hidden != message:
-            record.msg, record.args = hidden, ()
-        return True
+class MissingKey(InputError):
+    """No key is set, or a placeholder is. Everything but a call works without one."""
 
 
-_redaction = _Redaction()
+def _redact_logs() -> None:
+    """Remove every key from log records before any handler sees them: SDKs log headers and bodies as they are."""
+    made = logging.getLogRecordFactory()
+    if made is not _record:
+        _factories.append(made)
+        logging.setLogRecordFactory(_record)
+
+
+def _record(*args: object, **named: object) -> logging.LogRecord:
+    record = _factories[-1](*args, **named)
+    record.msg, record.args = redacted(record.getMessage()), ()
+    return record
+
+
+_factories: list[Callable[..., logging.LogRecord]] = []
+
+
+class RedactedStream:
+    """A text stream that prints no key."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.redacts = stream
+
+    def write(self, text: str) -> int:
+        self.redacts.write(redacted(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.redacts, name)
+
+
+def redact_terminal() -> None:
+    """Hide the keys of the environment, and keep every key out of stdout and stderr, including tracebacks."""
+    hide_environment()
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, RedactedStream):
+            setattr(sys, name, cast(TextIO, RedactedStream(stream)))
 
 
 def hide_environment() -> None:
-    """Hides the keys that the environment holds, before anything is printed or written."""
+    """Hide the keys and proxy passwords that the environment holds."""
     for name, value in os.environ.items():
-        if _PROXY.search(name):
-            _hide_credentials(value.strip())
-        elif _BEARS_A_KEY.search(name) and not _is_place(value.strip()):
+        if _HOLDS_A_KEY.search(name):
             hide(value.strip())
-
-
-def _hide_credentials(address: str) -> None:
-    """Hides the password of an address, and name and password together, as they are sent to a proxy in base64."""
-    before, at, _ = address.rpartition("@")
-    written = before.rpartition("://")[2]
-    for both in {written, unquote(written)} if at else ():
-        hide(both, whatever=True)
-        hide(both.partition(":")[2])
-
-
-def _is_place(value: str) -> bool:
-    """Whether a value says where a file with credentials lies, as GOOGLE_APPLICATION_CREDENTIALS does.
-
-    Hidden like a key it would take the beginning of every path near it out of what is shown.
-    """
-    path = Path(value)
-    try:
-        return path.is_absolute() and path.parent != Path(path.anchor) and path.parent.is_dir()
-    except OSError:  # longer than a name may be
-        return False
-
-
-class MissingKey(InputError):
-    """No key is set, or a placeholder is: everything but a call can be done without."""
+        elif _PROXY.search(name) and "@" in value:
+            # Sent to a proxy as base64 of name and password together.
+            written = value.strip().rpartition("@")[0].rpartition("://")[2]
+            for both in {written, unquote(written)}:
+                hide(both, whatever=True)
+                hide(both.partition(":")[2])
 
 
 def key_from_environment(
     names: tuple[str, ...], provider: str, *, near: bool = False, later: bool = False
 ) -> Secret:
-    """The key in the first of these environment variables that is set.
+    """Return the key in the first of these environment variables that is set.
 
     Args:
         names: variables, the usual one first.
         provider: as a message names it.
         near: the address is this machine's, or declared to be on the premises; there any word may be the key.
-        later: nothing is called yet, and a key that is missing is nobody's.
+        later: nothing is called yet, so a missing key is an empty one.
 
     Raises:
-        MissingKey: none is set, or it holds a placeholder and the address is a stranger's; the line says which.
+        MissingKey: none is set, or it holds a placeholder and the address is not `near`; the line says which.
     """
     for name in names:
         value = os.environ.get(name, "").strip()
@@ -126,8 +129,7 @@ def key_from_environment(
                 "only by servers on this machine or with on_premises = true"
             )
         key = Secret(value)
-        for logger in CHATTY:
-            logging.getLogger(logger).addFilter(_redaction)
+        _redact_logs()
         return key
     if later:
         return Secret("")
@@ -138,12 +140,12 @@ def key_from_environment(
 
 
 def environment_without_keys(named: Collection[str] = ()) -> dict[str, str]:
-    """The environment for another program: no keys but those of the variables that its settings name.
+    """Return the environment for another program: without keys, except the variables that its settings name.
 
-    A proxy's address goes along whole: without it the program would reach nobody.
+    Proxy addresses are passed on whole: without them the program would reach no server.
     """
     return {
         name: value
         for name, value in os.environ.items()
-        if name in named or _PROXY.search(name) or not (_BEARS_A_KEY.search(name) or redacted(value) != value)
+        if name in named or _PROXY.search(name) or not (_HOLDS_A_KEY.search(name) or redacted(value) != value)
     }

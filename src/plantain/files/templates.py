@@ -1,4 +1,4 @@
-"""Templates that a stranger may have written: they fill in words, and can run, read or exhaust nothing."""
+"""Templates that a stranger may have written: Jinja's sandbox, and one bound on what a rendering may do."""
 
 from __future__ import annotations
 
@@ -13,64 +13,39 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from plantain.records import InputError
 
-LONGEST_SOURCE = 256 * 1024
-LONGEST_TEXT = 1 << 20
-LONGEST_VALUE = 200_000
-MOST_STEPS = 100_000
-"""Rounds of all loops of one filling together."""
+LONGEST_SOURCE = 64 * 1024
 
-_REFUSED: dict[type[nodes.Node], str] = {
-    nodes.Import: "import",
-    nodes.FromImport: "import",
-    nodes.Extends: "extends",
-    nodes.Block: "block",
-    nodes.Macro: "macro",
-    nodes.CallBlock: "call",
-    nodes.FilterBlock: "filter",
-    nodes.With: "with",
-    nodes.AssignBlock: "set ... endset",
-    nodes.ScopedEvalContextModifier: "autoescape",
-}
-_NO_FILTERS = frozenset(
-    {
-        "attr",
-        "batch",
-        "center",
-        "format",
-        "indent",
-        "map",
-        "pprint",
-        "random",
-        "slice",
-        "urlize",
-        "wordwrap",
-        "xmlattr",
-    }
+MOST = 1_000_000
+"""Characters of output and steps of loops of one rendering together; a variable counts for 64 times its length."""
+
+_FILTERS = frozenset(
+    {"capitalize", "d", "default", "first", "int", "join", "last", "length", "list", "lower", "round", "sort"}
+    | {"title", "trim", "unique", "upper"}
 )
 _METHODS = frozenset(
     {"upper", "lower", "title", "capitalize", "strip", "lstrip", "rstrip", "startswith", "endswith", "split"}
     | {"splitlines", "items", "keys", "values", "get", "count", "index", "cycle"}
 )
-_OWNERS = (str, dict, list, tuple, jinja2.runtime.LoopContext)
+_OWNERS = (str, dict, list, tuple, jinja2.runtime.LoopContext, jinja2.runtime.Macro)
 
 FAULTS = (
     *(jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
     *(RecursionError, MemoryError, SyntaxError),
 )
-"""What a template can raise when it is read or filled in."""
+"""What a template can raise when it is compiled or rendered."""
 
-_steps: ContextVar[list[int]] = ContextVar("steps")
+_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 
 
 class StrangersTemplates(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox with bounds: no macros or imports, few methods and filters, counted loops, short values.
+    """Jinja's sandbox with few filters and methods, no globals, and a bound on each rendering.
 
     Args:
         sources: the templates by name, which may include each other and nothing else.
-        finalize: what becomes of each value before it stands in the text.
+        finalize: applied to each value before it is written.
 
     Raises:
-        InputError: one of them cannot be read; the line names it and the line in it.
+        InputError: one of them cannot be compiled; the line names it and the line in it.
     """
 
     intercepted_binops = frozenset({"*", "**", "%"})
@@ -79,14 +54,14 @@ class StrangersTemplates(ImmutableSandboxedEnvironment):
         super().__init__(
             loader=jinja2.DictLoader(sources),
             undefined=jinja2.StrictUndefined,
-            finalize=finalize,
+            finalize=lambda value: _spent(finalize(value)),
             trim_blocks=True,
             lstrip_blocks=True,
             autoescape=False,
         )
         self.globals.clear()
-        self.filters = {name: made for name, made in self.filters.items() if name not in _NO_FILTERS}
-        self.filters |= {"replace": _replace, "each step": _each, "short value": _short}
+        self.filters = {name: made for name, made in self.filters.items() if name in _FILTERS}
+        self.filters |= {"each step": _each, "a variable": lambda value: _spent(value, 64)}
         for name, source in sources.items():
             if len(source) > LONGEST_SOURCE:
                 raise InputError(f"prompt {name}: more than {LONGEST_SOURCE >> 10} KiB")
@@ -98,29 +73,22 @@ class StrangersTemplates(ImmutableSandboxedEnvironment):
                 raise InputError(f"prompt {name}: {_describe(error)}") from None
 
     def fill(self, name: str, values: Mapping[str, object]) -> str:
-        """The template with its values filled in.
+        """Render a template.
 
         Raises:
-            InputError: it asks for something that there is not or that it may not have.
+            InputError: it uses something that is missing or forbidden, or does more than `MOST` allows.
         """
-        token = _steps.set([MOST_STEPS])
-        parts, length = [], 0
+        token = _left.set([MOST])
         try:
-            for part in self.get_template(name).generate(values):
-                length += len(part)
-                if length > LONGEST_TEXT:
-                    raise InputError(f"prompt {name}: makes more than {LONGEST_TEXT >> 20} MiB of text")
-                parts.append(part)
+            return "".join(str(_spent(part)) for part in self.get_template(name).generate(values))
         except FAULTS as error:
             raise InputError(f"prompt {name}: {_describe(error)}") from None
         finally:
-            _steps.reset(token)
-        return "".join(parts)
+            _left.reset(token)
 
     def is_safe_callable(self, obj: object) -> bool:
-        return getattr(obj, "__name__", "") in _METHODS and isinstance(
-            getattr(obj, "__self__", None), _OWNERS
-        )
+        owner = getattr(obj, "__self__", obj)
+        return isinstance(owner, _OWNERS) and (owner is obj or getattr(obj, "__name__", "") in _METHODS)
 
     def call_binop(
         self, context: jinja2.runtime.Context, operator: str, left: object, right: object
@@ -131,14 +99,10 @@ class StrangersTemplates(ImmutableSandboxedEnvironment):
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
-        for kind, word in _REFUSED.items():
-            found = tree.find(kind)
-            if found is not None:
-                raise jinja2.TemplateSyntaxError(f"{word!r} is not for prompts", found.lineno, name)
         for loop in tree.find_all(nodes.For):
             loop.iter = _through("each step", loop.iter)
         for named in tree.find_all(nodes.Assign):
-            named.node = _through("short value", named.node)
+            named.node = _through("a variable", named.node)
         return tree
 
 
@@ -149,33 +113,19 @@ def _through(name: str, node: nodes.Node) -> nodes.Filter:
 
 
 def _each(values: object) -> Iterator[object]:
-    left = _steps.get()
-    for value in values if isinstance(values, (list, tuple, dict)) else _listed(values):
-        left[0] -= 1
-        if left[0] < 0:
-            raise SecurityError(f"its loops run more than {MOST_STEPS} times")
+    for value in values:  # type: ignore[attr-defined]
+        _spent(None)
         yield value
 
 
-def _listed(values: object) -> Iterator[object]:
-    try:
-        return iter(values)  # type: ignore[call-overload, no-any-return]
-    except TypeError:
-        raise SecurityError("a loop needs a list") from None
-
-
-def _short(value: object) -> object:
-    if isinstance(value, (str, list, tuple, dict)) and len(value) > LONGEST_VALUE:
-        raise SecurityError(f"a value of more than {LONGEST_VALUE} characters")
+def _spent(value: object, times: int = 1) -> object:
+    """Count a value against the bound of the present rendering. Raises SecurityError when that is used up."""
+    left = _left.get()
+    if left is not None:
+        left[0] -= 1 + times * len(value) if isinstance(value, (str, list, tuple, dict)) else 1
+        if left[0] < 0:
+            raise SecurityError(f"makes more than {MOST:,} characters and steps")
     return value
-
-
-def _replace(text: object, old: str, new: str, count: int = -1) -> str:
-    """Jinja's `replace`, which could multiply a text without end."""
-    value = str(text)
-    if len(value) + (value.count(old) * len(new)) > LONGEST_VALUE:
-        raise SecurityError(f"a value of more than {LONGEST_VALUE} characters")
-    return value.replace(old, new, -1 if count is None else count)
 
 
 def _describe(error: BaseException) -> str:

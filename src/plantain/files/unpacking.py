@@ -29,21 +29,3 @@ def unpacks_too_far(file: pq.ParquetFile, columns: frozenset[str] | None = None)
             if not 0 <= unpacked <= ROOM + MOST * max(0, packed):
                 return f"unpacks {packed:,} bytes of {column.path_in_schema} to {unpacked:,}: refused unread"
     return ""
-
-
-def is_packed(file: pq.ParquetFile, columns: frozenset[str]) -> str:
-    """Which of these columns is compressed or has a dictionary, so that memory is not bounded by the file; "" for none.
-
-    Pictures stand in our files as they are: they do not compress, and one that is repeated by a dictionary would be
-    unpacked row by row.
-    """
-    metadata = file.metadata
-    for group in range(metadata.num_row_groups):
-        rows = metadata.row_group(group)
-        for number in range(rows.num_columns):
-            column = rows.column(number)
-            if column.path_in_schema in columns and (
-                column.compression != "UNCOMPRESSED" or column.has_dictionary_page
-            ):
-                return str(column.path_in_schema)
-    return ""

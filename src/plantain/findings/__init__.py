@@ -5,6 +5,7 @@ from plantain.findings.presentation import lines_on
 from plantain.findings.taxonomy import Taxonomy, load_taxonomy
 from plantain.findings.visibility import (
     out_of_view,
+    sequence_of,
     shown_sides,
     sides_on,
     sides_to_name,
@@ -21,6 +22,7 @@ __all__ = [
     "load_taxonomy",
     "out_of_view",
     "place_of",
+    "sequence_of",
     "shown_sides",
     "sides_on",
     "sides_to_name",

@@ -12,12 +12,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from plantain.files.toml import read_toml_table
 from plantain.findings.places import SIDES
-from plantain.records import Differential, Finding, InputError, Visibility
+from plantain.records import Differential, Finding, InputError, Stroke, Visibility
 from plantain.records.suggestions import fold, suggest
 
 BUILT_IN = tuple(Path(__file__).with_name(f"{name}.toml") for name in ("chest_xray", "brain_mri", "fundus"))
 POLARITIES = ("brighter", "darker", "mixed")
 SUPPORTS = ("local", "diffuse", "warp")
+SHAPES = ("opacity", "mass", "band", "line", "spots", "crescent", "darkening", "border", "haze")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "visibility": tuple(f.name for f in fields(Visibility)),
     "zone_visibility": tuple(f.name for f in fields(Visibility)),
     "differentials": tuple(f.name for f in fields(Differential)),
+    "draw": tuple(f.name for f in fields(Stroke)),
 }
 
 
@@ -234,5 +236,10 @@ def _check_words(where: str, finding: Finding) -> None:
         raise InputError(f"{where}: polarity: {finding.polarity!r}; {suggest(finding.polarity, POLARITIES)}")
     if finding.support not in SUPPORTS:
         raise InputError(f"{where}: support: {finding.support!r}; {suggest(finding.support, SUPPORTS)}")
+    for stroke in finding.draw:
+        if stroke.shape not in SHAPES:
+            raise InputError(f"{where}: draw: shape: {stroke.shape!r}; {suggest(stroke.shape, SHAPES)}")
+        if len(stroke.level) not in (1, 3):
+            raise InputError(f"{where}: draw: level: one grey level, or three of red, green and blue")
     if not finding.normal and not (finding.signs and finding.restores):
         raise InputError(f"{where}: signs and restores: each needs at least one line")

@@ -26,7 +26,7 @@ FOLDER = "cards"
 LARGEST = 4 << 20
 """Bytes of a card at most."""
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-_OF_RATES = ("controls", "defects", "repeats", "agreement", "drift")
+_OF_RATES = ("controls", "defects", "repeats", "agreement")
 
 
 def as_json(card: JudgeCard) -> dict[str, object]:
@@ -59,11 +59,11 @@ def from_json(data: bytes, where: str) -> JudgeCard:
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
-            f"{where}: {'.'.join(map(str, first['loc'])) or 'card'}: {first['msg']}; expected what plantain audit "
-            "--json prints"
+            f"{where}: {'.'.join(map(str, first['loc'])) or 'card'}: {first['msg']}; expected the output "
+            "of plantain judge audit --json"
         ) from error
     except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{where}: not a judge's card ({error}); plantain audit makes one") from error
+        raise InputError(f"{where}: not a judge's card ({error}); plantain judge audit makes one") from error
 
 
 def _figures(records: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:

@@ -1,25 +1,12 @@
-"""What can be measured: image metrics, each returning a `Score`, and the statistics of counts."""
+"""Image metrics, each returning a `Score`, and the statistics of counts."""
 
-from plantain.metrics.metric import Mean, Metric, MetricSample
-from plantain.metrics.preservation import (
-    ContextPreservation,
-    CPReference,
-    MaskedSSIM,
-    Preservation,
-    cp_reference,
-    preservation,
-)
-from plantain.metrics.psnr import PSNR, psnr
-from plantain.metrics.ssim import SSIM, masked_ssim, ssim, ssim_map
+from plantain.metrics.metric import Metric, MetricSample
+from plantain.metrics.preservation import Preservation, cp_reference, preservation
+from plantain.metrics.psnr import psnr
+from plantain.metrics.ssim import masked_ssim, ssim
 from plantain.metrics.statistics.intervals import wilson
 
 __all__ = [
-    "PSNR",
-    "SSIM",
-    "CPReference",
-    "ContextPreservation",
-    "MaskedSSIM",
-    "Mean",
     "Metric",
     "MetricSample",
     "Preservation",
@@ -28,6 +15,5 @@ __all__ = [
     "preservation",
     "psnr",
     "ssim",
-    "ssim_map",
     "wilson",
 ]

@@ -1,10 +1,8 @@
-"""Distances between two sets of images, FID and KID, beside what the same images show where there is no difference.
+"""Distances between edited images and their true images as sets, FID and KID, each with its floor.
 
-With fewer images than feature dimensions a Fréchet distance is mostly the cost of having few images: two
-draws of 1,182 from the same 2,048-dimensional Gaussian lie 1,621 apart. So no distance comes without its floor.
-Where each output has its own truth, the two of a pair change sides at random, all pairs of one source together:
-what they share (patient, view, everything that no edit touched) then moves neither distance nor floor. Sets without
-pairs are pooled and split at random, into the same sizes.
+With fewer images than feature dimensions a Fréchet distance mostly measures the number of images: two draws of 1,182
+from one Gaussian in 2,048 dimensions have a distance of 1,621. So every distance is reported with its floor: the
+distances after random exchange of the two images of a pair, all pairs of one source together.
 """
 
 from __future__ import annotations
@@ -15,20 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.networks.encoders import ImageEncoder, features, label
-from plantain.pixels.arrays import Floats, Image
+from plantain.metrics.inputs import check_numbers
+from plantain.metrics.networks.encoders import label
+from plantain.pixels.arrays import Floats
 from plantain.records import Score, unscored
 
 FID_WEIGHTS = frozenset({"inception-v3-2015-12-05"})
 LEVEL = 0.05
 DRAWS = 39
-"""Of the floor. A distance beyond all but one of them has a p of 2 / 40."""
+"""Exchanges drawn for the floor: a distance above all but one of them has p = 2 / 40."""
 
 FEWEST = 6
-"""Independent pairs below which even the farthest of all swaps is no evidence at 5 %: five have 16."""
+"""Sources below which no exchange reaches 5 %: five sources have 16 distinct exchanges."""
 
 ENUMERATED = 20
-"""Up to this many independent pairs no swap is drawn twice."""
+"""Up to this many sources, no exchange is drawn twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +36,11 @@ class SetDistance:
 
     Attributes:
         name: "fid" or "kid", followed by the encoder's name unless it has the published weights.
-        score: the distance; lower is better; unscored below two images on a side.
-        floor: mean of the distances drawn where there is no difference; None when unscored.
-        floor_high: the one of those drawn that a difference at 5 % lies beyond: a score that is not above it shows
-            none. None when unscored, and below `FEWEST` independent pairs.
-        p: how often a draw lies as far as the score, the score itself counted; None where `floor_high` is.
-        reference, outputs: numbers of images; dimensions: of the features.
-        pairs: independent pairs that changed sides; 0 for sets without pairs.
+        score: the distance; lower is better; unscored below two pairs or where features are not finite.
+        floor: mean distance over the exchanges; None when unscored or with one source only.
+        floor_high: the critical value at 5 %; None below `FEWEST` sources.
+        p: permutation p-value (Phipson and Smyth 2010); None where `floor_high` is.
+        pairs: number of independent sources.
     """
 
     name: str
@@ -51,19 +48,60 @@ class SetDistance:
     floor: float | None
     floor_high: float | None
     p: float | None
-    reference: int
-    outputs: int
-    dimensions: int
-    pairs: int = 0
+    pairs: int
 
-    @property
-    def above_floor(self) -> bool | None:
-        """Whether the sets differ by more than chance, at 5 %; None where that cannot be said."""
-        return None if self.p is None else self.p <= LEVEL
+
+def fid_of_features(
+    reference: npt.ArrayLike,
+    outputs: npt.ArrayLike,
+    encoder: str,
+    seed: int = 0,
+    *,
+    pairs: Sequence[Hashable],
+) -> SetDistance:
+    """Return the Fréchet distance of two sets of features, with its floor.
+
+    Args:
+        reference, outputs: (n, d); row i of both belongs to one sample.
+        encoder: name of the network that computed the features.
+        seed: of the exchanges.
+        pairs: (n,) the source (patient, image) of each row.
+
+    Raises:
+        ValueError: arrays of another shape, or not one source per row.
+    """
+    a, b = _sets(reference, outputs)
+    pooled, n = np.concatenate([a, b]), a.shape[0]
+
+    def distance(order: npt.NDArray[np.intp]) -> float:
+        return frechet(pooled[order[:n]], pooled[order[n:]]).value or 0.0
+
+    scale = float(pooled.var(axis=0).sum()) if n else 0.0
+    return _with_floor(label("fid", FID_WEIGHTS, encoder), frechet(a, b), distance, scale, pairs, n, seed)
+
+
+def kid_of_features(
+    reference: npt.ArrayLike,
+    outputs: npt.ArrayLike,
+    encoder: str,
+    seed: int = 0,
+    *,
+    pairs: Sequence[Hashable],
+) -> SetDistance:
+    """Return the kernel distance of two sets of features, with its floor; arguments as for `fid_of_features`."""
+    a, b = _sets(reference, outputs)
+    kernel, n = _kernel(np.concatenate([a, b])), a.shape[0]
+
+    def distance(order: npt.NDArray[np.intp]) -> float:
+        return _discrepancy(kernel, order, n)
+
+    scale = float(np.abs(kernel).mean()) if n else 0.0
+    name = label("kid", FID_WEIGHTS, encoder)
+    return _with_floor(name, kernel_distance(a, b), distance, scale, pairs, n, seed)
 
 
 def frechet_gaussians(mean: Floats, covariance: Floats, mean2: Floats, covariance2: Floats) -> float:
-    """Squared Fréchet distance of two Gaussians: |m1 - m2|^2 + tr(S1 + S2 - 2 (S1 S2)^(1/2)).
+    """Return the squared Fréchet distance of two Gaussians: |m1 - m2|^2 + tr(S1 + S2 - 2 (S1 S2)^(1/2)).
 
     Args:
         mean, mean2: (d,).
@@ -74,169 +112,86 @@ def frechet_gaussians(mean: Floats, covariance: Floats, mean2: Floats, covarianc
         >>> frechet_gaussians(np.zeros(2), one, np.array([3.0, 0.0]), two)  # 9 + 2 * (2 - 1)^2
         11.0
     """
-    root = _root(covariance)
-    inner = np.linalg.eigvalsh(root @ covariance2 @ root)
-    cross = float(np.sqrt(np.maximum(inner, 0.0)).sum())
+    values, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    cross = float(np.sqrt(np.maximum(np.linalg.eigvalsh(root @ covariance2 @ root), 0.0)).sum())
     shift = mean - mean2
     return max(0.0, float(shift @ shift + np.trace(covariance) + np.trace(covariance2) - 2.0 * cross))
 
 
-def _root(matrix: Floats) -> Floats:
-    values, vectors = np.linalg.eigh(matrix)
-    result: Floats = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return result
-
-
 def frechet(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> Score:
-    """Squared Fréchet distance of the Gaussians fitted to two sets of features (Heusel et al. 2017).
+    """Return the squared Fréchet distance of the Gaussians fitted to two sets of features (Heusel et al. 2017).
 
     Args:
-        reference, outputs: (n, d) and (m, d), n and m at least 2. Sample covariances.
+        reference, outputs: (n, d), n at least 2. Sample covariances.
 
-    Returns:
-        A distance of 0 or more. With n, m < d the trace of the root comes from the singular values of the
-        (n, m) product of the centred sets, which is exact and needs no d x d matrix.
+    With n <= d the trace of the root is the sum of the singular values of the (n, n) product of the centred sets.
     """
     a, b = _sets(reference, outputs)
-    if min(a.shape[0], b.shape[0]) < 2:
-        return unscored("fewer than two images on a side")
-    x, y = (a - a.mean(axis=0)) / np.sqrt(a.shape[0] - 1), (b - b.mean(axis=0)) / np.sqrt(b.shape[0] - 1)
-    if max(a.shape[0], b.shape[0]) > a.shape[1]:
+    if reason := _why_not(a, b):
+        return unscored(reason)
+    x, y = ((rows - rows.mean(axis=0)) / np.sqrt(rows.shape[0] - 1) for rows in (a, b))
+    if a.shape[0] > a.shape[1]:
         return Score(frechet_gaussians(a.mean(axis=0), x.T @ x, b.mean(axis=0), y.T @ y))
     cross = float(np.linalg.svd(x @ y.T, compute_uv=False).sum())
     shift = a.mean(axis=0) - b.mean(axis=0)
     return Score(max(0.0, float(shift @ shift + (x * x).sum() + (y * y).sum() - 2.0 * cross)))
 
 
-def kernel_distance(reference: npt.ArrayLike, outputs: npt.ArrayLike, *, paired: bool = False) -> Score:
-    """Unbiased squared maximum mean discrepancy with the kernel (x y / d + 1)^3 (Binkowski et al. 2018).
+def kernel_distance(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> Score:
+    """Return the unbiased squared maximum mean discrepancy with the kernel (x y / d + 1)^3 (Binkowski et al. 2018).
 
     Args:
-        reference, outputs: (n, d) and (m, d), n and m at least 2.
-        paired: each output has the reference at its place; the two are then not compared with each other, as what
-            they share would make the sets look closer than one distribution is to itself (the U-statistic of Gretton
-            et al. 2012).
+        reference, outputs: (n, d), n at least 2; row i of both belongs to one sample, and the two are not compared
+            with each other, because they share their source (U-statistic of Gretton et al. 2012).
 
     Returns:
-        About 0 for sets of one distribution, whatever n (it may be slightly negative), and above it else.
+        About 0 for sets of one distribution, whatever n; it may be slightly negative.
     """
     a, b = _sets(reference, outputs)
-    if min(a.shape[0], b.shape[0]) < 2:
-        return unscored("fewer than two images on a side")
-    order = np.arange(a.shape[0] + b.shape[0])
-    return Score(_discrepancy(_kernel(np.concatenate([a, b])), order, a.shape[0], paired=paired))
-
-
-def fid(
-    reference: Sequence[Image],
-    outputs: Sequence[Image],
-    encoder: ImageEncoder,
-    seed: int = 0,
-    *,
-    pairs: Sequence[Hashable] | None = None,
-) -> SetDistance:
-    """Fréchet distance of two sets of images, with its floor.
-
-    Args:
-        reference, outputs: uint8 RGB images.
-        encoder: gives the features.
-        seed: of the draws of the floor.
-        pairs: of each output, the source (patient, image) that it shares with the reference at its place and perhaps
-            with other pairs. None: the sets have nothing in common.
-
-    Raises:
-        ValueError: pairs, but not one reference for each output.
-    """
-    a, b = features(encoder, reference), features(encoder, outputs)
-    return fid_of_features(a, b, encoder.name, seed, pairs=pairs)
-
-
-def kid(
-    reference: Sequence[Image],
-    outputs: Sequence[Image],
-    encoder: ImageEncoder,
-    seed: int = 0,
-    *,
-    pairs: Sequence[Hashable] | None = None,
-) -> SetDistance:
-    """Kernel distance of two sets of images, with its floor; arguments as for `fid`."""
-    a, b = features(encoder, reference), features(encoder, outputs)
-    return kid_of_features(a, b, encoder.name, seed, pairs=pairs)
-
-
-def fid_of_features(
-    a: Floats, b: Floats, encoder: str, seed: int = 0, *, pairs: Sequence[Hashable] | None = None
-) -> SetDistance:
-    """`fid` from features (n, d) and (m, d) that were computed before."""
-    pooled, n = np.concatenate([a, b]), a.shape[0]
-
-    def drawn(order: npt.NDArray[np.intp]) -> float:
-        return frechet(pooled[order[:n]], pooled[order[n:]]).value or 0.0
-
-    scale = float(pooled.var(axis=0).sum())
-    return _with_floor("fid", encoder, frechet(a, b), drawn, scale, (a, b), pairs, seed)
-
-
-def kid_of_features(
-    a: Floats, b: Floats, encoder: str, seed: int = 0, *, pairs: Sequence[Hashable] | None = None
-) -> SetDistance:
-    """`kid` from features (n, d) and (m, d) that were computed before."""
-    kernel, n = _kernel(np.concatenate([a, b])), a.shape[0]
-
-    def drawn(order: npt.NDArray[np.intp]) -> float:
-        return _discrepancy(kernel, order, n, paired=pairs is not None)
-
-    scale = float(np.abs(kernel).mean())
-    score = kernel_distance(a, b, paired=pairs is not None)
-    return _with_floor("kid", encoder, score, drawn, scale, (a, b), pairs, seed)
+    if reason := _why_not(a, b):
+        return unscored(reason)
+    return Score(_discrepancy(_kernel(np.concatenate([a, b])), np.arange(2 * a.shape[0]), a.shape[0]))
 
 
 def _with_floor(
-    metric: str,
-    encoder: str,
+    name: str,
     score: Score,
     distance: Callable[[npt.NDArray[np.intp]], float],
     scale: float,
-    sets: tuple[Floats, Floats],
-    pairs: Sequence[Hashable] | None,
+    pairs: Sequence[Hashable],
+    n: int,
     seed: int,
 ) -> SetDistance:
-    """The distance with what `distance` gives for orders of the pooled images that only chance tells apart.
+    """Compare the score with the `distance` of exchanged orders of the pooled rows.
 
-    Distances that are equal up to rounding, a billionth of `scale`, count as equally far.
+    Distances that differ by less than a billionth of `scale` count as equal.
     """
-    (n, dimensions), m = sets[0].shape, sets[1].shape[0]
-    if pairs is not None and not n == m == len(pairs):
-        raise ValueError(f"{n} references, {m} outputs, {len(pairs)} pairs: one of each per output")
-    name, independent = label(metric, FID_WEIGHTS, encoder), len(set(pairs or ()))
-    if score.value is None:
-        return SetDistance(name, score, None, None, None, n, m, dimensions, independent)
-    rng = np.random.default_rng(seed)
-    orders = (rng.permutation(n + m) for _ in range(DRAWS)) if pairs is None else _swapped(pairs, rng)
-    found = np.sort([distance(order) for order in orders])
-    if not found.size:
-        return SetDistance(name, score, None, None, None, n, m, dimensions, independent)
+    if n != len(pairs):
+        raise ValueError(f"{n} images, {len(pairs)} sources: one per image")
+    sources = len(set(pairs))
+    if score.value is None or sources < 2:
+        return SetDistance(name, score, None, None, None, sources)
+    found = np.sort([distance(order) for order in _exchanged(pairs, np.random.default_rng(seed))])
     floor = float(found.mean())
-    if pairs is not None and independent < FEWEST:
-        return SetDistance(name, score, floor, None, None, n, m, dimensions, independent)
+    if sources < FEWEST:
+        return SetDistance(name, score, floor, None, None, sources)
     as_far = int((found >= score.value - 1e-9 * scale).sum())
-    p = (1 + as_far) / (1 + found.size)
-    beyond = float(found[-int(LEVEL * (1 + found.size))])
-    return SetDistance(name, score, floor, beyond, p, n, m, dimensions, independent)
+    critical = float(found[-int(LEVEL * (1 + found.size))])
+    return SetDistance(name, score, floor, critical, (1 + as_far) / (1 + found.size), sources)
 
 
-def _swapped(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[npt.NDArray[np.intp]]:
-    """Orders of the pooled images in which some sources' pairs changed sides.
+def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[npt.NDArray[np.intp]]:
+    """Yield orders of the pooled rows in which the pairs of some sources changed sides.
 
-    Under no difference all swaps are as likely as what was found (a permutation test); the first source stays where
-    it is, as changing all sides changes no distance.
+    The first source never changes: changing all of them changes no distance.
     """
     places: dict[Hashable, int] = {}
     source = np.array([places.setdefault(name, len(places)) for name in pairs], np.intp)
     n, free = len(source), len(places) - 1
     if free < ENUMERATED:
         total = 2**free - 1
-        codes = 1 + rng.choice(total, min(DRAWS, total), replace=False) if total else np.zeros(0, np.intp)
+        codes = 1 + rng.choice(total, min(DRAWS, total), replace=False)
         bits = codes[:, None] >> np.arange(free) & 1
     else:
         bits = rng.integers(0, 2, (DRAWS, free))
@@ -250,18 +205,23 @@ def _kernel(rows: Floats) -> Floats:
     return result
 
 
-def _discrepancy(kernel: Floats, order: npt.NDArray[np.intp], n: int, *, paired: bool) -> float:
-    """The unbiased estimate, for the first `n` of `order` against the rest."""
+def _discrepancy(kernel: Floats, order: npt.NDArray[np.intp], n: int) -> float:
+    """Return the unbiased estimate for the first `n` of `order` against the rest."""
     first, second = order[:n], order[n:]
-    m = second.size
     xx, yy, xy = (kernel[np.ix_(*sides)] for sides in ((first, first), (second, second), (first, second)))
-    within = (xx.sum() - np.trace(xx)) / (n * (n - 1)) + (yy.sum() - np.trace(yy)) / (m * (m - 1))
-    across = (xy.sum() - np.trace(xy)) / (n * (n - 1)) if paired else xy.mean()
-    return float(within - 2.0 * across)
+    without_self = [block.sum() - np.trace(block) for block in (xx, yy, xy)]
+    return float(without_self[0] + without_self[1] - 2.0 * without_self[2]) / (n * (n - 1))
 
 
 def _sets(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> tuple[Floats, Floats]:
-    a, b = np.asarray(reference, np.float64), np.asarray(outputs, np.float64)
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-        raise ValueError(f"features must be (n, d) and (m, d), not {a.shape} and {b.shape}")
+    a = check_numbers(reference, "reference", "images", "features")
+    b = check_numbers(outputs, "outputs", "images", "features")
+    if a.shape != b.shape:
+        raise ValueError(f"features must both be (n, d), not {a.shape} and {b.shape}")
     return a, b
+
+
+def _why_not(a: Floats, b: Floats) -> str:
+    if a.shape[0] < 2:
+        return "fewer than two images on a side"
+    return "" if np.isfinite(a).all() and np.isfinite(b).all() else "features are not finite"

@@ -1,8 +1,6 @@
-"""What public metrics are handed, checked in one place: dtype, shape and range, or one clear error."""
+"""Checks of the arguments of public metrics: dtype, shape and range, or one clear error."""
 
 from __future__ import annotations
-
-from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
@@ -10,27 +8,22 @@ import numpy.typing as npt
 from plantain.pixels.arrays import Floats, Image, Mask
 
 ROUNDING = 1e-6
-"""How far beyond its range rounding may carry a score; what lies farther out is a fault."""
+"""Largest distance of a score from its range that rounding explains."""
 
 
 def check_image(image: npt.NDArray[np.generic], name: str) -> Image:
-    """An image of grey levels 0 to 255.
+    """Return an image of grey levels 0 to 255.
 
     Args:
         image: uint8 (H, W) or (H, W, C), at least one pixel.
         name: of the argument, for the error.
 
     Raises:
-        ValueError: another dtype or shape; the line says how floats in [0, 1] are converted.
+        ValueError: another dtype or shape.
     """
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
-        array = isinstance(image, np.ndarray)
-        hint = (
-            "; of values in [0, 1]: (x * 255).round().astype('uint8')"
-            if array and image.dtype.kind == "f"
-            else ""
-        )
-        got = image.dtype if array else type(image).__name__
+        got = image.dtype if isinstance(image, np.ndarray) else type(image).__name__
+        hint = "; of values in [0, 1]: (x * 255).round().astype('uint8')" if "float" in str(got) else ""
         raise ValueError(f"{name}: images are uint8 arrays of grey levels 0 to 255, not {got}{hint}")
     if image.ndim not in (2, 3) or not image.size:
         raise ValueError(f"{name}: images are of shape (H, W) or (H, W, C), not {image.shape}")
@@ -38,7 +31,7 @@ def check_image(image: npt.NDArray[np.generic], name: str) -> Image:
 
 
 def check_rgb(image: npt.NDArray[np.generic], name: str) -> Image:
-    """An image of three channels: uint8 (H, W, 3). Raises ValueError."""
+    """Return an image of three channels, uint8 (H, W, 3). Raise ValueError otherwise."""
     checked = check_image(image, name)
     if checked.ndim != 3 or checked.shape[2] != 3:
         raise ValueError(f"{name}: RGB of shape (H, W, 3) is needed, not {checked.shape}")
@@ -46,7 +39,7 @@ def check_rgb(image: npt.NDArray[np.generic], name: str) -> Image:
 
 
 def check_images(before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) -> tuple[Image, Image]:
-    """Two images of grey levels 0 to 255 and of one shape. Raises ValueError, naming "before" or "after"."""
+    """Return two images of grey levels 0 to 255 and of one shape. Raise ValueError otherwise."""
     first, second = check_image(before, "before"), check_image(after, "after")
     if first.shape != second.shape:
         raise ValueError(f"images differ in shape: {first.shape} and {second.shape}")
@@ -54,7 +47,7 @@ def check_images(before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]
 
 
 def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...], name: str = "roi") -> Mask:
-    """A region as bool (H, W), from bool or from uint8 of two levels (0 and 1, or 0 and 255).
+    """Return a region as bool (H, W), from bool or from uint8 of two levels (0 and 1, or 0 and 255).
 
     Args:
         mask: the region.
@@ -62,7 +55,7 @@ def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...], name: str 
         name: of the argument, for the error.
 
     Raises:
-        ValueError: another dtype or shape, or grey levels between, which say not where the region ends.
+        ValueError: another dtype or shape, or grey levels between.
     """
     if not isinstance(mask, np.ndarray) or mask.dtype not in (np.bool_, np.uint8):
         got = mask.dtype if isinstance(mask, np.ndarray) else type(mask).__name__
@@ -73,14 +66,14 @@ def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...], name: str 
         levels = np.flatnonzero(np.bincount(mask.ravel(), minlength=256))
         if levels.size > 2 or (levels.size == 2 and levels[0] != 0) or levels[-1] not in (0, 1, 255):
             raise ValueError(
-                f"{name}: grey levels {levels[0]} to {levels[-1]}; a mask of uint8 holds 0 and 1, or 0 and 255: "
+                f"{name}: grey levels {levels[0]} to {levels[-1]}; a mask of uint8 has 0 and 1, or 0 and 255: "
                 "threshold it first, e.g. mask > 127"
             )
     return np.asarray(mask, bool)
 
 
 def check_finite(values: npt.ArrayLike, name: str) -> Floats:
-    """Numbers as float64. Raises ValueError where one is NaN or infinite."""
+    """Return numbers as float64. Raise ValueError where one is NaN or infinite."""
     numbers = np.asarray(values, np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name}: {np.count_nonzero(~np.isfinite(numbers))} values are NaN or infinite")
@@ -88,7 +81,7 @@ def check_finite(values: npt.ArrayLike, name: str) -> Floats:
 
 
 def check_numbers(values: npt.ArrayLike, name: str, *axes: str) -> Floats:
-    """Numbers as float64, NaN where there is none, with one axis for each of these names.
+    """Return numbers as float64, NaN where there is none, with one axis for each of these names.
 
     Raises:
         ValueError: text or complex numbers, an infinite one, or another number of axes.
@@ -110,20 +103,14 @@ def check_numbers(values: npt.ArrayLike, name: str, *axes: str) -> Floats:
 
 
 def check_range(low: float | None, high: float | None) -> None:
-    """The ends of a range, each a number or None. Raises ValueError where the low one is not below the high one."""
+    """Check the ends of a range, each a number or None. Raise ValueError where low is not below high."""
     ends = [end for end in (low, high) if end is not None]
     if any(np.isnan(end) for end in ends) or (len(ends) == 2 and not ends[0] < ends[1]):
         raise ValueError(f"a range from {low!r} to {high!r}: low must be below high")
 
 
-def check_choice(value: object, allowed: Collection[str], name: str) -> None:
-    """One of a few words. Raises ValueError that lists them."""
-    if value not in allowed:
-        raise ValueError(f"{name}: {value!r}; choose one of {', '.join(allowed)}")
-
-
 def within(value: float, low: float, high: float) -> float:
-    """A score with rounding beyond its range cut off. Raises ValueError for what rounding cannot explain."""
+    """Return a score cut to its range. Raise ValueError farther outside than rounding explains."""
     if not low - ROUNDING <= value <= high + ROUNDING:
         raise ValueError(f"a score of {value:g} lies outside [{low:g}, {high:g}]")
     return min(max(value, low), high)

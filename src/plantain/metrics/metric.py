@@ -1,43 +1,20 @@
-"""What every metric is: one class that measures an output, says of itself what tables need, and gives means."""
+"""What every metric is: one class that measures an output and describes itself to tables."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from plantain.metrics.networks.encoders import label
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.records import Score
 
 if TYPE_CHECKING:
-    from plantain.metrics.networks.at_hand import Networks
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """The mean over scored samples.
-
-    Attributes:
-        value: the mean; None when nothing was scored.
-        n: samples behind it.
-        unscored: how many samples have no score, by reason.
-    """
-
-    value: float | None
-    n: int
-    unscored: Mapping[str, int]
-
-    @property
-    def coverage(self) -> float | None:
-        """The share of samples that have a score, in [0, 1]; None without samples."""
-        total = self.n + sum(self.unscored.values())
-        return self.n / total if total else None
+    from plantain.metrics.networks.encoders import Networks
 
 
 class MetricSample(Protocol):
-    """What a metric is handed of a sample; each picture is read when it is first asked for."""
+    """What a metric can read of a sample; each image is decoded on first use."""
 
     @property
     def before(self) -> Pixels:
@@ -61,7 +38,7 @@ class MetricSample(Protocol):
 
     @property
     def field(self) -> Mask:
-        """What of the image before is picture rather than background, bool (H, W)."""
+        """The field of view: what of the image before is not background, bool (H, W)."""
         ...
 
     @property
@@ -79,27 +56,24 @@ NEEDS = ("truth", "roi", "prompt", "detailed")
 """What a metric can need of a sample that not every sample has."""
 
 Measured = Score | tuple[Score, Mapping[str, Any]]
-"""A score, or one with whatever a reader should know of the number."""
+"""A score, or one with details that are stored with it."""
 
 
 class Metric:
-    """A measure of one output against its sample, with all that tables say of it; it also accumulates samples.
-
-    A subclass sets the attributes and `measure`. Ours have an `update` too, which scores one sample through the
-    function of the same name and keeps the score for `compute`.
+    """A measure of one output against its sample. A subclass sets the attributes and `measure`.
 
     Attributes:
-        name: in the journal and on the command line; of one that uses a network, followed by that one's name unless it
-            has the published weights.
+        name: in the journal and on the command line; followed by the network's name, unless that has the published
+            weights.
         label, unit: for a reader; the unit is "" for a bare number.
-        version: raised whenever a number could change; what another version scored is scored again.
-        higher_is_better: which way is up.
+        version: raised whenever a number could change; outputs scored by another version are scored again.
+        higher_is_better: the better direction.
         low, high: the range, where it is bounded.
         digits: after the decimal point, in tables.
-        needs: out of `NEEDS`; where a sample lacks one the output is unscored, and `measure` is not called.
+        needs: out of `NEEDS`; an output whose sample lacks one is unscored, and `measure` is not called.
         column: its heading in tables; "" for its name.
-        uses: what of this machine it is made with: a field of `Networks`; "" for nothing.
-        alone: one measurement at a time, for it keeps a network that uses all cores by itself.
+        uses: the field of `Networks` that it needs; "" for none.
+        alone: whether measurements run one at a time, because the network uses all cores.
     """
 
     name: str
@@ -117,11 +91,11 @@ class Metric:
 
     @classmethod
     def open(cls, networks: Networks) -> Metric | str:
-        """The metric, made with what this machine has; or why it cannot be, "" where `networks` says so."""
+        """Return the metric, or why this machine cannot compute it ("" where `networks.why_not` says so)."""
         return cls()
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
-        """The score of an output.
+        """Return the score of an output.
 
         Args:
             sample: what it is an edit of.
@@ -132,23 +106,32 @@ class Metric:
         """
         raise NotImplementedError
 
-    def __init__(self) -> None:
-        self.scores: list[Score] = []
 
-    def keep(self, score: Score) -> Score:
-        """Adds one sample's score and returns it.
+class NamedNetwork(Protocol):
+    """A network that says whose weights it has."""
 
-        Raises:
-            ValueError: the score is NaN or infinite; whoever cannot measure says `unscored`.
-        """
-        if score.value is not None and not math.isfinite(score.value):
-            raise ValueError(f"{self.name}: a score must be finite or unscored, not {score.value!r}")
-        self.scores.append(score)
-        return score
+    name: str
 
-    def compute(self) -> Mean:
-        """The mean of the scores so far; what is unscored counts in the coverage, never in the mean."""
-        values = [score.value for score in self.scores if score.value is not None]
-        reasons = Counter(score.reason for score in self.scores if score.value is None)
-        value = math.fsum(values) / len(values) if values else None
-        return Mean(value, len(values), dict(sorted(reasons.items())))
+
+N = TypeVar("N", bound=NamedNetwork)
+
+
+class NetworkMetric(Metric, Generic[N]):
+    """A metric with a network; it has its published name only with the weights it was published with."""
+
+    published: ClassVar[frozenset[str]]
+    alone = True
+
+    def __init__(self, network: N) -> None:
+        self.network = network
+        self.name = label(self.name, self.published, network.name)
+        self.version = f"{self.version} {network.name}"
+
+    @classmethod
+    def open(cls, networks: Networks) -> Metric | str:
+        network: N | None = getattr(networks, cls.uses)
+        return cls(network) if network is not None else ""
+
+    def text(self, sample: MetricSample) -> str:
+        """Return the text that the metric needs: the prompt or the description of the change."""
+        return sample.detailed if "detailed" in self.needs else sample.prompt

@@ -1,4 +1,4 @@
-"""Contextual preservation: how the published benchmark computes it, and over what it should be computed."""
+"""Contextual preservation: as the published benchmark computes it, and strictly outside the region."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import numpy as np
 
 from plantain.metrics.inputs import check_images, check_mask, within
 from plantain.metrics.metric import Measured, Metric, MetricSample
-from plantain.metrics.ssim import K1, K2, RANGE, masked_ssim, ssim, whole_windows
+from plantain.metrics.ssim import WINDOW, mean_over, ssim, whole_windows
 from plantain.pixels.arrays import Floats, Image, Mask, Pixels
 from plantain.records import Score, unscored
 
 THIN = 0.1
 """Below this share of outside pixels with a whole window outside, the complement counts as thin."""
 
+C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
+
 
 def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
-    """Masked SSIM as MedEBench's published code computes it, kept to compare with published numbers.
+    """Return the masked SSIM as MedEBench's published code computes it, to compare with published numbers.
 
-    Both images are multiplied by 1 - mask / 255, cut back to uint8, and compared by SSIM over the whole
-    frame (7 x 7 uniform window, sample covariance, 3-pixel border left out, channels averaged). The emptied
-    region agrees perfectly, so the score is near r + (1 - r) * strict for a region of share r; use
-    `preservation` for what the name promises. The mask is a grey level, as published: a file that stores it
-    as 0 and 1 hides next to nothing, and a soft edge dims its pixels.
+    Both images are multiplied by 1 - mask / 255, cut back to uint8, and compared by `ssim` over the whole frame. The
+    emptied region agrees perfectly, so the score is near r + (1 - r) * strict for a region of share r; `preservation`
+    does not have this bias. The mask is a grey level, as published: a file that stores it as 0 and 1 hides next to
+    nothing, and a soft edge dims its pixels.
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
@@ -35,7 +36,7 @@ def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
         A score in [-1, 1], 1 when identical outside; unscored when no window fits.
 
     Raises:
-        ValueError: what is given is no such image or mask.
+        ValueError: the arguments are no such images or mask.
 
     Example:
         >>> import numpy as np
@@ -55,12 +56,12 @@ def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
 
 @dataclass(frozen=True, slots=True)
 class Preservation:
-    """How well the surroundings of a region survived, and what the number rests on.
+    """How well the surroundings of a region were preserved, and the support of the number.
 
     Attributes:
         score: SSIM outside the region, in [-1, 1], or unscored.
-        method: "strict" (only windows wholly outside), "normalised convolution" (windows cut off at the
-            region, where hardly any whole one fits) or "" when unscored.
+        method: "strict" (only windows wholly outside), "normalised convolution" (windows cut off at the region, where
+            hardly any whole one fits) or "" when unscored.
         roi_share: the region's share of the domain (the field of view, or the frame), in [0, 1].
         pixels: how many window centres the score averages.
     """
@@ -72,18 +73,15 @@ class Preservation:
 
 
 def preservation(before: Image, after: Image, roi: Mask, field: Mask | None = None) -> Preservation:
-    """`masked_ssim`, falling back to normalised convolution where the complement is thin.
+    """Return `masked_ssim`, or SSIM by normalised convolution where the complement of the region is thin.
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
         roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
         field: as `roi`; True marks the field of view. None: the whole frame.
 
-    Returns:
-        The score with its method, the region's share and the support.
-
     Raises:
-        ValueError: what is given is no such image or mask.
+        ValueError: the arguments are no such images or masks.
 
     Example:
         >>> flat, roi = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), bool)
@@ -101,39 +99,40 @@ def preservation(before: Image, after: Image, roi: Mask, field: Mask | None = No
     outside = domain & ~roi
     left = int(np.count_nonzero(outside))
     share = 1.0 - left / size
-    whole = int(np.count_nonzero(whole_windows(outside, 7)))
+    whole = int(np.count_nonzero(whole_windows(outside)))
     if whole and whole >= THIN * left:
-        return Preservation(masked_ssim(before, after, roi, field=field), "strict", share, whole)
+        return Preservation(mean_over(before, after, outside), "strict", share, whole)
     score, pixels = _normalised(before, after, outside)
     return Preservation(score, "normalised convolution" if score.scored else "", share, pixels)
 
 
-def _normalised(before: Image, after: Image, outside: Mask, window: int = 7) -> tuple[Score, int]:
-    """SSIM from the outside pixels of each window only, where at least half of the window is outside."""
+def _normalised(before: Image, after: Image, outside: Mask) -> tuple[Score, int]:
+    """Return SSIM from the outside pixels of each window only, where at least half of the window is outside."""
     weight = outside.astype(np.float64)
-    size = (window, window)
 
     def total(values: Floats) -> Floats:
-        border = cv2.BORDER_CONSTANT
-        return np.asarray(cv2.boxFilter(values, cv2.CV_64F, size, normalize=False, borderType=border))
+        return np.asarray(
+            cv2.boxFilter(
+                values, cv2.CV_64F, (WINDOW, WINDOW), normalize=False, borderType=cv2.BORDER_CONSTANT
+            )
+        )
 
     n = np.rint(total(weight))
-    centres = outside & (n >= window * window / 2)
+    centres = outside & (n >= WINDOW * WINDOW / 2)
     pixels = int(np.count_nonzero(centres))
     if not pixels:
         return unscored("roi covers image"), 0
     n = np.maximum(n, 2.0)
-    c1, c2 = (K1 * RANGE) ** 2, (K2 * RANGE) ** 2
-    planes = 1 if before.ndim == 2 else before.shape[2]
     found = []
-    for c in range(planes):
-        x = (before if before.ndim == 2 else before[..., c]) * weight
-        y = (after if after.ndim == 2 else after[..., c]) * weight
+    for x, y in zip(
+        np.atleast_3d(before).transpose(2, 0, 1), np.atleast_3d(after).transpose(2, 0, 1), strict=True
+    ):
+        x, y = x * weight, y * weight
         mx, my = total(x) / n, total(y) / n
         vx = (total(x * x) - n * mx * mx) / (n - 1)
         vy = (total(y * y) - n * my * my) / (n - 1)
         cov = (total(x * y) - n * mx * my) / (n - 1)
-        value = (2 * mx * my + c1) * (2 * cov + c2) / ((mx * mx + my * my + c1) * (vx + vy + c2))
+        value = (2 * mx * my + C1) * (2 * cov + C2) / ((mx * mx + my * my + C1) * (vx + vy + C2))
         found.append(float(value[centres].mean()))
     return Score(within(float(np.mean(found)), -1.0, 1.0)), pixels
 
@@ -144,10 +143,6 @@ class CPReference(Metric):
     name, label, low, high = "cp_reference", "CP as published", -1.0, 1.0
     needs = ("roi",)
 
-    def update(self, before: Image, after: Image, roi: Mask | Image) -> Score:
-        """Scores one sample and keeps the score for `compute`."""
-        return self.keep(cp_reference(before, after, roi))
-
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         grey = sample.roi_grey
         assert grey is not None
@@ -155,20 +150,10 @@ class CPReference(Metric):
 
 
 class MaskedSSIM(Metric):
-    """`preservation`: SSIM outside the region, of whole windows wherever enough of them fit."""
+    """`preservation`: SSIM outside the region."""
 
     name, label, column = "masked_ssim", "context preservation (SSIM outside the region)", "CP"
     low, high, needs = -1.0, 1.0, ("roi",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.details: list[Preservation] = []
-
-    def update(self, before: Image, after: Image, roi: Mask, field: Mask | None = None) -> Score:
-        """Scores one sample; keeps the score for `compute`, and method, share and support in `details`."""
-        detail = preservation(before, after, roi, field)
-        self.details.append(detail)
-        return self.keep(detail.score)
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         assert sample.roi is not None
@@ -180,7 +165,7 @@ class MaskedSSIM(Metric):
 
 
 class MaskedSSIMInField(MaskedSSIM):
-    """The same, of what of the image is picture."""
+    """`preservation` inside the field of view."""
 
     name, label, column = "masked_ssim_fov", "CP inside the field of view", ""
 
@@ -190,7 +175,3 @@ class MaskedSSIMInField(MaskedSSIM):
 
     def _field(self, sample: MetricSample) -> Mask:
         return sample.field
-
-
-ContextPreservation = MaskedSSIM
-"""Its name in the first edition."""

@@ -11,7 +11,7 @@ from plantain.records import Score, unscored
 
 
 def psnr(before: Image, after: Image) -> Score:
-    """10 log10(255^2 / mean squared error) over all pixels and channels.
+    """Return 10 log10(255^2 / mean squared error) over all pixels and channels.
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
@@ -21,7 +21,7 @@ def psnr(before: Image, after: Image) -> Score:
         every mean.
 
     Raises:
-        ValueError: what is given is no such image.
+        ValueError: the arguments are no such images.
 
     Example:
         >>> import numpy as np
@@ -30,8 +30,7 @@ def psnr(before: Image, after: Image) -> Score:
         0.0
     """
     before, after = check_images(before, after)
-    difference = before.astype(np.float64) - after.astype(np.float64)
-    error = float(np.mean(difference * difference))
+    error = float(np.mean((before.astype(np.float64) - after) ** 2))
     if error == 0.0:
         return unscored("identical images: PSNR is infinite")
     return Score(float(10.0 * np.log10(255.0**2 / error)))
@@ -42,10 +41,6 @@ class PSNR(Metric):
 
     name, label, unit, digits = "psnr", "PSNR with the truth, dB", "dB", 1
     needs = ("truth",)
-
-    def update(self, before: Image, after: Image) -> Score:
-        """Scores one pair and keeps the score for `compute`."""
-        return self.keep(psnr(before, after))
 
     def measure(self, sample: MetricSample, output: Pixels) -> Score:
         assert sample.truth is not None

@@ -6,18 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.inputs import check_finite, check_rgb
-from plantain.metrics.metric import Measured, MetricSample
+from plantain.metrics.metric import Measured, MetricSample, NetworkMetric
 from plantain.metrics.networks.encoders import ImageEncoder, ImageTextEncoder
-from plantain.metrics.networks.metric import NetworkMetric
 from plantain.pixels.arrays import Floats, Image, Pixels
 from plantain.records import Score, unscored
 
 CLIP_WEIGHTS = frozenset({"openai/clip-vit-large-patch14"})
-"""The network of MedEBench; another one's similarity carries that one's name."""
+"""The network of MedEBench; metrics of another network carry its name."""
 
 
 def cosine(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
-    """Cosine of two vectors, in [-1, 1]; unscored when one of them is zero."""
+    """Return the cosine of two vectors, in [-1, 1]; unscored when one of them is zero."""
     a, b = check_finite(first, "first").ravel(), check_finite(second, "second").ravel()
     if a.shape != b.shape:
         raise ValueError(f"vectors differ in length: {a.size} and {b.size}")
@@ -28,27 +27,27 @@ def cosine(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
 
 
 def isim(edited: Image, truth: Image, encoder: ImageEncoder) -> Score:
-    """Image similarity: cosine of the embeddings of the edit and the ground truth.
+    """Return the image similarity: cosine of the embeddings of the edit and the ground truth.
 
     Args:
         edited, truth: uint8 RGB (H, W, 3); sizes may differ.
-        encoder: CLIP or another; see `ISim.name`.
+        encoder: CLIP or another.
     """
     return cosine(_image(encoder, edited), _image(encoder, truth))
 
 
 def talign(edited: Image, text: str, encoder: ImageTextEncoder) -> Score:
-    """Text alignment: cosine of the embeddings of the edit and the text."""
+    """Return the text alignment: cosine of the embeddings of the edit and the text."""
     return cosine(_image(encoder, edited), _text(encoder, text))
 
 
 def dalign(edited: Image, before: Image, text: str, encoder: ImageTextEncoder) -> Score:
-    """Direction alignment as MedEBench defines it: cosine of E(edited) - E(before) with E(text).
+    """Return the direction alignment of MedEBench: cosine of E(edited) - E(before) with E(text).
 
-    This is not the CLIP-directional similarity of image editing papers, which subtracts a source text too.
+    This is not the directional CLIP similarity of image editing papers, which subtracts a source text too.
 
     Returns:
-        A score in [-1, 1]; unscored when the edit left the image's embedding as it was.
+        A score in [-1, 1]; unscored when the edit did not change the image's embedding.
     """
     change = _image(encoder, edited) - _image(encoder, before)
     if not np.any(np.abs(change) > 1e-12):
@@ -75,26 +74,16 @@ class ISim(NetworkMetric[ImageEncoder]):
     name, label, low, high = "clip_isim", "CLIP similarity with the truth", -1.0, 1.0
     needs, uses, published = ("truth",), "clip", CLIP_WEIGHTS
 
-    def update(self, edited: Image, truth: Image) -> Score:
-        """Scores one sample and keeps the score for `compute`."""
-        return self.keep(isim(edited, truth, self.network))
-
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         assert sample.truth is not None
         return isim(output, sample.truth, self.network), {"network": self.network.name}
 
 
 class TAlign(NetworkMetric[ImageTextEncoder]):
-    """`talign` of an output and the prompt; `cut` counts texts of which the network saw only the beginning."""
+    """`talign` of an output and the prompt; `text_cut` says whether the network saw only the beginning of it."""
 
     name, label, low, high = "clip_talign", "CLIP alignment with the text", -1.0, 1.0
     needs, uses, published = ("prompt",), "clip", CLIP_WEIGHTS
-    cut = 0
-
-    def update(self, edited: Image, text: str) -> Score:
-        """Scores one sample and keeps the score for `compute`."""
-        self.cut += self.network.truncated(text)
-        return self.keep(talign(edited, text, self.network))
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         text = self.text(sample)
@@ -106,7 +95,7 @@ class TAlign(NetworkMetric[ImageTextEncoder]):
 
 
 class TAlignOfDescription(TAlign):
-    """The same, with the description of the change."""
+    """`talign` of an output and the description of the change."""
 
     name, label, needs = "clip_talign_d", "CLIP alignment with the description", ("detailed",)
 
@@ -116,16 +105,11 @@ class DAlign(TAlign):
 
     name, label = "clip_dalign", "CLIP direction of the edit"
 
-    def update(self, edited: Image, before: Image, text: str) -> Score:  # type: ignore[override]
-        """Scores one sample and keeps the score for `compute`."""
-        self.cut += self.network.truncated(text)
-        return self.keep(dalign(edited, before, text, self.network))
-
     def _score(self, sample: MetricSample, output: Pixels, text: str) -> Score:
         return dalign(output, sample.before, text, self.network)
 
 
 class DAlignOfDescription(DAlign):
-    """The same, with the description of the change."""
+    """`dalign` of an output's change and the description of the change."""
 
     name, label, needs = "clip_dalign_d", "CLIP direction of the edit by the description", ("detailed",)

@@ -1,16 +1,37 @@
-"""Splits an instruction into clauses and says of each whether it commands an edit, guards against one, or describes.
+"""Split an instruction into clauses: which one commands the edit, which ones protect the rest, which ones describe.
 
-Only the clause that commands the edit may name its side and place: "keep the right lung unchanged" and "what is left"
-must not be taken for a request. This is a small splitter for English imperatives, not a parser.
+Only the commanding clause may name side and place: "keep the right lung unchanged" asks for nothing on the right.
+This is a small splitter for English imperatives, not a parser.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from plantain.records import Direction
+
+LONGEST = 20_000
+"""Characters of an instruction that are read."""
+
+_SPELLING = {
+    "tumour": "tumor",
+    "oedema": "edema",
+    "haemorrhag": "hemorrhag",
+    "centre": "center",
+    "colour": "color",
+    "pneumothoraces": "pneumothorax",
+    "opacities": "opacity",
+}
+_LOBES = {
+    "lul": "left upper lobe",
+    "lll": "left lower lobe",
+    "rul": "right upper lobe",
+    "rml": "right middle lobe",
+    "rll": "right lower lobe",
+}
 
 
 class ClauseKind(StrEnum):
@@ -23,13 +44,13 @@ class ClauseKind(StrEnum):
 
 @dataclass(slots=True)
 class Clause:
-    """A run of fragments that belong together.
+    """Fragments that belong together.
 
     Attributes:
         kind: what it is for.
-        fragments: its pieces, normalised text.
-        direction: for a command, add or remove.
-        absent: for a guard, True when it says that something is not there ("without effusion").
+        fragments: its normalised pieces.
+        direction: of a command, add or remove.
+        absent: of a guard, that something is not there ("without effusion").
     """
 
     kind: ClauseKind
@@ -38,103 +59,89 @@ class Clause:
     absent: bool = False
 
 
+def normalise(text: str) -> str:
+    """Return text in lower case with plain spaces, American spelling and lobes written out."""
+    folded = unicodedata.normalize("NFKC", text[:LONGEST]).casefold().replace("’", "'")
+    folded = re.sub(r"[ \t\f\v]+", " ", re.sub(r"[-‐-–_/]+", " ", folded))
+    for british, american in _SPELLING.items():
+        folded = folded.replace(british, american)
+    return re.sub(rf"\b({'|'.join(_LOBES)})\b", lambda match: _LOBES[match.group(1)], folded)
+
+
 def _verbs(*bases: str) -> str:
-    """A pattern for English verbs in any form; a second word follows the inflected first ("cut out")."""
-    forms = []
-    for base in bases:
-        first, _, rest = base.partition(" ")
-        stem = f"{first[:-1]}(?:e|es|ed|ing)" if first.endswith("e") else f"{first}(?:s|es|ed|ing)?"
-        forms.append(f"{stem} {rest}" if rest else stem)
-    return "|".join(forms)
-
-
-def _phrases(*phrases: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(phrases)})\b")
+    """A pattern for verbs in any form."""
+    return "|".join(
+        f"{base[:-1]}(?:e|es|ed|ing)" if base.endswith("e") else f"{base}(?:s|es|ed|ing)?" for base in bases
+    )
 
 
 _STRONG = {
     Direction.ADD: _verbs(
-        "add", "insert", "introduce", "simulate", "superimpose", "overlay", "implant", "synthesize", "synthesise"
+        "add", "insert", "introduce", "simulate", "superimpose", "overlay", "implant", "synthesize"
     ),
     Direction.REMOVE: "|".join(
         (
-            _verbs("remove", "erase", "delete", "eliminate", "repair", "edit out"),
-            r"removal of|resolved?|cleared|gone|disappear(?:s|ed)?|vanish(?:es|ed)?|stripp?(?:s|ed|ing)?",
-            r"clear(?:s|ed|ing)?(?= (?:the|all|any|away|up|out|this|these|both|of|it|them)\b)",
-            r"(?:take|takes|taking|taken)\b[^,;]{0,60}? (?:out|away|off)",
-            r"get(?:s|ting)? rid of|cut(?:ting)? out|wip(?:e|es|ed|ing)(?: (?:out|away|off))?",
+            _verbs("remove", "erase", "delete", "eliminate", "repair"),
+            r"removal of|resolved?|cleared|gone|disappear(?:s|ed)?|vanish(?:es|ed)?",
+            r"clear(?:s|ed|ing)?(?= (?:the|all|any|away|up|out|this|these|both|it|them)\b)",
+            r"tak(?:e|es|ing|en)\b[^,;]{0,60}? (?:out|away|off)|get(?:s|ting)? rid of",
         )
     ),
-}  # fmt: skip
-_WEAK = "|".join(
-    (
-        _verbs(
-            "create", "draw", "render", "generate", "paint", "give", "place", "produce", "include", "make"
-        ),
-        _verbs("induce", "enlarge", "widen", "increase", "worsen", "collapse"),
-        "putt?(?:ing)?|show|depict|develop|apply|turn|restore|return|convert",
-    )
-)
+}
+_WEAK = _verbs(
+    "create", "draw", "render", "generate", "paint", "give", "place", "produce", "include", "make", "induce", "enlarge",
+    "widen", "increase", "worsen", "show", "depict", "develop", "turn", "edit", "modify",
+) + "|put(?:ting)?"  # fmt: skip
 _FILLER = (
     r"(?:(?:please|now|then|also|kindly|just|can|could|would|will|you|i|we|want|need|like|to|i'd|let|us|let's|try|"
     r"and|next|first|finally|so|should|instead|only)\b[ ,]*)*"
 )
 STRONG = {direction: re.compile(rf"\b(?:{words})\b") for direction, words in _STRONG.items()}
 WEAK = re.compile(
-    rf"^\W*{_FILLER}(?:{_WEAK})\b"
-    r"|\b(?:to|it|that) (?:shows?|depicts?|displays?|includes?|has|have|develops?|presents?)\b"
-    r"|\bso that there (?:is|are)\b"
+    rf"^\W*{_FILLER}(?:{_WEAK})\b|\b(?:to|it|that) (?:shows?|includes?|has|have)\b|\bso that there (?:is|are)\b"
 )
 UNDOING = re.compile(
-    rf"^\W*{_FILLER}(?:{_verbs('reduce', 'correct', 'fix', 'normalise', 'normalize', 'reverse', 'hide', 'suppress')}"
-    rf"|{_verbs('replace', 'inpaint', 'treat', 'heal', 'cure', 'mend', 'undo')})\b"
+    rf"^\W*{_FILLER}(?:{_verbs('reduce', 'correct', 'fix', 'normalise', 'normalize', 'reverse', 'replace')})\b"
 )
-"""Verbs that command a removal where they lead a clause; elsewhere they are ordinary words ("the correct place")."""
 _TURN = re.compile(r"^\W*(?:but|then|instead|now|only|just|rather)\b")
-
-_FORBID = _phrases(
-    "do not", "don't", "does not", "doesn't", "never", "avoid(?:ing)?", "must not", "mustn't", "should not",
-    "shouldn't", "cannot", "can't", "may not", "no need to", "refrain from",
-)  # fmt: skip
-_ABSENT = _phrases(
-    "without", "with no", "free of", "free from", "devoid of", "no longer", "no", "not", "nor", "none of", "nothing",
-    "absence of", "instead of", "rather than", "except for", "except", "excluding", "unlike", "apart from",
-    "other than",
-)  # fmt: skip
-_KEEP = _phrases(
-    _verbs("keep", "preserve", "maintain", "leave", "retain", "protect", "respect", "spare"), "unaffected",
-    r"with (?:the|all|every|everything|each)\b[^,;.]*?\b(?:unchanged|untouched|intact|unaltered|preserved|kept|clear|"
-    r"as (?:it is|they are))",
-)  # fmt: skip
-_STAYS = _phrases(
-    "unchanged", "untouched", "intact", "unaltered", "unedited", "preserved", "as it is", "as they are", "as it was",
-    "as before", "stays?", "remains?", "must stay", "the same", "alone",
-)  # fmt: skip
-_SETTING = re.compile(
-    r"\bkeep(?:ing)? (?:it|this|the (?:finding|change|edit|lesion|edges?|borders?|extent|size))(?: \w+)? "
-    r"(?!(?:is|are|was)\b)"
+_FORBID = re.compile(
+    r"\b(?:do not|don't|does not|doesn't|never|avoid(?:ing)?|must not|should not|cannot|can't|may not|no need to)\b"
 )
-
+_ABSENT = re.compile(
+    r"\b(?:without|with no|free of|free from|no longer|no|not|nor|none of|nothing|absence of|instead of|rather than|"
+    r"except(?: for)?|excluding|unlike|apart from|other than)\b"
+)
+_KEEP = re.compile(
+    rf"\b(?:{_verbs('keep', 'preserve', 'maintain', 'leave', 'retain', 'protect', 'spare')}|unaffected|"
+    r"with (?:the|all|every|everything|each)\b[^,;.]*?\b(?:unchanged|untouched|intact|unaltered|preserved|kept))\b"
+)
+_STAYS = re.compile(
+    r"\b(?:unchanged|untouched|intact|unaltered|preserved|as it is|as they are|as it was|as before|stays?|remains?|"
+    r"must stay|the same|alone)\b"
+)
 _REMAINDER = re.compile(
     r"\b(?:(?:what|whatever|anything|everything|all|nothing|that|which|is|are|was|were|be|being|been) "
-    r"(?:is |are |was )?left"
-    r"(?= (?:over|of|in|behind|after|untouched|unchanged|alone|intact|unaltered|as)\b|\W|$)"
-    r"|left (?:over|untouched|unchanged|alone|intact|unaltered|behind|as (?:it is|they are|is))|leftover)"
+    r"(?:is |are |was )?left(?= (?:over|of|in|behind|after|untouched|unchanged|alone|intact|unaltered|as)\b|\W|$)"
+    r"|left (?:over|untouched|unchanged|alone|intact|unaltered|behind|as (?:it is|they are|is)))"
 )
 _ADVERB = re.compile(
-    r"\b(?:right (?=(?:at|above|below|next|beside|under|underneath|there|here|now|away|amount|angles?|size|kind|"
-    r"place|spot|way)\b)|(?:all|just|about|exactly) right\b|(?:left|right) eye(?:'s)?\b)"
+    r"\b(?:right (?=(?:at|above|below|next|beside|under|there|here|now|away|amount|size|kind|place|spot)\b)"
+    r"|(?:just|about|exactly) right\b|(?:left|right) eye(?:'s)?\b)"
 )
 _VIEWER = re.compile(
-    r"\b(?:(left|right)(?: hand)?(?: side| half| part)? of (?:the|this) (?:image|picture|photo|photograph|screen|"
-    r"frame)|(?:image|viewer's|screen) (left|right))\b"
+    r"\b(?:(left|right)(?: hand)?(?: side| half| part)? of (?:the|this) (?:image|picture|photo|photograph|screen|frame)"
+    r"|(?:image|viewer's|screen) (left|right))\b"
 )
 _BOTH = re.compile(r"\b(?:left and(?: the| on the)? right|right and(?: the| on the)? left)\b")
 _OTHER = {"left": "right", "right": "left"}
+_BREAK = re.compile(
+    r"[,:()\[\]—]+|\b(?=(?:and(?! (?:more|further))|but|while|whereas|then|so that)\b)"
+    r"|(?<=\w)\s+(?=(?:without|instead of|rather than|do not|don't|but not|while keeping|keeping|preserving|leaving)\b)"
+)
 
 
 def plain_sides(text: str, *, mirrored: bool) -> str:
-    """Text whose "left" and "right" are only ever the patient's sides.
+    """Return text whose "left" and "right" are only ever the patient's sides.
 
     Args:
         text: normalised text.
@@ -145,33 +152,23 @@ def plain_sides(text: str, *, mirrored: bool) -> str:
         side = match.group(1) or match.group(2)
         return _OTHER[side] if mirrored else side
 
-    text = _VIEWER.sub(of_patient, text)
-    text = _BOTH.sub("bilateral", text)
+    text = _BOTH.sub("bilateral", _VIEWER.sub(of_patient, text))
     text = _REMAINDER.sub(lambda match: match.group(0).replace("left", "remaining"), text)
     return _ADVERB.sub("", text)
 
 
 def split_clauses(text: str) -> list[Clause]:
-    """The clauses of a normalised instruction, in order."""
+    """Return the clauses of a normalised instruction, in order."""
     clauses: list[Clause] = []
     for sentence in re.split(r"[.!?;\n\r]+(?=\s|$)|\n+|;", text):
         _read_sentence(sentence, clauses)
     return clauses
 
 
-_BREAK = re.compile(
-    r"[,:()\[\]—]+|\b(?=(?:and(?! (?:more|further))|but|while|whereas|then|so that)\b)"
-    r"|(?<=\w)\s+(?=(?:without|instead of|rather than|do not|don't|but not|while keeping|keeping|preserving|leaving)\b)"
-)
-
-
 def _read_sentence(sentence: str, clauses: list[Clause]) -> None:
     current: Clause | None = None
     forbidding = False
-    for fragment in _BREAK.split(sentence):
-        piece = fragment.strip()
-        if not piece:
-            continue
+    for piece in filter(None, (fragment.strip() for fragment in _BREAK.split(sentence))):
         if forbidding and _TURN.match(piece):
             forbidding, current = False, None
         before, guard, absent = _cut_guard(piece)
@@ -192,9 +189,7 @@ def _read_sentence(sentence: str, clauses: list[Clause]) -> None:
 
 
 def _cut_guard(piece: str) -> tuple[str, str, bool]:
-    """A fragment as (what stands before a guard, the guard, whether the guard says that something is absent)."""
-    if _SETTING.search(piece) and not _STAYS.search(piece):
-        return piece, "", False
+    """A fragment as (what precedes a guard, the guard, True if the guard says that something is absent)."""
     starts = [match.start() for match in (p.search(piece) for p in (_FORBID, _KEEP)) if match]
     absence = _ABSENT.search(piece)
     if absence and (not starts or absence.start() < min(starts)):
@@ -207,7 +202,7 @@ def _cut_guard(piece: str) -> tuple[str, str, bool]:
 
 
 def command_direction(piece: str) -> Direction | None:
-    """The direction that a fragment commands; None when it holds no such verb. A plain "show" or "make" means add."""
+    """Return the direction that a fragment commands, or None. A plain "show" or "make" means add."""
     found = [(m.start(), d) for d, pattern in STRONG.items() if (m := pattern.search(piece)) is not None]
     if found:
         return min(found)[1]

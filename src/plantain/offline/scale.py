@@ -1,30 +1,29 @@
-"""The instrument judge on MedEBench's three scales: measurements from 0 to 10, with their numbers. Not an expert.
+"""The instrument judge on MedEBench's three scales: measurements from 0 to 10, with their numbers.
 
-What it can measure depends on what it is handed. With the real result, editing accuracy is the share of the way from
-the image before to that result; without it, but with a finding of ours, it is what the instruments say of that finding;
-with neither there is nothing to hold an edit against, and editing accuracy stays unscored.
+With the real result, editing accuracy is the share of the way from the image before to that result; without it, but
+with a finding of ours, it follows from the checks of that finding; with neither it is unscored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import cv2
 import numpy as np
 
 from plantain.metrics.ssim import masked_ssim
-from plantain.offline.checks import Check
-from plantain.offline.instruments.evidence import Evidence, measure
-from plantain.offline.instruments.pair import ImagePair, blur, grow, pair_of
-from plantain.offline.instruments.presentation import Presentation, presentation_of
-from plantain.offline.judge_criteria import checks_of
+from plantain.offline.anatomy.maps import CannotShow, blur, grow
+from plantain.offline.judging.case import Case, case_of, unmapped
+from plantain.offline.judging.checks import Check
+from plantain.offline.judging.compliance import compliance
+from plantain.offline.judging.pair import doubled
+from plantain.offline.judging.realism import realism
 from plantain.offline.language import read_instruction
-from plantain.offline.scale_truth import MARGIN, TruthRequest, accuracy, preserved, wanted_of
-from plantain.pixels.arrays import Pixels
+from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.pixels.decode import BadImage, decode
 from plantain.records import (
     BUILD_DIRECTIONS,
-    Criterion,
     CriterionResult,
     Direction,
     FailureCode,
@@ -39,20 +38,24 @@ from plantain.records import (
     unscored,
 )
 
-ANYTHING = Presentation("", 0, "many", 1.0, crisp=True)
-"""What to expect of a change of which nothing is known."""
-BROKEN = 0.6
-"""Most that a dimension can have once one of its checks fails; further from its line it falls to 0."""
-MOST_CHANGED = 0.5
-"""Share of the frame beyond which the output's own change is no longer taken for the edit that was asked for."""
-LOST_DETAIL, KEPT_DETAIL = 0.3, 0.85
-"""Fine detail of the frame over the original's: at the first value quality is nought, from the second on whole."""
-MOST_DETAIL, NOISY_DETAIL = 1.3, 2.5
-"""The same for detail that was not there before: noise, ringing, patterns."""
-
-
 MEASURED = ("editing_accuracy", "context_preservation", "visual_quality")
-"""The criteria of which this measures how much holds."""
+"""The criteria that are measured on a scale."""
+BROKEN = 0.6
+"""Most that a scale can have once a check fails; further from its threshold it falls to 0."""
+LEAST_LEVELS, NOISES = 6.0, 4.0
+"""Real images differ where they do so by this many grey levels and times the spread of their difference."""
+LEAST_ALIKE = 0.5
+"""Correlation of fine structure below which the real result is not aligned with the image before."""
+LOST, KEPT, MORE, NOISY = 0.3, 0.85, 1.3, 2.5
+"""Fine detail over the original's: quality is 0 up to the first and from the last, whole between the middle two."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrueChange:
+    """Where two real images differ, bool (H, W), and the correlation of their fine structure."""
+
+    where: Mask
+    alike: float
 
 
 def scale_encoded(
@@ -65,66 +68,72 @@ def scale_encoded(
     rubric: Rubric,
     truth: bytes | None,
 ) -> Observations | Outcome:
-    """Decodes the images, measures and scores; see `JudgeRequest` for the arguments."""
+    """Decode the images, measure and score; see `JudgeRequest` for the arguments."""
     try:
         before, after = decode(previous), decode(edited)
         real = decode(truth) if truth is not None else None
-        pair = pair_of(before, after, image.modality)
         if real is not None and real.shape != before.shape:
             raise ValueError(
                 f"the real result {real.shape[:2]} and the image before {before.shape[:2]} differ"
             )
-        with np.errstate(invalid="ignore", divide="ignore"):  # a blank output has no spread to divide by
-            return measured(pair, real, text, image, finding, direction, rubric)
+        case = _case(before, after, text, image, finding, direction)
+        return _measured(case, real, rubric)
     except (BadImage, ValueError, cv2.error) as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
 
 
-def measured(
-    pair: ImagePair,
-    truth: Pixels | None,
+def _case(
+    before: Pixels,
+    after: Pixels,
     text: str,
     image: SourceImage,
     finding: Finding | None,
     direction: Direction,
-    rubric: Rubric,
-) -> Observations:
-    """The numbers of one output.
+) -> Case:
+    """The case of a finding of ours, else one of which nothing is known but its two images."""
+    if finding is not None and direction in BUILD_DIRECTIONS:
+        try:
+            return case_of(before, after, read_instruction(text, [finding]), image, finding, direction)
+        except CannotShow:
+            pass
+    return unmapped(before, after, image, None, added=True)
 
-    Args:
-        pair: the image before and the output.
-        truth: the real result, of the same size; None when it is to do without.
-        text: what was asked for; side, zone and extent are read from it where there is a finding.
-        image: what is known of the image before.
-        finding, direction: of a benchmark made from a build; None and any direction otherwise.
-    """
-    known = finding is not None and direction in BUILD_DIRECTIONS
-    presentation = presentation_of(finding, image) if finding is not None and known else ANYTHING
-    towards = direction if known else Direction.ADD
-    intent = read_instruction(text, [finding] if finding is not None else [])
-    evidence = measure(pair, image, presentation, towards, side=intent.side if known else None)
-    checks = checks_of(evidence, intent, towards)
-    if not known:  # photographs repeat themselves: hair, teeth, a background
-        checks = [check for check in checks if check.code is not FailureCode.REPETITION]
-    wanted = wanted_of(pair.before, truth) if truth is not None else None
-    seen: list[str] = ["Instrument reading, not an expert's opinion."]
-    if wanted is not None and truth is not None and wanted.aligned:
+
+def _measured(case: Case, truth: Pixels | None, rubric: Rubric) -> Observations:
+    pair = case.pair
+    wanted = true_change(pair.before, truth) if truth is not None else None
+    checks = [
+        check for check in realism(case) if case.finding.name or check.code is not FailureCode.REPETITION
+    ]
+    if wanted is not None and truth is not None:
         ea = accuracy(pair.before, pair.after, truth, wanted)
-        seen.append(f"EA: share of the way to the real result, over {wanted.share:.1%} of the frame.")
-    elif known:
-        ea, reason = _by_checks(checks, Criterion.INSTRUCTION_COMPLIANCE)
-        seen.append(f"EA: {reason}.")
-    elif wanted is not None and truth is not None:
-        ea = accuracy(pair.before, pair.after, truth, wanted)
+        why = f"share of the way to the real result, over {wanted.where.mean():.1%} of the frame"
+    elif case.finding.name:
+        ea, why = _by_checks(compliance(case))
     else:
-        ea = unscored("no real result and no finding to measure the change against")
-    cp, reason = _context(pair, evidence, wanted)
-    seen.append(f"CP: {reason}.")
-    vq, reason = _quality(pair, checks)
-    seen.append(f"VQ: {reason}.")
-    shares = dict(zip(MEASURED, (ea, cp, vq), strict=True))
-    results = {c.name: _on_scale(shares[c.name], c, rubric) for c in rubric.criteria}
-    return Observations(results, {}, None, " ".join(seen), _differences(evidence))
+        ea, why = unscored("no real result and no finding to measure the change against"), "not measured"
+    cp = _context(case, wanted)
+    vq, worst = _by_checks(checks)
+    detail = _detail(case)
+    kept = float(np.clip(min((detail - LOST) / (KEPT - LOST), (NOISY - detail) / (NOISY - MORE)), 0, 1))
+    if vq.value is None or kept < vq.value:
+        vq, worst = Score(kept), f"fine detail at {detail:.2f} of the original's"
+    results = {
+        c.name: _on_scale(s, c, rubric)
+        for c, s in zip(rubric.criteria, _in_order(rubric, ea, cp, vq), strict=True)
+    }
+    return Observations(
+        results,
+        {},
+        None,
+        f"Instrument reading, not an expert's opinion. EA: {why}. VQ: {worst}.",
+        _differences(case),
+    )
+
+
+def _in_order(rubric: Rubric, *scores: Score) -> list[Score]:
+    named = dict(zip(MEASURED, scores, strict=True))
+    return [named[criterion.name] for criterion in rubric.criteria]
 
 
 def _on_scale(share: Score, criterion: RubricCriterion, rubric: Rubric) -> CriterionResult:
@@ -135,68 +144,95 @@ def _on_scale(share: Score, criterion: RubricCriterion, rubric: Rubric) -> Crite
     return CriterionResult(rubric.passes(criterion.name, value), value=value)
 
 
-def _by_checks(checks: Iterable[Check], *criteria: Criterion) -> tuple[Score, str]:
-    """1 where all checks hold; else what the worst of them leaves, by how far it lies from its line."""
-    own = [check for check in checks if check.criterion in criteria]
-    if not own:
-        return unscored("no check applies"), "no check applies"
-    worst = min(own, key=_grade)
-    return Score(_grade(worst)), worst.text
+def _by_checks(checks: Sequence[Check]) -> tuple[Score, str]:
+    """1 where no check fails; else what the worst of them leaves, by its distance from its threshold."""
+    worst = max(
+        (check for check in checks if check.passed is False), key=lambda check: check.margin, default=None
+    )
+    if worst is None:
+        return Score(1.0), "no check fails"
+    return Score(BROKEN * (1 - worst.margin)), worst.text
 
 
-def _grade(check: Check) -> float:
-    return 1.0 if check.passed else BROKEN * (1.0 - check.margin)
+def true_change(before: Pixels, truth: Pixels) -> TrueChange:
+    """Return where two real images, uint8 (H, W, 3), differ."""
+    unit = _unit(before)
+    difference = np.abs(_smooth(truth, unit) - _smooth(before, unit)).max(axis=2)
+    spread = 1.4826 * float(np.median(np.abs(difference - np.median(difference))))
+    size = 2 * max(1, round(4 * unit)) + 1
+    far = (difference > max(LEAST_LEVELS, NOISES * spread)).astype(np.uint8)
+    closed = cv2.morphologyEx(
+        far, cv2.MORPH_CLOSE, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
+    )
+    first, second = _structure(before, unit).ravel(), _structure(truth, unit).ravel()
+    if min(first.std(), second.std()) < 1e-3:
+        return TrueChange(closed > 0, float(np.abs(first - second).max(initial=0.0) < 1e-3))
+    return TrueChange(closed > 0, float(np.corrcoef(first, second)[0, 1]))
 
 
-def _context(pair: ImagePair, evidence: Evidence, wanted: TruthRequest | None) -> tuple[Score, str]:
-    """Preservation outside the change: the real one where it is known, else outside the output's own main change."""
+def accuracy(before: Pixels, edited: Pixels, truth: Pixels, wanted: TrueChange) -> Score:
+    """Return the share of the way from before to the real result that the output went, in [0, 1].
+
+    1 - sum |edited - truth| / sum |before - truth|, of smoothed levels over all channels where the real images
+    differ, cut at 0: an unchanged output scores 0, the real result 1.
+    """
+    if wanted.alike < LEAST_ALIKE:
+        return unscored(
+            f"the real result is not aligned with the image before (structure correlates {wanted.alike:.2f})"
+        )
+    if not wanted.where.any():
+        return unscored("the real result shows no difference that could be measured")
+    first, second, third = (_smooth(image, _unit(before))[wanted.where] for image in (before, edited, truth))
+    return Score(float(np.clip(1 - np.abs(second - third).sum() / np.abs(first - third).sum(), 0, 1)))
+
+
+def _context(case: Case, wanted: TrueChange | None) -> Score:
+    """Strict SSIM outside the real change where it is known, else outside the output's own main change."""
+    pair = case.pair
     if np.array_equal(pair.before, pair.after):
-        return Score(1.0), "nothing changed"
-    if wanted is not None:
-        score = preserved(pair.before, pair.after, wanted)
-        if score.scored:
-            return score, "SSIM outside the change that the real result shows"
-    if evidence.presentation.parts == "diffuse":
-        return Score(max(0.0, evidence.whole.alike)), "structure of the whole field against the original's"
-    main = evidence.change.mask(evidence.main).astype(np.uint8)
-    height, width = pair.shape
-    around = grow(cv2.resize(main, (width, height), interpolation=cv2.INTER_NEAREST) > 0, MARGIN * pair.unit)
-    if float(around.mean()) > MOST_CHANGED:
-        around, reason = np.zeros(pair.shape, bool), "SSIM of the whole frame: most of it changed"
+        return Score(1.0)
+    if wanted is not None and wanted.alike >= LEAST_ALIKE:
+        around = grow(wanted.where, 12 * pair.unit)
+    elif case.change is not None and not case.whole_field:
+        around = grow(doubled(case.change.mask, pair), 12 * pair.unit)
     else:
-        reason = "SSIM outside the output's main change"
-    return Score(max(0.0, masked_ssim(pair.before, pair.after, around).value or 0.0)), reason
+        around = np.zeros(pair.clean.shape, bool)
+    if float(around.mean()) > (0.95 if wanted is not None else 0.5):
+        around = np.zeros(pair.clean.shape, bool)
+    return Score(max(0.0, masked_ssim(pair.before, pair.after, around).value or 0.0))
 
 
-def _quality(pair: ImagePair, checks: list[Check]) -> tuple[Score, str]:
-    score, reason = _by_checks(checks, Criterion.REALISM)
-    detail = _detail(pair)
-    lost = (detail - LOST_DETAIL) / (KEPT_DETAIL - LOST_DETAIL)
-    gained = (NOISY_DETAIL - detail) / (NOISY_DETAIL - MOST_DETAIL)
-    kept = float(np.clip(min(lost, gained), 0.0, 1.0))
-    if score.value == 1.0 and kept == 1.0:
-        return score, "no seam, lost grain, false colour or burnt place beyond its limit"
-    if score.value is not None and score.value <= kept:
-        return score, reason
-    return Score(kept), f"fine detail of the whole frame at {detail:.2f} of the original's"
-
-
-def _detail(pair: ImagePair) -> float:
-    """Root mean square of the finest octave after over before; 1 where the original has none to speak of."""
+def _detail(case: Case) -> float:
+    """Root mean square of the finest octave after over before; 1 where the original has none."""
     first, second = (
-        float(np.sqrt(np.mean(np.square(level - blur(level, 1.0)))))
-        for level in (pair.before_level, pair.after_level)
+        float(np.sqrt(np.mean(np.square(plane - blur(plane, 1.0)))))
+        for plane in (image.astype(np.float32).mean(axis=2) for image in (case.pair.before, case.pair.after))
     )
     return second / first if first > 0.2 else 1.0
 
 
-def _differences(evidence: Evidence) -> str:
-    """What changed, in numbers."""
-    if not evidence.change.parts:
+def _differences(case: Case) -> str:
+    if case.change is None:
         return "No visible difference."
-    first = evidence.change.parts[0]
+    ys, xs = np.nonzero(case.change.mask)
     return (
-        f"{len(evidence.change.parts)} changed part(s) over {evidence.change.changed_share:.1%} of the field; the "
-        f"main change covers {evidence.area} pixels around x {2 * first.x:.0f}, y {2 * first.y:.0f}, by "
-        f"{evidence.level:.1f} grey levels, {'brighter' if evidence.balance >= 0 else 'darker'} on the whole."
+        f"{case.change.parts} changed part(s) around x {2 * xs.mean():.0f}, y {2 * ys.mean():.0f}, by "
+        f"{case.change.level:.1f} grey levels."
+    )
+
+
+def _unit(image: Pixels) -> float:
+    return float(max(image.shape[:2])) / 1024
+
+
+def _smooth(image: Pixels, unit: float) -> Field:
+    return blur(image.astype(np.float32), max(0.8, 3.0 * unit))
+
+
+def _structure(image: Pixels, unit: float) -> Field:
+    """What lies between two scales, over its local strength: an outline counts no more than the texture beside it."""
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    band = blur(grey, max(0.8, 1.5 * unit)) - blur(grey, max(2.0, 6.0 * unit))
+    return np.asarray(
+        band / (np.sqrt(blur(band * band, max(4.0, 12.0 * unit))) + np.float32(0.5)), np.float32
     )

@@ -1,112 +1,229 @@
-"""`offline/templates`: writes instructions from the finding's data, and learns from what failed before."""
+"""`offline/templates`: writes instructions from the finding's data, and changes them by what failed before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plantain.offline import wordings
+from plantain.findings import lines_on, sides_on, zones_on
 from plantain.offline.language import PHRASINGS, Intent, compose, read_instruction
-from plantain.offline.refinement import failed_codes, first_intent, next_intent
-from plantain.records import Attempt, FailureCode, Finding, SourceImage, Usage
+from plantain.records import Attempt, Criterion, Direction, FailureCode, Finding, SourceImage, Usage
 from plantain.roles import Reply, WriteRequest
 
 VERSION = "1"
+EXTENTS = ("small", "moderate", "large")
+CONSPICUITIES = ("subtle", "moderate", "marked")
+WEIGHTS = (0.35, 0.40, 0.25)
+"""Shares of the three steps in first requests: a dataset needs small and faint findings as much as plain ones."""
+UNCHANGED = "leave everything else unchanged"
+
+_IMPLIED: Mapping[str, FailureCode] = {
+    Criterion.INSTRUCTION_COMPLIANCE: FailureCode.TOO_SUBTLE,
+    Criterion.STRUCTURAL_PLAUSIBILITY: FailureCode.DISTORTION,
+    Criterion.REALISM: FailureCode.BLENDING_ARTEFACT,
+    Criterion.FIDELITY_PRESERVATION: FailureCode.EXCESS_CHANGE,
+}
+"""The reason to assume when a judge fails a criterion without one."""
+_OPPOSITE = {
+    FailureCode.TOO_SUBTLE: FailureCode.OVERCORRECTED,
+    FailureCode.OVERCORRECTED: FailureCode.TOO_SUBTLE,
+}
+_LESSONS: Mapping[FailureCode, tuple[str, str]] = {
+    FailureCode.TOO_SUBTLE: ("It must be visible at a glance.", "No part of it may remain."),
+    FailureCode.OVERCORRECTED: ("Keep it restrained.", "Go no further than normal tissue."),
+    FailureCode.WRONG_LOCATION: ("It belongs at this site only.", "Change the diseased area only."),
+    FailureCode.NON_TARGET_FINDING: ("Show this finding and no other.", "Add no other finding."),
+    FailureCode.DISTORTION: ("Keep bones, vessels and organs in shape.",) * 2,
+    FailureCode.BLENDING_ARTEFACT: ("Let its margins fade gradually.", "Leave no visible margin."),
+    FailureCode.HARD_EDGE: ("Let its margins fade gradually.", "Leave no visible margin."),
+    FailureCode.REPETITION: ("Do not copy texture from elsewhere.",) * 2,
+    FailureCode.LOST_GRAIN: ("Keep the grain of the image.",) * 2,
+    FailureCode.EXCESS_CHANGE: ("Change as small an area as possible.",) * 2,
+}
+"""The sentence for each reason, of an addition and of a removal."""
 
 
 class TemplateWriter:
     """A writer without a language model: the finding's own data in plain sentences.
 
-    What it writes depends on the task, the image's attributes, the history and the seed; on nothing else. It never
-    writes the same instruction twice in a task.
+    What it writes depends on the task, the image's attributes, the history and the seed. It never writes the same
+    instruction twice in a task.
     """
 
     name = "offline/templates"
     fingerprint = VERSION
 
     async def write(self, request: WriteRequest) -> Reply[str]:
-        """An instruction for this round; the outcome is always ok."""
+        """Return an instruction for this round; the outcome is always ok."""
         return Reply(write_instruction(request), usage=Usage(served_model=f"{self.name}@{VERSION}"))
 
 
 def write_instruction(request: WriteRequest) -> str:
-    """The instruction of this round, in plain English.
+    """Return the instruction of this round, in plain English.
 
     The first round draws place, extent and conspicuity from the seed. Later rounds start from the last request and
-    change what its failed criteria point to; reasons of every earlier round are kept in words.
+    change what its failed criteria point to; the reasons of all earlier rounds are kept as sentences.
     """
     rng = np.random.default_rng(request.seed)
-    direction = request.task.direction
-    finding, image, history = request.finding, request.image, request.history
-    if history:
-        intent = next_intent(history, finding, image, direction, rng)
-    else:
-        intent = first_intent(finding, image, direction, rng)
-    codes = lessons(history)
-    written = {attempt.instruction for attempt in history}
-    for phrasing, wording in _phrasings(rng):
-        text = _text(intent, finding, image, codes, phrasing, wording)
+    direction, finding, image = request.task.direction, request.finding, request.image
+    choices = choices_for(finding, image, direction)
+    intent = next_intent(request.history, finding, choices, direction, rng)
+    lessons = [_LESSONS[code][direction is Direction.REMOVE] for code in _lessons(request.history)]
+    written = {attempt.instruction for attempt in request.history}
+    for phrasing in range(PHRASINGS):
+        text = " ".join((instruction(intent, finding, image, phrasing), *dict.fromkeys(lessons)))
         if text not in written:
             return text
     return f"{text} This is request number {request.round}."
 
 
-def lessons(history: Sequence[Attempt]) -> set[FailureCode]:
-    """Reasons of all earlier failures; of "too subtle" and "overcorrected" only the one that was said last."""
-    kept: set[FailureCode] = set()
-    opposite = {
-        FailureCode.TOO_SUBTLE: FailureCode.OVERCORRECTED,
-        FailureCode.OVERCORRECTED: FailureCode.TOO_SUBTLE,
-    }
-    for attempt in history:
-        for code in failed_codes(attempt):
-            if code in opposite:
-                kept.discard(opposite[code])
-            kept.add(code)
-    return kept
+def instruction(intent: Intent, finding: Finding, image: SourceImage, phrasing: int = 0) -> str:
+    """Return the command with the finding's signs on this image, and that the rest stays as it is.
 
-
-def _phrasings(rng: np.random.Generator) -> Iterator[tuple[int, tuple[int, int, int]]]:
-    """Every combination of wordings once, from a start that the seed picks."""
-    total = PHRASINGS * wordings.WORDINGS**3
-    start = int(rng.integers(total))
-    stride = 37  # coprime to every power of two, so that neighbours in the walk differ in all their parts
-    for step in range(total):
-        number = (start + step * stride) % total
-        number, phrasing = divmod(number, PHRASINGS)
-        number, first = divmod(number, wordings.WORDINGS)
-        third, second = divmod(number, wordings.WORDINGS)
-        yield phrasing, (first, second, third)
-
-
-def _text(
-    intent: Intent,
-    finding: Finding,
-    image: SourceImage,
-    codes: set[FailureCode],
-    phrasing: int,
-    wording: tuple[int, int, int],
-) -> str:
-    """Command, presentation, lessons, what stays, what must not appear, and that nothing else may change.
-
-    A sentence that would change how the command is read is left out: a user's own finding may hold words that sound
-    like a place or a size.
+    Signs that would change how the command is read are left out.
     """
-    text = compose(intent, finding, phrasing=phrasing)
-    sentences = (
-        *wordings.presentation(intent, finding, image, wording[0]),
-        *wordings.emphasis(codes, intent, finding),
-        *wordings.stays(intent, finding, wording[1]),
-        wordings.forbidden(wording[2]),
-        wordings.minimal(wording[0]),
-    )
-    for sentence in sentences:
-        longer = f"{text} {sentence}"
-        if _reads_as(longer, intent, (finding,)):
-            text = longer
-    return text
+    command = compose(intent, finding, phrasing=phrasing).removesuffix(".")
+    restore = "restore " if intent.direction is Direction.REMOVE else ""
+    for most in (2, 1):
+        text = f"{command}: {restore}{signs_of(intent, finding, image, most)}; {UNCHANGED}."
+        if read_instruction(text, (finding,)) == intent:
+            return text
+    return f"{command}; {UNCHANGED}."
 
 
-def _reads_as(text: str, intent: Intent, findings: Sequence[Finding]) -> bool:
-    return read_instruction(text, findings) == intent
+def signs_of(intent: Intent, finding: Finding, image: SourceImage, most: int = 2) -> str:
+    """Return what an edit must show: the finding's first signs on this image, or what its removal restores."""
+    if intent.direction is Direction.REMOVE:
+        lines = finding.restores
+    else:
+        lines = lines_on(finding.signs, finding.zones, image, intent.zone)
+    return ", ".join(line.rstrip(".").replace(";", ",") for line in lines[:most])
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a request for this finding and image may vary: (side, zone) pairs and steps of extent and conspicuity."""
+
+    places: tuple[tuple[str | None, str | None], ...]
+    extents: tuple[str, ...]
+    conspicuities: tuple[str, ...]
+
+
+def choices_for(finding: Finding, image: SourceImage, direction: Direction) -> Choices:
+    """Return the choices; a removal chooses no place and no look, as what is there is not the writer's to invent."""
+    extents = EXTENTS if finding.support != "diffuse" else ()
+    if direction is not Direction.ADD:
+        return Choices(((None, None),), extents, ())
+    sides: tuple[str | None, ...] = sides_on(finding, image) or (None,)
+    zones: tuple[str | None, ...] = zones_on(finding, image) or (None,)
+    places = tuple((side, zone) for side in sides for zone in zones)
+    return Choices(places, extents, CONSPICUITIES if finding.support != "warp" else ())
+
+
+def next_intent(
+    history: Sequence[Attempt],
+    finding: Finding,
+    choices: Choices,
+    direction: Direction,
+    rng: np.random.Generator,
+) -> Intent:
+    """Return the request after `history`: the last one, changed where its failed criteria point.
+
+    A request is not repeated while another place or look is left.
+    """
+    if not history:
+        side, zone = choices.places[int(rng.integers(len(choices.places)))]
+        extent, conspicuity = (str(rng.choice(steps, p=WEIGHTS)) for steps in (EXTENTS, CONSPICUITIES))
+        adding = direction is Direction.ADD
+        return Intent(
+            finding.name, direction, side, zone,
+            extent if adding and choices.extents else None, conspicuity if choices.conspicuities else None,
+        )  # fmt: skip
+    tried = [
+        replace(read_instruction(attempt.instruction, (finding,)), finding=finding.name, direction=direction)
+        for attempt in history
+    ]
+    codes = failed_codes(history[-1])
+    wanted = _answered(tried[-1], codes, choices)
+    elsewhere = {
+        FailureCode.WRONG_LOCATION,
+        FailureCode.REPETITION,
+        FailureCode.DISTORTION,
+        FailureCode.NON_TARGET_FINDING,
+    }
+    if history[-1].verdict is None or codes & elsewhere:
+        wanted = _elsewhere(wanted, tried, choices, rng)
+    if wanted not in tried:
+        return wanted
+    return next((other for other in _others(wanted, choices, rng) if other not in tried), wanted)
+
+
+def failed_codes(attempt: Attempt) -> set[FailureCode]:
+    """Return why an attempt failed, with the usual reason of a criterion that failed without one."""
+    codes: set[FailureCode] = set()
+    if attempt.verdict is not None:
+        for criterion, result in attempt.verdict.observations.criteria.items():
+            if result.passed is False:
+                known = {FailureCode(code) for code in result.codes if code in set(FailureCode)}
+                codes |= known or ({_IMPLIED[criterion]} if criterion in _IMPLIED else set())
+    return codes
+
+
+def _lessons(history: Sequence[Attempt]) -> list[FailureCode]:
+    """Reasons of all earlier failures; of "too subtle" and "overcorrected" only the last."""
+    kept: set[FailureCode] = set()
+    for attempt in history:
+        codes = failed_codes(attempt)
+        kept -= {_OPPOSITE[code] for code in codes if code in _OPPOSITE}
+        kept |= codes
+    return [code for code in FailureCode if code in kept]
+
+
+def _answered(last: Intent, codes: Collection[FailureCode], choices: Choices) -> Intent:
+    wanted = last
+    blended = {FailureCode.BLENDING_ARTEFACT, FailureCode.HARD_EDGE} & set(codes)
+    if FailureCode.TOO_SUBTLE in codes:
+        wanted = _step(wanted, choices, 1)
+    elif FailureCode.OVERCORRECTED in codes or blended:
+        wanted = _step(wanted, choices, -1)
+    if FailureCode.EXCESS_CHANGE in codes and choices.extents:
+        wanted = replace(wanted, extent=_next(EXTENTS, wanted.extent, -1))
+    return wanted
+
+
+def _step(wanted: Intent, choices: Choices, by: int) -> Intent:
+    """More or less conspicuous, and where that is at its end, larger or smaller."""
+    end = CONSPICUITIES[-1 if by > 0 else 0]
+    if choices.conspicuities and wanted.conspicuity != end:
+        return replace(wanted, conspicuity=_next(CONSPICUITIES, wanted.conspicuity, by))
+    return replace(wanted, extent=_next(EXTENTS, wanted.extent, by)) if choices.extents else wanted
+
+
+def _next(scale: Sequence[str], value: str | None, by: int) -> str:
+    """The neighbouring step of a scale; nothing counts as the middle."""
+    position = scale.index(value) if value in scale else 1
+    return scale[min(max(position + by, 0), len(scale) - 1)]
+
+
+def _elsewhere(last: Intent, tried: Sequence[Intent], choices: Choices, rng: np.random.Generator) -> Intent:
+    """A place that was not asked for yet, on the same side if there is one."""
+    used = {(intent.side, intent.zone) for intent in tried}
+    fresh = [place for place in choices.places if place not in used]
+    options = [place for place in fresh if place[0] == last.side] or fresh
+    if not options:
+        return last
+    side, zone = options[int(rng.integers(len(options)))]
+    return replace(last, side=side, zone=zone)
+
+
+def _others(wanted: Intent, choices: Choices, rng: np.random.Generator) -> Iterator[Intent]:
+    """Requests near the wanted one: another place, then other looks."""
+    for index in rng.permutation(len(choices.places)):
+        side, zone = choices.places[int(index)]
+        yield replace(wanted, side=side, zone=zone)
+    for extent in rng.permutation(np.array(choices.extents, dtype=str)):
+        yield replace(wanted, extent=str(extent))
+    for conspicuity in rng.permutation(np.array(choices.conspicuities, dtype=str)):
+        yield replace(wanted, conspicuity=str(conspicuity))

@@ -10,16 +10,16 @@ from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
+from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.editor import render_instruction
 from plantain.offline.language import Intent, compose
-from plantain.offline.rendering import CannotShow
 from plantain.pipeline.recipe import Recipe
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import Direction, SourceImage, derive_seed
 from plantain.sources.samples import sample_images
 
-SEED = 8
+SEED = 5
 
 FINDINGS = (
     "Pneumothorax",
@@ -27,11 +27,13 @@ FINDINGS = (
     "Lung Lesion",
     "Cardiomegaly",
     "Edema",
+    "Fracture",
     "glioma",
     "meningioma",
     "AMD",
     "Diabetes",
     "Cataract",
+    "Hypertension",
 )
 
 RENDERED = (
@@ -50,6 +52,7 @@ RENDERED = (
     ("retina-left", "AMD", "moderate", "marked"),
     ("retina-left", "Diabetes", "moderate", "marked"),
     ("retina-left", "Cataract", "moderate", "marked"),
+    ("retina-left", "Hypertension", "moderate", "moderate"),
 )
 
 
@@ -98,7 +101,7 @@ def _rendered_images(
         rendered_id = f"{image.id}+{name.replace(' ', '')}"
         if known.find(rendered_id) is not None:
             continue
-        intent = Intent(name, Direction.ADD, extent=extent, conspicuity=conspicuity, softness="soft")
+        intent = Intent(name, Direction.ADD, extent=extent, conspicuity=conspicuity)
         instruction = compose(intent, taxonomy.get(image.modality, name))
         seed = derive_seed(SEED, "demo", image.id, name)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.arrays import Pixels
 from plantain.records import Geometry
 
 MODES = ("pad", "stretch")
@@ -62,14 +62,6 @@ def restore(pixels: Pixels, geometry: Geometry) -> Pixels:
         geometry.left : geometry.left + geometry.inner_width,
     ]
     return np.ascontiguousarray(resize(inner, geometry.width, geometry.height))
-
-
-def content_mask(geometry: Geometry, side: int = 1024) -> Mask:
-    """Where the prepared square shows the original: bool (side, side); False on the padding."""
-    mask = np.zeros((side, side), np.bool_)
-    rows = slice(geometry.top, geometry.top + geometry.inner_height)
-    mask[rows, geometry.left : geometry.left + geometry.inner_width] = True
-    return mask
 
 
 def settle_grey(pixels: Pixels) -> Pixels:

@@ -3,7 +3,7 @@
 from plantain.records.card import Figure, Gate, JudgeCard
 from plantain.records.destinations import Destination, NotAllowed, Outgoing, Reach
 from plantain.records.errors import InputError
-from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Visibility
+from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Stroke, Visibility
 from plantain.records.images import Consent, Geometry, Licence, SourceImage, Withdrawal
 from plantain.records.judging import (
     Asked,
@@ -66,6 +66,7 @@ __all__ = [
     "Score",
     "SourceImage",
     "Step",
+    "Stroke",
     "TaskKind",
     "TaskState",
     "Usage",

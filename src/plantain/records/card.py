@@ -76,7 +76,6 @@ class JudgeCard:
         defects: how often a planted defect was caught, by name.
         repeats: agreement of the judge with itself.
         agreement: with other judges, and with people.
-        drift: verdicts by served model and day, if there were several.
         cost_usd, seconds: of one card, and of one verdict; None where unknown.
         verdicts, unanswered: answers, and requests without one.
         left_out: why edits could not be made, with how often.
@@ -93,7 +92,6 @@ class JudgeCard:
     defects: Mapping[str, Figure] = field(default_factory=dict)
     repeats: Mapping[str, Figure] = field(default_factory=dict)
     agreement: Mapping[str, Figure] = field(default_factory=dict)
-    drift: Mapping[str, Figure] = field(default_factory=dict)
     cost_usd: float | None = None
     seconds: float | None = None
     verdicts: int = 0
@@ -126,5 +124,5 @@ def _between(figure: Figure) -> str:
 
 def no_card(judge: str, rubric: str = "med-banana") -> str:
     """Return the line for a judge without a card, and how to make one."""
-    how = f"plantain audit --judge {judge}" + (f" --rubric {rubric}" if rubric != "med-banana" else "")
+    how = f"plantain judge audit --judge {judge}" + (f" --rubric {rubric}" if rubric != "med-banana" else "")
     return f"{judge}: no card; nobody has measured what its yes is worth ({how})"

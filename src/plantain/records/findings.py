@@ -45,6 +45,41 @@ class Visibility:
 
 
 @dataclass(frozen=True, slots=True)
+class Stroke:
+    """One step in which the offline editor draws a finding, and what the offline judge expects of its change.
+
+    Attributes:
+        shape: "opacity", "mass", "band", "line", "spots", "crescent", "darkening", "border" (moved) or "haze".
+        level: grey levels to add, one value or (red, green, blue).
+        size: smallest and largest radius, length or displacement, in thorax widths, brain widths or disc diameters; of
+            a haze the share of contrast that it takes.
+        at: the place, by its name in the anatomy map; "" for the zone of the instruction.
+        on: zones and sequences ("T1+C") on which this step is drawn; empty for all.
+        count, spread: how many spots, and how far from their middle, in the unit of `size`.
+        oval: length over width; 0 leaves it to chance.
+        hides: how much of the structure under it disappears, 0 to 1.
+        based: it has a broad base on the organ's border.
+        towards: where a crescent lies on its structure: lateral (or temporal) and down.
+        soft: width of a crescent's inner border in pixels.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
+
+    shape: str
+    level: tuple[float, ...]
+    size: tuple[float, float]
+    at: str = ""
+    on: tuple[str, ...] = ()
+    count: int = 0
+    spread: float = 0.0
+    oval: float = 0.0
+    hides: float = 0.3
+    based: bool = False
+    towards: tuple[float, float] = (0.0, 0.0)
+    soft: float = 12.0
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What can be added to or removed from an image of one modality.
 
@@ -71,6 +106,7 @@ class Finding:
         synonyms: other words for it, lower case; shared ones ("tumour") are settled by the rest of the sentence.
         optional: True where a recipe must name it to have it; it is not among the paper's 23.
         zone_visibility: zones that can only be shown under further conditions, e.g. a supine film.
+        draw: how the offline editor draws it; empty where it cannot.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
@@ -96,3 +132,4 @@ class Finding:
     synonyms: tuple[str, ...] = ()
     optional: bool = False
     zone_visibility: dict[str, Visibility] = field(default_factory=dict)
+    draw: tuple[Stroke, ...] = ()

@@ -1,8 +1,8 @@
-"""The cards of the judges of a run, as a release carries them: whose yes it was, and what that yes is worth."""
+"""The cards of a run's judges in a release: what a verdict of each is worth."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
@@ -11,50 +11,42 @@ from plantain.journal.cards import FOLDER, as_json, cards_of, from_json
 from plantain.journal.verdicts import PERSON
 from plantain.records import JudgeCard
 from plantain.records.card import no_card
-from plantain.release.plan import ReleaseFile, RunFacts
-from plantain.release.staging import HashingFile, Staging
+from plantain.release.plan import RunFacts
+from plantain.release.staging import Staging
 from plantain.rubrics import recorded
 
 _KEPT = "cards"
-"""In the plan: cards as they were when the export began."""
+"""In the plan: the cards when the export started."""
 
 
 def run_cards(run: Path) -> dict[str, JudgeCard]:
-    """The cards that lie beside a run's journal, by the path that they get in a release."""
-    return {f"{FOLDER}/{path.name}": card for path, card in zip(_paths(run), cards_of(run), strict=True)}
+    """Return the cards of a run, by their path in a release."""
+    paths = sorted((run / FOLDER).glob("*.json"))
+    return {f"{FOLDER}/{path.name}": card for path, card in zip(paths, cards_of(run), strict=True)}
 
 
 def keep_cards(staging: Staging, cards: Mapping[str, JudgeCard]) -> None:
-    """Remembers the cards with the plan."""
+    """Store the cards in the plan."""
     recorded = {path: as_json(card) for path, card in cards.items()}
     staging.set_meta(_KEPT, orjson.dumps(recorded).decode())
 
 
 def kept_cards(staging: Staging) -> dict[str, JudgeCard]:
-    """What `keep_cards` remembered."""
+    """Return the cards that `keep_cards` stored."""
     recorded = orjson.loads(staging.meta(_KEPT) or "{}")
     return {path: from_json(orjson.dumps(card), path) for path, card in recorded.items()}
 
 
-def write_cards(staging: Staging, cards: Mapping[str, JudgeCard]) -> None:
-    """Writes each card as the file that it is beside the journal."""
-    for path, card in cards.items():
-
-        def fill(file: HashingFile, card: JudgeCard = card) -> Iterator[ReleaseFile]:
-            file.write(orjson.dumps(as_json(card), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-            return iter(())
-
-        staging.write(path, "record", fill)
+def write_cards(staging: Staging) -> None:
+    """Write each card as a file."""
+    for path, card in kept_cards(staging).items():
+        data = orjson.dumps(as_json(card), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        staging.write_chunks(path, lambda data=data: (data,))  # type: ignore[misc]
 
 
 def who_judged(facts: RunFacts, cards: Mapping[str, JudgeCard]) -> list[str]:
-    """A line for each judge: its card's own, or that it has none, and how many verdicts are its."""
+    """Return a line for each judge: its card's line, or that it has none, and its number of verdicts."""
     rubric = recorded(facts.frozen).name
     lines = {card.judge: card.line for card in cards.values() if card.rubric == rubric}
     asked = {judge: n for judge, n in facts.judges.items() if not judge.startswith(PERSON)}
     return [f"{lines.get(judge, no_card(judge, rubric))} [{n:,} verdicts]" for judge, n in asked.items()]
-
-
-def _paths(run: Path) -> list[Path]:
-    folder = run / FOLDER
-    return sorted(folder.glob("*.json")) if folder.is_dir() else []

@@ -1,4 +1,4 @@
-"""What images and folders are called in a release, and the pseudonyms of images whose owner restricts their ids."""
+"""Names of images and folders in a release, and pseudonyms of images whose owner restricts their ids."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from plantain.records import Direction, InputError, Licence, SourceImage, TaskKi
 from plantain.release.task_record import TaskRecord
 
 CROSSWALK = "release-crosswalk.json"
-"""In the run's folder, never in a release: the salt, and every pseudonym with the id that it stands for."""
+"""In the run's folder, never in a release: the salt, and every pseudonym with its id."""
 
 LONGEST = 120
-"""Characters of an id in a file's name; a longer one is cut and gets a hash. File systems allow 255 bytes in all."""
+"""Longest id in a file's name; a longer one is cut and gets a hash. File systems allow 255 bytes in all."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
 
@@ -31,7 +31,7 @@ TASK_WORD = {Direction.ADD: "edit", Direction.REMOVE: "remove"}
 
 
 def safe(name: str) -> str:
-    """A name as part of a path: ASCII letters, digits and ._+- only, never hidden, never empty, never too long."""
+    """Return a name as part of a path: ASCII letters, digits and ._+-, not hidden, not empty, not too long."""
     plain = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), _UNSAFE.sub("_", name)) or "_"
     if len(plain) <= LONGEST:
         return plain
@@ -39,30 +39,30 @@ def safe(name: str) -> str:
 
 
 def task_word(record: TaskRecord) -> str:
-    """The last part of a folder's and a file's name: edit, remove or control."""
+    """Return the last part of a folder's and a file's name: edit, remove or control."""
     return "control" if record.kind is TaskKind.CONTROL else TASK_WORD[record.direction]
 
 
 def task_folder(record: TaskRecord) -> str:
-    """The folder of a task's image in a tree of files, e.g. "odir-5k-edit"."""
+    """Return the folder of a task's image in a tree of files, e.g. "odir-5k-edit"."""
     return f"{safe(record.image.dataset)}-{task_word(record)}"
 
 
 def slug(record: TaskRecord) -> str:
-    """Modality and direction, as part of a table's name, e.g. "chest_xray_add"."""
+    """Return modality and direction as part of a table's name, e.g. "chest_xray_add"."""
     word = "control" if record.kind is TaskKind.CONTROL else record.direction.value
     return f"{modality_slug(record.modality)}_{word}"
 
 
 def modality_slug(modality: str) -> str:
-    """A modality as part of a table's name."""
+    """Return a modality as part of a table's name."""
     return safe(modality).replace(".", "_").replace("-", "_")
 
 
 class Pseudonyms:
     """Released forms of images. Ids and groups of credentialed sources become salted hashes, the same every time.
 
-    An imported run keeps the ids that it came with: they are pseudonyms already where they have to be.
+    An imported run keeps its ids: they are pseudonyms already where they have to be.
     """
 
     def __init__(self, run: Path, imported: bool) -> None:
@@ -79,7 +79,7 @@ class Pseudonyms:
                 raise InputError(f"{self._path}: not a crosswalk of plantain ({error})") from error
 
     def prepare(self, images: Iterable[SourceImage]) -> None:
-        """Makes the pseudonyms that these images need and keeps them in the run, before any is released."""
+        """Make the pseudonyms that these images need and keep them in the run, before any is released."""
         before = len(self._known)
         for image in images:
             if self._needed(image):
@@ -94,7 +94,7 @@ class Pseudonyms:
             self._save()
 
     def released(self, image: SourceImage) -> SourceImage:
-        """The image as a release describes it: pseudonyms where needed, and nobody's consent."""
+        """Return the image as a release describes it: with pseudonyms where needed, without consent."""
         if not self._needed(image):
             return replace(image, group=self._group(image), consent=None)
         base, plus, rest = image.id.partition("+")
@@ -110,16 +110,16 @@ class Pseudonyms:
         )
 
     def behind(self, pseudonym: str) -> set[str]:
-        """The real ids that a pseudonym of this run stands for; empty for anything else."""
+        """Return the real ids of a pseudonym of this run; empty for any other name."""
         return {key.partition("/")[2] for key, known in self._known.items() if known == pseudonym}
 
     def called(self, image: SourceImage) -> str:
-        """What releases of this run call an image, without making a pseudonym for it."""
+        """Return the id of an image in releases of this run, without making a pseudonym."""
         base, plus, rest = image.id.partition("+")
         return self._known.get(f"{image.dataset}/{base}", base) + plus + rest
 
     def forget(self, image_ids: Collection[str], groups: Collection[str]) -> None:
-        """Takes withdrawn images and groups, by their own names or by pseudonyms, out of the crosswalk."""
+        """Remove withdrawn images and groups, by their names or pseudonyms, from the crosswalk."""
         gone = {*groups, *image_ids, *(name.partition("+")[0] for name in image_ids)}
         gone |= {name for group in groups for name in self.behind(group)}
         kept = {key: known for key, known in self._known.items() if key.partition("/")[2] not in gone}

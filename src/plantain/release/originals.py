@@ -1,4 +1,4 @@
-"""Which original pictures a release carries: decided source by source, and never one that may not be passed on."""
+"""Decides, source by source, which originals a release contains: never one that may not be passed on."""
 
 from __future__ import annotations
 
@@ -15,33 +15,30 @@ from plantain.release.task_record import RecordedPicture
 
 FOLDER = "originals"
 INDEX = f"{FOLDER}/{FOLDER}.jsonl"
-"""A line for every picture of the folder: its path, its hash, and the images that it is the original of."""
+"""A line for every image of the folder: its path, its hash, and the source images that it is the original of."""
 
 MEDIA = {"image/jpeg": "jpeg", "image/png": "png"}
-"""What a prepared picture can be, and how its name then ends."""
+"""Media types of prepared images, and the endings of their names."""
 
 _ASKED_AT_ONCE = 500
 
-
-ATTACHED = "attached"
-"""Folder of a recipient's copy: originals of their own, beside the release and no part of it (`attach.py`)."""
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def media_type_of(data: bytes) -> str:
-    """Of a prepared picture, by its first bytes."""
+    """Return the media type of a prepared image, by its first bytes."""
     return "image/png" if data.startswith(_PNG) else "image/jpeg"
 
 
 @dataclass(frozen=True, slots=True)
 class Originals:
-    """What a release may and does carry.
+    """The originals of a release.
 
     Attributes:
-        carried: pictures by hash, each once, however many images and tasks have it.
-        barred: hashes of originals that must not leave, under whatever name.
-        counts: by dataset: how many of its images came with their original, and how many without.
+        carried: by hash, each once, however many images and tasks have it.
+        barred: hashes of originals that must not leave, under any name.
+        counts: by dataset: how many of its images are released with their original, and how many without.
     """
 
     carried: Mapping[str, RecordedPicture]
@@ -50,13 +47,12 @@ class Originals:
 
 
 def decide_originals(reader: JournalReader, released: Collection[SourceImage], mode: str) -> Originals:
-    """Decides for the images of closed tasks.
+    """Decide for the images of closed tasks.
 
-    A dataset whose images have different licences is as strict as the strictest of them, and a picture that is also the
-    original of a restricted image stays here whoever else has it.
+    A dataset is as strict as the strictest of its images, and an image that is also the original of a restricted one
+    is never released.
 
     Args:
-        reader: of the run, also of images that no closed task uses.
         released: images of closed tasks.
         mode: "auto" or "none", as in `ExportOptions`.
     """
@@ -82,7 +78,7 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
 
 
 def strictest(images: Iterable[SourceImage]) -> dict[str, Licence]:
-    """What the owner of each dataset allows: of its images, the strictest."""
+    """Return the licence class of each dataset: the strictest of its images."""
     classes: dict[str, Licence] = {}
     for image in images:
         known = classes.get(image.dataset, image.licence)

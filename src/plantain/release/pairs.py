@@ -35,7 +35,7 @@ def pairs_of(record: TaskRecord) -> list[AttemptPair]:
 
 
 def why_no_pair(record: TaskRecord) -> str:
-    """Why a task has no pair, in a few fixed words that can be counted."""
+    """Return why a task has no pair, in a few fixed words that can be counted."""
     if record.state is not TaskState.SUCCESS:
         return f"no success ({record.state.value})"
     if record.round is None:

@@ -1,4 +1,4 @@
-"""The bytes that a release hands out: blobs, checked as they are read, a few ahead of whoever writes them."""
+"""Reads the images of a release: blobs, checked as they are read, a few ahead of their writer."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ import contextlib
 import hashlib
 import os
 import threading
-from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from plantain.files.opening import open_plain
 from plantain.files.writing import replace_file
 from plantain.journal import BlobStore
-from plantain.release.plan import ReleaseFile, Signer
+from plantain.release.plan import ReleaseFile
+from plantain.release.proof.provenance import C2paSigner
 from plantain.release.task_record import AttemptRecord, RecordedPicture
 
 AHEAD = 16
-"""Pictures read before they are asked for: enough to keep two cores busy, and about 10 MB."""
+"""Rows whose images are read before they are needed: enough to keep two cores busy, and about 10 MB."""
 
-
-REMEMBERED = 1 << 20
-"""Places for pictures that are known to hold, 8 bytes each: a picture stands in several tables, and hashing it costs as
-much as writing it. Two that want one place push each other out, and are hashed again."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """One image as released: the blob's bytes, or with a signed manifest in them."""
+    """One image as released: the blob's bytes, or these with a signed manifest."""
 
     data: bytes
     sha256: str
@@ -46,7 +44,7 @@ class Released:
         row: int | None = None,
         member: str | None = None,
     ) -> ReleaseFile:
-        """Its line in the list of files; an embedded image's path is that of the file being written."""
+        """Return its line in the list of files; the path of an embedded image is set when its file is written."""
         return ReleaseFile(
             path=path,
             sha256=self.sha256,
@@ -64,7 +62,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class PictureRequest:
-    """One picture that is about to be written, and the attempt it belongs to."""
+    """One image to be read, and its attempt."""
 
     picture: RecordedPicture
     task: str
@@ -72,42 +70,43 @@ class PictureRequest:
     edited: bool = True
 
 
-def _stamp(sha256: str, status: os.stat_result) -> int:
-    """64 bits that tell a picture's file as it was when its hash was seen to hold; never 0."""
-    seen = f"{sha256} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
-    return int.from_bytes(hashlib.blake2b(seen.encode(), digest_size=8).digest(), "big") or 1
-
-
 class Pictures:
-    """Reads blobs in threads, in the order asked for. A signed image is kept: signing again gives other bytes."""
+    """Reads blobs in threads, in order. A signed image is kept: signing again gives other bytes.
 
-    def __init__(self, blobs: BlobStore, signer: Signer | None, kept: Path) -> None:
+    Hashing an image costs as much as writing it, and it may be in several tables: a blob is hashed when it is first
+    read, and again if its file changed.
+    """
+
+    def __init__(self, blobs: BlobStore, signer: C2paSigner | None, kept: Path) -> None:
         self._blobs = blobs
         self._signer = signer
         self._kept = kept
         self._signing = threading.Lock()
-        self._checked = array("Q", bytes(8 * REMEMBERED))
+        self._checked: dict[str, tuple[int, int, int]] = {}
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-release")
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def stream(self, wanted: Iterable[PictureRequest]) -> Iterator[Released]:
-        """Every wanted picture in order. Raises BadBlob for one that is missing or changed."""
-        waiting: deque[Future[Released]] = deque()
-        for one in wanted:
-            waiting.append(self._pool.submit(self.read, one))
+    def stream(
+        self, wanted: Iterable[tuple[T, Sequence[PictureRequest]]]
+    ) -> Iterator[tuple[T, list[Released]]]:
+        """Yield every item with its images, in order. Raises BadBlob for an image that is missing or changed."""
+        waiting: deque[tuple[T, list[Future[Released]]]] = deque()
+        for item, requests in wanted:
+            waiting.append((item, [self._pool.submit(self.read, one) for one in requests]))
             if len(waiting) > AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+                item, images = waiting.popleft()
+                yield item, [image.result() for image in images]
+        for item, images in waiting:
+            yield item, [image.result() for image in images]
 
     def holds(self, picture: RecordedPicture) -> bool:
-        """Whether the run has the bytes: an imported one may only know that they exist."""
+        """Return True if the run has the bytes: an imported one may not."""
         return self._blobs.path(picture.sha256).exists()
 
     def read(self, wanted: PictureRequest) -> Released:
-        """One picture, in the calling thread. Raises BadBlob."""
+        """Return one image, in the calling thread. Raises BadBlob."""
         picture = wanted.picture
         data = self._read(picture.sha256)
         if self._signer is None or not wanted.edited:
@@ -116,18 +115,16 @@ class Pictures:
         return Released(signed, hashlib.sha256(signed).hexdigest(), picture)
 
     def _read(self, sha256: str) -> bytes:
-        """A blob, held to its hash the first time, and again when anybody has touched it since."""
-        path, place = self._blobs.path(sha256), int(sha256[:16], 16) % REMEMBERED
-        known = self._checked[place]
-        if known:
+        path = self._blobs.path(sha256)
+        if sha256 in self._checked:
             with contextlib.suppress(OSError), open_plain(path) as file:
-                if _stamp(sha256, os.fstat(file.fileno())) == known:
+                if _stamp(os.fstat(file.fileno())) == self._checked[sha256]:
                     return file.read()
         data = self._blobs.read(sha256)
-        self._checked[place] = _stamp(sha256, path.stat())
+        self._checked[sha256] = _stamp(path.stat())
         return data
 
-    def _signed(self, signer: Signer, data: bytes, wanted: PictureRequest) -> bytes:
+    def _signed(self, signer: C2paSigner, data: bytes, wanted: PictureRequest) -> bytes:
         # By attempt, not by picture: the manifest names the task and the round.
         path = self._kept / f"{wanted.task}-{wanted.round}-{wanted.picture.sha256[:20]}"
         with self._signing:  # a chosen image can stand in several pairs that are read at the same time
@@ -136,3 +133,7 @@ class Pictures:
             signed = signer.sign(data, wanted.task, wanted.round)
             replace_file(path, signed)
             return signed
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns

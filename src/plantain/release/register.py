@@ -1,4 +1,4 @@
-"""Which images of a run went into which release: kept in the run, so that a withdrawal can name those concerned."""
+"""The register of a run's releases and their images, so that a withdrawal can name the releases concerned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from plantain.records import InputError
 
 REGISTER = "releases.sqlite"
-"""In the run's folder, never in a release. Not in the journal, since an export may run while a build writes to that."""
+"""In the run's folder. Not in the journal, since an export may run while a build writes to that."""
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS release (id INTEGER PRIMARY KEY, path TEXT NOT NULL, state TEXT NOT NULL, "
@@ -21,11 +21,7 @@ _SCHEMA = (
 
 
 def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None:
-    """Records, durably and before the first byte of it is written, that a release will hold these images.
-
-    Raises:
-        InputError: the run may not be written to.
-    """
+    """Record, durably and before it is written, that a release contains these images. Raises InputError."""
     with _opened(run) as database:
         try:
             database.execute("BEGIN IMMEDIATE")
@@ -43,7 +39,7 @@ def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None
 
 
 def copy_register(run: Path, to: Path) -> None:
-    """Lets another run remember the releases of this one too: for a run into which it was merged."""
+    """Add the register of a run to that of a run into which it was merged."""
     if not (run / REGISTER).is_file():
         return
     with _opened(run) as database:
@@ -55,7 +51,7 @@ def copy_register(run: Path, to: Path) -> None:
 
 
 def releases_with(run: Path, image_ids: Collection[str]) -> list[str]:
-    """Where releases were written that hold any of these images, sorted."""
+    """Return the folders of releases with any of these images, sorted."""
     if not (run / REGISTER).is_file():
         return []
     with _opened(run) as database:
@@ -71,7 +67,7 @@ def releases_with(run: Path, image_ids: Collection[str]) -> list[str]:
 
 
 def forget(run: Path, image_ids: Collection[str]) -> None:
-    """Takes ids of images out of the register, for good."""
+    """Remove images from the register for good."""
     if not (run / REGISTER).is_file():
         return
     with _opened(run) as database:

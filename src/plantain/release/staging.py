@@ -1,8 +1,8 @@
-"""What an unfinished release remembers: its plan, and which files are done. It is what makes an export restartable.
+"""The progress of an unfinished release: its plan, and which files are done. It makes an export resumable.
 
-A large file is written under a temporary name, made durable, renamed, and then recorded here; small ones of a tree are
-made durable and recorded by the batch. What is recorded is never written again, and what is not is written anew. So a
-kill at any moment costs the work of one file or of one batch.
+A large file is written under a temporary name, made durable, renamed, and then recorded here; small files of a tree
+are made durable and recorded by the batch. Recorded files are never written again, others are written anew. So a kill
+at any moment costs the work of one file or of one batch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS entry(
 CREATE INDEX IF NOT EXISTS entry_task ON entry(task, layout);
 CREATE TABLE IF NOT EXISTS name(path TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS original(
-  sha256 TEXT PRIMARY KEY, bytes INTEGER NOT NULL, media_type TEXT NOT NULL, path TEXT NOT NULL, told BLOB NOT NULL
+  sha256 TEXT PRIMARY KEY, bytes INTEGER NOT NULL, media_type TEXT NOT NULL, path TEXT NOT NULL, cells BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS file(
   path TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, role TEXT NOT NULL, pixel_sha256 TEXT,
@@ -47,20 +47,26 @@ CREATE INDEX IF NOT EXISTS file_path ON file(path, row, member);
 """
 
 _COLUMNS = tuple(field.name for field in fields(ReleaseFile))
-_ENTRY = (
-    "INSERT INTO entry(layout, stem, shard, pos, task, first, second, path) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
 _FILE = f"INSERT INTO file({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _PAGE = 1000
+
+_HASHED_AT_ONCE = 1 << 20
+"""Bytes passed to the hashing thread at once."""
+
+_AHEAD = 16
+"""Most pieces that wait to be hashed."""
+
+_SYNCED_AT_ONCE = 64 << 20
+"""Bytes after which the disk is told to write, so that it works while more is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedEntry:
-    """A row of a table, a sample of a tar, or a file of a tree: which attempt (or pair of attempts) of which task.
+    """A row of a table, a sample of a tar, or a file of a tree: an attempt (or a pair of attempts) of a task.
 
     Attributes:
         record: the task's record as JSON.
-        first, second: indices into its attempts; -1 where there is none.
+        first, second: indices into its attempts; -1 for none.
         path: the file's own path in a tree of files, "" in a shard.
     """
 
@@ -70,21 +76,11 @@ class StagedEntry:
     path: str
 
 
-_HASHED_AT_ONCE = 1 << 20
-"""Bytes handed to the thread that hashes: fewer cost more in handing over than in hashing."""
-
-_AHEAD = 16
-"""Pieces that wait to be hashed at most."""
-
-_SYNCED_AT_ONCE = 64 << 20
-"""Bytes after which the disk is told to begin, so that it writes while more is made, and not all at the end."""
-
-
 class HashingFile:
     """A file being written that knows its own SHA-256 and size; enough of a file for pyarrow and tarfile.
 
-    A thread hashes while the file is written: it costs as much as the writing, and needs no lock of Python's. Another
-    makes durable what there is, since a disk is slower than either.
+    One thread hashes and another syncs while the file is written: hashing costs as much as writing, and a disk is
+    slower than either.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -118,7 +114,7 @@ class HashingFile:
 
     def _sync(self) -> None:
         if self._syncing is not None:
-            self._syncing.result()  # a disk tells of an error once
+            self._syncing.result()  # a disk reports an error once
         self._file.flush()
         self._synced = self.size
         self._syncing = self._syncer.submit(os.fsync, self._file.fileno())
@@ -127,7 +123,7 @@ class HashingFile:
         return self.size
 
     def flush(self) -> None:
-        """Left to the end: the bytes are only of use once all are there."""
+        """Do nothing: the bytes are only of use once all are there."""
 
     def close(self) -> None:
         self.closed = True
@@ -149,7 +145,7 @@ class HashingFile:
         self._syncer.shutdown()
 
     def finish(self) -> None:
-        """Makes everything durable and sets `sha256` to its hash; nothing is written afterwards."""
+        """Make everything durable and set `sha256`; nothing is written afterwards."""
         self._hash()
         self._sync()
         while self._waiting:
@@ -160,11 +156,11 @@ class HashingFile:
 
 
 Fill = Callable[[HashingFile], Iterable[ReleaseFile]]
-"""Writes one file and yields the images that it embeds; `path` of those is set afterwards."""
+"""Writes one file and yields the images that it embeds; their `path` is set afterwards."""
 
 
 class Staging:
-    """The plan and the list of finished files of one release in the making."""
+    """The plan and the list of finished files of an unfinished release."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -181,6 +177,17 @@ class Staging:
     def close(self) -> None:
         self.connection.close()
 
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Keep everything that is written inside, or nothing."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        finally:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+
     # --- the plan -----------------------------------------------------------------------------------
 
     def meta(self, key: str) -> str | None:
@@ -194,33 +201,33 @@ class Staging:
         self.connection.execute("INSERT INTO task VALUES (?, ?, ?)", (seq, folder, record))
 
     def add_entries(self, rows: Sequence[tuple[str, str, int, int, int, int, int, str]]) -> None:
-        """Rows of (layout, stem, shard, position, task, first, second, path)."""
-        self.connection.executemany(_ENTRY, rows)
+        """Add rows of (layout, stem, shard, position, task, first, second, path)."""
+        self.connection.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def take_name(self, path: str) -> bool:
-        """Whether nothing else has this name, also where capitals do not count; it is taken from now on."""
+        """Return True if no other file has this name, ignoring case; it is taken from now on."""
         query = "INSERT OR IGNORE INTO name VALUES (?)"
         return self.connection.execute(query, (path.lower(),)).rowcount == 1
 
-    def add_original(self, picture: RecordedPicture, path: str, description: bytes) -> None:
-        """An original that the release carries: where the tree has it, and what is said of it, as JSON."""
-        values = (picture.sha256, picture.bytes, picture.media_type, path, description)
+    def add_original(self, picture: RecordedPicture, path: str, cells: bytes) -> None:
+        """Add an original of the release: its path in the tree, and its table row without the image, as JSON."""
+        values = (picture.sha256, picture.bytes, picture.media_type, path, cells)
         self.connection.execute("INSERT INTO original VALUES (?, ?, ?, ?, ?)", values)
 
     def original(self, sha256: str) -> RecordedPicture | None:
-        """An original that the release carries; None for any other picture."""
+        """Return an original of the release; None for any other image."""
         query = "SELECT sha256, bytes, media_type FROM original WHERE sha256 = ?"
         row = self.connection.execute(query, (sha256,)).fetchone()
         return None if row is None else RecordedPicture(*row)
 
     def described_original(self, sha256: str) -> tuple[str, bytes]:
-        """The path in the tree, and what is said of it, as JSON."""
-        query = "SELECT path, told FROM original WHERE sha256 = ?"
-        path, description = self.connection.execute(query, (sha256,)).fetchone()
-        return str(path), bytes(description)
+        """Return the path of an original in the tree, and its table row without the image, as JSON."""
+        query = "SELECT path, cells FROM original WHERE sha256 = ?"
+        path, cells = self.connection.execute(query, (sha256,)).fetchone()
+        return str(path), bytes(cells)
 
     def records(self, folder: str | None = None) -> Iterator[bytes]:
-        """Every task's record in the order of the ids, streamed; of one folder of the tree when named."""
+        """Yield every task's record in the order of the ids; of one folder of the tree when named."""
         return (record for page in self._pages(folder) for _, record in page)
 
     def _pages(self, folder: str | None) -> Iterator[list[tuple[int, bytes]]]:
@@ -232,19 +239,19 @@ class Staging:
             after = rows[-1][0]
 
     def folders(self) -> list[str]:
-        """Folders of the tree, sorted."""
+        """Return the folders of the tree, sorted."""
         query = "SELECT DISTINCT folder FROM task ORDER BY folder"
         return [str(row[0]) for row in self.connection.execute(query)]
 
     def shards(self, layout: str) -> list[tuple[str, int, int]]:
-        """(stem, shards, rows) of a layout's tables, sorted."""
+        """Return (stem, shards, rows) of a layout's tables, sorted."""
         query = (
             "SELECT stem, MAX(shard) + 1, COUNT(*) FROM entry WHERE layout = ? GROUP BY stem ORDER BY stem"
         )
         return [(str(stem), int(n), int(rows)) for stem, n, rows in self.connection.execute(query, (layout,))]
 
     def entries(self, layout: str, stem: str, shard: int) -> Iterator[StagedEntry]:
-        """One shard's rows in order, streamed."""
+        """Yield one shard's rows in order."""
         after = -1
         query = (
             "SELECT pos, record, first, second, path FROM entry JOIN task ON task.seq = entry.task "
@@ -256,7 +263,7 @@ class Staging:
             after = rows[-1][0]
 
     def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:
-        """Records of one folder, each with the paths of its files by the index of their attempt."""
+        """Yield the records of one folder, each with the paths of its files by the index of their attempt."""
         query = (
             "SELECT task, first, path FROM entry INDEXED BY entry_task JOIN task ON task.seq = entry.task "
             "WHERE folder = ? AND task BETWEEN ? AND ? AND layout = ? ORDER BY task, first"
@@ -276,19 +283,29 @@ class Staging:
         return self.connection.execute(query, (path,)).fetchone() is not None
 
     def write(self, path: str, role: str, fill: Fill) -> None:
-        """Writes one file unless it is done: `fill` gets it open, and its embedded images are recorded with it."""
+        """Write one file unless it is done: `fill` gets it open, and its embedded images are recorded with it."""
         if self.is_done(path):
             return
-        with self._recording() as record:
+        with self.transaction():
             with self._open(path) as hashing:
                 for image in fill(hashing):
-                    record(dataclasses.replace(image, path=path))
-            record(ReleaseFile(path, hashing.sha256, hashing.size, role))
+                    self._insert(dataclasses.replace(image, path=path))
+            self._insert(ReleaseFile(path, hashing.sha256, hashing.size, role))
+
+    def write_chunks(self, path: str, chunks: Callable[[], Iterable[bytes]]) -> None:
+        """Write one file of records unless it is done."""
+
+        def fill(file: HashingFile) -> Iterable[ReleaseFile]:
+            for chunk in chunks():
+                file.write(chunk)
+            return ()
+
+        self.write(path, "record", fill)
 
     def write_together(
         self, paths: Sequence[str], role: str, fill: Callable[[Sequence[HashingFile]], None]
     ) -> None:
-        """Writes files that one pass over the records fills, unless all are done; `fill` gets them in this order."""
+        """Write files that one pass over the records fills, unless all are done; `fill` gets them in this order."""
         if all(map(self.is_done, paths)):
             return
         with contextlib.ExitStack() as stack:
@@ -299,7 +316,7 @@ class Staging:
 
     @contextlib.contextmanager
     def _open(self, path: str) -> Iterator[HashingFile]:
-        """A file under its temporary name; durable and under its own name once it is closed without an error."""
+        """Open a file under its temporary name; it is durable and renamed once it is closed without an error."""
         target = self.out / path
         make_folder(self.out, target.parent)
         temporary = part_name(target)
@@ -310,57 +327,36 @@ class Staging:
         sync_folder(target.parent)
 
     def record(self, files: Iterable[ReleaseFile]) -> None:
-        """Marks files as done, all or none. They must be durable by now."""
-        with self._recording() as record:
+        """Mark files as done, all or none. They must be durable by now."""
+        with self.transaction():
             for file in files:
-                record(file)
+                self._insert(file)
 
     def _insert(self, file: ReleaseFile) -> None:
         self.connection.execute(_FILE, [getattr(file, name) for name in _COLUMNS])
 
-    @contextlib.contextmanager
-    def _recording(self) -> Iterator[Callable[[ReleaseFile], None]]:
-        """Takes files and embedded images one by one, and keeps none in memory; all are done at its end, or none."""
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._insert
-            self.connection.execute("COMMIT")
-        finally:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
+    def files(self) -> Iterator[ReleaseFile]:
+        """Yield every recorded file and embedded image by (path, row, member)."""
+        query = f"SELECT {', '.join(_COLUMNS)} FROM file ORDER BY path, row, member"
+        return (ReleaseFile(*row) for row in self.connection.execute(query))
 
-
-def edited_images(staging: Staging) -> Iterator[tuple[str, str, bool]]:
-    """(role, hash of the blob, signed) of every edited image once, however many layouts hold it."""
-    query = (
-        "SELECT role, iif(source_sha256 <> '', source_sha256, sha256), source_sha256 <> '', MIN(rowid) FROM file "
-        "WHERE task IS NOT NULL AND role NOT IN ('mask', 'original') GROUP BY task, generation, round"
-    )
-    for role, blob, signed, _ in staging.connection.execute(query):
-        yield str(role), str(blob), bool(signed)
-
-
-@dataclass(frozen=True, slots=True)
-class StagedFiles:
-    """Every recorded file and embedded image by (path, row, member), streamed; may be iterated again."""
-
-    staging: Staging
-
-    def __iter__(self) -> Iterator[ReleaseFile]:
-        cursor = self.staging.connection.execute(
-            f"SELECT {', '.join(_COLUMNS)} FROM file ORDER BY path, row, member"
+    def edited_images(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield (role, hash of the blob, signed) of every edited image once, however many layouts contain it."""
+        query = (
+            "SELECT role, iif(source_sha256 <> '', source_sha256, sha256), source_sha256 <> '', MIN(rowid) FROM file "
+            "WHERE task IS NOT NULL AND role NOT IN ('mask', 'original') GROUP BY task, generation, round"
         )
-        for row in cursor:
-            yield ReleaseFile(*row)
+        for role, blob, signed, _ in self.connection.execute(query):
+            yield str(role), str(blob), bool(signed)
 
 
 def part_name(target: Path) -> Path:
-    """The temporary name of a file being written: hidden, beside it, the same after a restart."""
+    """Return the temporary name of a file being written: hidden, next to it, the same after a restart."""
     return target.with_name(f".{target.name}.part")
 
 
 def make_folder(out: Path, folder: Path) -> None:
-    """Makes a folder of the release and those above it, durably."""
+    """Make a folder of the release and those above it, durably."""
     missing = []
     while folder != out and not folder.exists():
         missing.append(folder)
@@ -371,7 +367,7 @@ def make_folder(out: Path, folder: Path) -> None:
 
 
 def sync_everything(out: Path, files: Sequence[Path]) -> None:
-    """Makes many small files durable at once: one `syncfs` where the system has it, else a sync of each."""
+    """Make many small files durable at once: one `syncfs` where the system has it, else a sync of each."""
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     if syncfs is not None:
         descriptor = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
@@ -381,14 +377,7 @@ def sync_everything(out: Path, files: Sequence[Path]) -> None:
         finally:
             os.close(descriptor)
     for path in files:
-        sync_folder_or_file(path)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
     for folder in {path.parent for path in files}:
         sync_folder(folder)
-
-
-def sync_folder_or_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The plan of a release, made once from a snapshot of the journal: records, splits, and what stands in which file."""
+"""Plans a release once from a snapshot of the journal: records, splits, and the contents of each file."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from plantain.privacy.licence_terms import as_json
 from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, SourcePart
 from plantain.privacy.original_licences import original_parts
 from plantain.records import Licence, SourceImage, TaskKind, TaskState
-from plantain.release.layouts.contract import chosen
-from plantain.release.licences.permission import original_terms, released_terms
+from plantain.release.layouts.contract import ORIGINALS, chosen
+from plantain.release.licensing import original_terms, released_terms
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
 from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
 from plantain.release.plan import IMPORTED, SHARD_ROWS, ExportOptions, RunFacts
 from plantain.release.splits import SPLITS, canary_of, split_of
 from plantain.release.staging import Staging
-from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, make_record, to_json
+from plantain.release.task_record import RecordedPicture, TaskRecord, make_record, to_json
 
 TREE_BATCH = 1024
-"""Files of the tree that become durable together."""
+"""Files of a tree that become durable together."""
 
 _PAGE = 500
 
@@ -42,22 +42,24 @@ class _Shards:
         self._waiting: list[tuple[str, str, int, int, int, int, int, str]] = []
 
     def add(self, layout: str, stem: str, task: int, first: int, second: int, size: int) -> None:
+        """Add a row of a table or a sample of a tar, of `size` bytes."""
         state = self._state[layout, stem]
-        if state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._limit):
-            state[:] = [state[0] + 1, 0, 0]
-        self._put((layout, stem, state[0], state[1], task, first, second, ""))
-        state[1] += 1
+        full = state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._limit)
+        self._put(state, bool(full), (layout, stem), (task, first, second, ""))
         state[2] += size
 
     def add_file(self, layout: str, stem: str, task: int, first: int, path: str) -> None:
+        """Add a file of a tree."""
         state = self._state[layout, stem]
-        if state[1] == TREE_BATCH:
-            state[:] = [state[0] + 1, 0, 0]
-        self._put((layout, stem, state[0], state[1], task, first, -1, path))
-        state[1] += 1
+        self._put(state, state[1] == TREE_BATCH, (layout, stem), (task, first, -1, path))
 
-    def _put(self, row: tuple[str, str, int, int, int, int, int, str]) -> None:
-        self._waiting.append(row)
+    def _put(
+        self, state: list[int], full: bool, table: tuple[str, str], row: tuple[int, int, int, str]
+    ) -> None:
+        if full:
+            state[:] = [state[0] + 1, 0, 0]
+        self._waiting.append((*table, state[0], state[1], *row))
+        state[1] += 1
         if len(self._waiting) >= _PAGE:
             self.flush()
 
@@ -67,7 +69,7 @@ class _Shards:
 
 
 class Survey:
-    """Reads the snapshot once and fills the staging's plan."""
+    """Reads the snapshot once and fills the plan in the staging."""
 
     def __init__(self, reader: JournalReader, run: Path, options: ExportOptions, staging: Staging) -> None:
         self._reader = reader
@@ -85,7 +87,7 @@ class Survey:
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
 
     def make(self) -> None:
-        """Writes the plan in one transaction.
+        """Write the plan in one transaction.
 
         Raises:
             InputError: there is nothing to release, or a source needs an agreement that was not named.
@@ -93,18 +95,12 @@ class Survey:
         terms = released_terms(self._reader, self._options)
         self._original_terms = original_terms(self._reader, self._options)
         images = self._images()
-        self._staging.connection.execute("BEGIN IMMEDIATE")
-        try:
+        with self._staging.transaction():
             self._fill(images, terms)
-            self._staging.connection.execute("COMMIT")
-        finally:
-            if self._staging.connection.in_transaction:
-                self._staging.connection.execute("ROLLBACK")
 
     def _images(self) -> dict[str, SourceImage]:
-        """Images of closed tasks by their id in the run, as released."""
-        ids = closed_images(self._reader)
-        images = [self._reader.image(image_id) for image_id in ids]
+        """Return the images of closed tasks by their id in the run, as released."""
+        images = [self._reader.image(image_id) for image_id in closed_images(self._reader)]
         self._pseudonyms.prepare(images)
         return {image.id: self._pseudonyms.released(image) for image in images}
 
@@ -133,7 +129,7 @@ class Survey:
         self._staging.set_meta("planned", "1")
 
     def _identity(self) -> tuple[str, int]:
-        """Run id and seed of the original run: they fix splits and canary, also after an import."""
+        """Return run id and seed of the original run, which determine splits and canary, also after an import."""
         header = self._reader.header
         if self._imported is None:
             return header.run_id, header.seed
@@ -173,7 +169,7 @@ class Survey:
         else:
             self._counts["without_pair"][why_no_pair(record)] += 1
 
-    # --- what stands where --------------------------------------------------------------------------
+    # --- the contents of each file ------------------------------------------------------------------
 
     def _place(self, seq: int, record: TaskRecord) -> None:
         layouts = self._options.layouts
@@ -202,8 +198,8 @@ class Survey:
                     self._shards.add("masks", stem, seq, index, -1, attempt.mask.bytes)
             for name, path_of in self._trees.items():
                 if path := path_of(record, attempt):
-                    path = self._unused(path, record, attempt)
-                    self._shards.add_file(name, task_folder(record), seq, index, path)
+                    more = f"{record.task_id[:8]}-{attempt.generation}-{attempt.round}"
+                    self._shards.add_file(name, task_folder(record), seq, index, self._free(path, more))
         if "parquet" in layouts or "preference" in layouts:
             for pair in pairs_of(record):
                 both = [record.attempts[pair.chosen].edited, record.attempts[pair.rejected].edited]
@@ -213,16 +209,13 @@ class Survey:
                     self._shards.add("preference", f"data/preference/{part}", seq, *order, whole)
 
     def _carried(self, picture: RecordedPicture) -> bool:
-        """Whether the run has the bytes, and they are not those of an original that must stay here.
-
-        A run that was imported may only know that they exist.
-        """
+        """Return True if the run has the bytes (an imported one may not), and they are no restricted original."""
         if picture.sha256 in self._originals.barred:
             return False
         return self._imported is None or self._reader.blob_path(picture.sha256).exists()
 
     def _place_original(self, seq: int, record: TaskRecord) -> None:
-        """Where the original of a task goes, when it is the first of its tasks; `_sharing` knows those to come."""
+        """Plan the original of a task with the first task that has it."""
         sha256 = record.image.prepared_sha256
         sharing = self._sharing.pop(sha256, None)
         if sharing is None:
@@ -230,7 +223,7 @@ class Survey:
         picture, first, layouts = self._originals.carried[sha256], sharing[0], self._options.layouts
         ending = MEDIA[picture.media_type]
         path = self._free(f"{FOLDER}/{safe(first.dataset)}/{safe(first.id)}.{ending}", sha256[:8])
-        self._staging.add_original(picture, path, self._description_of(sha256, sharing))
+        self._staging.add_original(picture, path, self._original_cells(sha256, sharing))
         if "parquet" in layouts or "preference" in layouts:
             stem = f"data/originals/{modality_slug(record.modality)}-{record.split}"
             self._shards.add("originals", stem, seq, -1, -1, picture.bytes + 1000)
@@ -240,10 +233,10 @@ class Survey:
                 "wds-originals", f"wds/originals{kind}-{record.split}", seq, -1, -1, picture.bytes
             )
         if "med-banana" in layouts or "trajectory" in layouts:
-            self._shards.add_file("tree-originals", FOLDER, seq, -1, path)
+            self._shards.add_file(ORIGINALS, FOLDER, seq, -1, path)
 
-    def _description_of(self, sha256: str, sharing: list[SourceImage]) -> bytes:
-        """What is said of an original: as `ORIGINAL_TABLE`, without the picture."""
+    def _original_cells(self, sha256: str, sharing: list[SourceImage]) -> bytes:
+        """Return the row of an original in `ORIGINAL_TABLE`, without the image, as JSON."""
         first = sharing[0]
         part = self._parts[first.dataset]
         return orjson.dumps(
@@ -261,11 +254,8 @@ class Survey:
             }
         )
 
-    def _unused(self, path: str, record: TaskRecord, attempt: AttemptRecord) -> str:
-        """The path, or one that says more where two images would share it (or would on macOS)."""
-        return self._free(path, f"{record.task_id[:8]}-{attempt.generation}-{attempt.round}")
-
     def _free(self, path: str, more: str) -> str:
+        """Return the path, or a longer one where another file has it (ignoring case, as macOS does)."""
         if self._staging.take_name(path):
             return path
         stem, dot, ending = path.rpartition(".")
@@ -273,7 +263,7 @@ class Survey:
         self._staging.take_name(other)
         return other
 
-    # --- what is said of the run --------------------------------------------------------------------
+    # --- facts of the run ---------------------------------------------------------------------------
 
     def _facts(
         self,
@@ -294,14 +284,13 @@ class Survey:
             "method": orjson.loads(self._reader.meta("method") or "{}"),
         }
         counted = {name: dict(sorted(counter.items())) for name, counter in self._counts.items()}
-        splits = {name: self._counts["splits"][name] for name in SPLITS}
-        known = {"run_id", "name", "seed", "code_version", "frozen", "models", "left_out", "method"}
+        known = ("run_id", "name", "seed", "code_version", "frozen", "models", "left_out", "method")
         return RunFacts(
-            **{name: value for name, value in stated.items() if name in known},  # type: ignore[arg-type]
+            **{name: stated[name] for name in known if name in stated},  # type: ignore[arg-type]
             tasks=counted["tasks"],
             pairs=counted.get("pairs", {}),
             without_pair=counted.get("without_pair", {}),
-            splits=splits,
+            splits={name: self._counts["splits"][name] for name in SPLITS},
             split_groups=groups.count(images.values()),
             ungrouped_images=groups.ungrouped,
             canary=canary,
@@ -313,7 +302,7 @@ class Survey:
 
 
 def _models(reader: JournalReader) -> dict[str, JsonValue]:
-    """By step: every model asked, with every model that said it had answered."""
+    """Return, by step, every model asked with every model that answered."""
     models: dict[str, JsonValue] = {}
     for step, model, served in models_that_answered(reader):
         asked = models.setdefault(step, [])
@@ -323,7 +312,7 @@ def _models(reader: JournalReader) -> dict[str, JsonValue]:
 
 
 def _sources(images: dict[str, SourceImage]) -> dict[str, dict[str, str | int]]:
-    """Per dataset: its licence (the strictest, should they differ), version, and how many images were used."""
+    """Return the strictest licence, the version and the number of used images of each dataset."""
     sources: dict[str, dict[str, str | int]] = {}
     for image in sorted(images.values(), key=lambda image: (image.dataset, image.id)):
         source = sources.setdefault(

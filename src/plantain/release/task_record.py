@@ -1,4 +1,4 @@
-"""One task of a release in full, free of telemetry: what every layout is derived from and an import reads back."""
+"""The record of one task of a release, without telemetry: every layout is made from it, and an import reads it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from plantain.records import (
 
 @dataclass(frozen=True, slots=True)
 class RecordedPicture:
-    """Bytes that an attempt refers to; whether a release carries them is its manifest's to say."""
+    """Bytes that an attempt refers to; a release need not contain them."""
 
     sha256: str
     bytes: int
@@ -55,7 +55,7 @@ class ScoreRecord:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One round as it happened. `role` is what the release calls its image, "" when there is none."""
+    """One round. `role` is that of its image in the release, "" without one."""
 
     generation: int
     round: int | None
@@ -73,13 +73,13 @@ class AttemptRecord:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict that decided."""
+        """The deciding verdict."""
         return next((verdict.verdict for verdict in self.verdicts if verdict.decisive), None)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """A closed task with everything that happened; `round` is the one of success or the last, None when unknown.
+    """A closed task; `round` is that of success or the last one, None when unknown.
 
     `canary` is a GUID on tasks of the test split only: a model that can recite it has seen the test data.
     """
@@ -105,13 +105,13 @@ class TaskRecord:
 
     @property
     def outcome(self) -> str:
-        """How it ended; "control" for one that came back, so that nobody counts it among the successes."""
+        """Its outcome; "control" for a control, which is no success."""
         control = self.kind is TaskKind.CONTROL and self.state is TaskState.SUCCESS
         return "control" if control else self.state.value
 
     @property
     def word(self) -> str:
-        """What a table says was done: "add", "remove", or "control", which has no direction."""
+        """Its word in tables: "add", "remove", or "control", which has no direction."""
         return self.direction.value if self.kind is TaskKind.EDIT else self.kind.value
 
 
@@ -121,13 +121,13 @@ def _records() -> TypeAdapter[TaskRecord]:
 
 
 def to_json(record: TaskRecord) -> bytes:
-    """The record as one line of JSON, without the line's end."""
+    """Return the record as one line of JSON, without a line feed."""
     return dumps(record)
 
 
 @lru_cache(maxsize=32)
 def from_json(line: bytes | str) -> TaskRecord:
-    """The inverse of `to_json`, every field checked; rows of one task follow each other and are parsed once.
+    """Parse a record and check every field; rows of one task follow each other and are parsed once.
 
     Raises ValueError naming the first field that is wrong.
     """
@@ -149,12 +149,7 @@ def make_record(
     split: str,
     canary: str | None,
 ) -> TaskRecord:
-    """What the journal holds of a closed task, as a release says it.
-
-    Args:
-        image: as released: its id may stand for the real one.
-        pictures: by hash, for every hash that an attempt names.
-    """
+    """Return the record of a closed task; `image` is as released, `pictures` has every hash of the attempts."""
     return TaskRecord(
         task_id=row.id,
         kind=row.task.kind,
@@ -198,7 +193,10 @@ def make_record(
 
 
 def role_of(row: TaskRow, attempt: Attempt) -> str:
-    """What a release calls an attempt's image: success, failed, undecided, superseded, unjudged, control, or ""."""
+    """Return the role of an attempt's image.
+
+    One of success, failed, undecided, superseded, unjudged, control; "" without an image.
+    """
     if attempt.edited is None:
         return ""
     if attempt.superseded:
@@ -217,7 +215,7 @@ def role_of(row: TaskRow, attempt: Attempt) -> str:
 def journal_parts(
     record: TaskRecord,
 ) -> tuple[TaskRow, list[Attempt], list[StoredVerdict], list[StoredScore], list[RecordedPicture]]:
-    """The inverse of `make_record`: the rows that a journal keeps of the task, and the pictures they name."""
+    """Return a record's rows in a journal, and the images that they name: the inverse of `make_record`."""
     task = EditTask(
         record.task_id, record.image.id, record.modality, record.finding, record.direction, record.kind
     )

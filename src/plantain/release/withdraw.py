@@ -1,4 +1,4 @@
-"""Withdrawing patients, studies or single images from a run: what it concerns, and taking it out."""
+"""Withdraws patients, studies or single images from a run: preview, and removal."""
 
 from __future__ import annotations
 
@@ -29,34 +29,31 @@ from plantain.journal.withdrawal import (
     take_out,
 )
 from plantain.records import SourceImage, Withdrawal
-from plantain.release.importing.studies import cut_studies
 from plantain.release.naming import Pseudonyms
 from plantain.release.proof.provenance import PROVENANCE
 from plantain.release.register import forget, releases_with
 
 DERIVED = (
-    *("report.html", "report.json", "report.telemetry.json", "report.telemetry.html"),
-    *("leaderboard.html", "leaderboard.json", "leaderboard.csv", "leaderboard.tex"),
-    "leaderboard.pairs.csv",
-    *("attention.html", "learning.html"),
+    *("report.html", "report.json", "report.telemetry.json", "report.telemetry.html", "attention.html"),
+    *("leaderboard.html", "leaderboard.json", "leaderboard.csv", "leaderboard.tex", "leaderboard.pairs.csv"),
+    "learning.html",
 )
-"""Made of a run's pictures and numbers; `plantain report` and `plantain bench table` make them again without them."""
+"""Made from a run's images and numbers; `plantain report` and `plantain bench table` make them again."""
 
 BENCH, BENCH_SAMPLES, BENCH_SETS = "bench", "bench.samples", "bench.sets"
-"""What a benchmark's run keeps beside its tasks: which it is, what it knows of each sample, distances between all."""
+"""Meta keys of a benchmark's run: its name, its samples, and distances between sets of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnRun:
-    """What a withdrawal takes, or took, out of a run.
+    """What a withdrawal removes, or removed, from a run.
 
     Attributes:
-        extent: how much.
-        released_as: the ids under which releases call the images.
-        releases: folders of releases that hold something of them.
-        batch_jobs: at a provider, by its names for them, whose files hold the images and could not be deleted there.
-        before: True where they were withdrawn earlier and nothing is left to take.
-        known: those of the asked names that the run knows, or knew before they were withdrawn.
+        released_as: ids of the images in releases.
+        releases: folders of releases that contain something of them.
+        batch_jobs: of a provider, whose files contain the images and could not be deleted there.
+        before: they were withdrawn earlier, and nothing is left to remove.
+        known: the asked names that the run knows, or knew before a withdrawal.
         groups: those of which the run has no other image.
     """
 
@@ -77,13 +74,12 @@ def concerned(
     others: Collection[SourceImage] = (),
     samples: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> WithdrawnRun | None:
-    """What a withdrawal from a run would take; None where the run knows nothing of it. Changes nothing.
+    """Return what a withdrawal would remove from a run, without changing it; None where nothing matches.
 
     Args:
-        run: the run's folder.
-        asked: groups as the source, a joined group or a release calls them; images likewise.
-        others: images that a catalogue knows by these names: the run may know them by others.
-        samples: of them, by the name of the benchmark that holds them.
+        asked: groups and images by their names in the source, a joined group or a release.
+        others: images of these names in a catalogue: the run may know them by others.
+        samples: of them, by the name of their benchmark.
     """
     with JournalReader.open(run) as reader:
         names = Pseudonyms(run, imported=False)
@@ -106,31 +102,25 @@ def concerned(
             releases = {path for mark in marks for path in account.releases.get(mark, [])}
             published = WithdrawnRun(Extent(), (), tuple(sorted(releases)), before=True, known=known)
             return published if before else None
-        extent = extent_of(reader.connection, ids)
         gone = [image for image in images if image.id in ids]
-        released = sorted(names.called(image) for image in gone)
-        left = files_left_of(reader, ids)
-        tasks = {task for name in ids for task in tasks_of_image(reader, name)}
-    groups = {image.group for image in gone if image.group}
-    groups -= {image.group for image in images if image.id not in ids}
-    held = tuple(releases_with(run, ids))
-    return WithdrawnRun(
-        extent,
-        tuple(released),
-        held,
-        tuple(left),
-        image_ids=frozenset(ids),
-        tasks=frozenset(tasks),
-        known=known,
-        groups=frozenset(groups),
-    )
+        others_of = {image.group for image in images if image.id not in ids}
+        return WithdrawnRun(
+            extent_of(reader.connection, ids),
+            tuple(sorted(names.called(image) for image in gone)),
+            tuple(releases_with(run, ids)),
+            tuple(files_left_of(reader, ids)),
+            image_ids=frozenset(ids),
+            tasks=frozenset(task for name in ids for task in tasks_of_image(reader, name)),
+            known=known,
+            groups=frozenset({image.group for image in gone if image.group} - others_of),
+        )
 
 
 def withdraw_from_run(run: Path, asked: Withdrawal, found: WithdrawnRun) -> None:
-    """Takes out what `concerned` found; killed at any moment, doing it again finishes it.
+    """Remove what `concerned` found; after a kill, doing it again finishes it.
 
     Raises:
-        InputError: another process writes to the run, or answers are still to come from a batch job.
+        InputError: another process writes to the run, or a batch job is not finished.
     """
     with held_for_withdrawal(run) as connection:
         if found.image_ids:
@@ -139,37 +129,36 @@ def withdraw_from_run(run: Path, asked: Withdrawal, found: WithdrawnRun) -> None
 
 
 def _clear(run: Path, connection: sqlite3.Connection, note: Note) -> None:
-    """What names the images beside the journal's rows: pages, lists, the crosswalk, the register of releases."""
+    """Remove the images from pages, lists, the crosswalk and the register of releases."""
     for name in DERIVED:
         (run / name).unlink(missing_ok=True)
     _cut_samples(connection, set(note.images))
     _cut_provenance(run, set(note.tasks))
-    cut_studies(run, set(note.tasks))
     Pseudonyms(run, imported=False).forget(note.images, note.groups)
     forget(run, note.images)
     sync_folder(run)
 
 
 def names_of(run: Path) -> tuple[list[str], list[str]]:
-    """The groups and the images that a run knows, sorted, for suggestions."""
+    """Return the groups and the images of a run, sorted, for suggestions."""
     with JournalReader.open(run) as reader:
         images = list(reader.images())
     return sorted({image.group for image in images if image.group}), sorted(image.id for image in images)
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run."""
+    """Return True if a folder is a run."""
     return (folder / JOURNAL_NAME).is_file()
 
 
 def is_bench_run(run: Path) -> bool:
-    """Whether a run is one of a benchmark."""
+    """Return True if a run is of a benchmark."""
     with JournalReader.open(run) as reader:
         return reader.meta(BENCH) is not None
 
 
 def _same(reader: JournalReader, others: Collection[SourceImage]) -> set[str]:
-    """Ids of tasks' images that are those of a catalogue: by content, or by id where the run has not met them yet."""
+    """Return ids of images that a catalogue has too: by content, or by id where no task has used them yet."""
     sources = {(image.source_sha256, image.frame) for image in others}
     met = {image.id: (image.source_sha256, image.frame) for image in reader.images()} if sources else {}
     ids = {image_id for image_id, source in met.items() if source in sources}
@@ -177,12 +166,12 @@ def _same(reader: JournalReader, others: Collection[SourceImage]) -> set[str]:
 
 
 def _planned(reader: JournalReader, image_ids: Collection[str]) -> set[str]:
-    """Those of which there are tasks, though none has met the image yet."""
+    """Return the images that have tasks, though none has used the image yet."""
     return {name for name in image_ids if tasks_of_image(reader, name)}
 
 
 def _samples(reader: JournalReader, samples: Mapping[str, Collection[str]]) -> set[str]:
-    """Those of a benchmark's samples that a run of it holds or plans."""
+    """Return the samples that a run of their benchmark has."""
     header = orjson.loads(reader.meta(BENCH) or "{}")
     wanted = set(samples.get(str(header.get("name")), ()))
     known = {str(row["id"]) for row in orjson.loads(reader.meta(BENCH_SAMPLES) or "[]")}
@@ -190,7 +179,7 @@ def _samples(reader: JournalReader, samples: Mapping[str, Collection[str]]) -> s
 
 
 def _cut_samples(connection: sqlite3.Connection, gone: Collection[str]) -> None:
-    """What a benchmark's run says of withdrawn samples, and distances that were computed with them."""
+    """Remove withdrawn samples from a benchmark's run, and the distances computed with them."""
     samples = meta_value(connection, BENCH_SAMPLES)
     if samples is None:
         return
@@ -200,7 +189,7 @@ def _cut_samples(connection: sqlite3.Connection, gone: Collection[str]) -> None:
 
 
 def _cut_provenance(run: Path, tasks: Collection[str]) -> None:
-    """Lines of an imported run's list of embedded manifests that speak of withdrawn tasks."""
+    """Remove withdrawn tasks from an imported run's list of embedded manifests."""
     path = run / PROVENANCE
     if not path.is_file():
         return

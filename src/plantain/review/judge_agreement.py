@@ -10,8 +10,7 @@ import numpy as np
 
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader, StoredVerdict
-from plantain.metrics.statistics.agreement import Agreement, cohen_kappa
-from plantain.metrics.statistics.intraclass import icc
+from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, icc
 from plantain.pixels.decode import decode
 from plantain.records import Figure, InputError
 from plantain.review.people_judge import PREFIX
@@ -71,7 +70,7 @@ def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figu
     if not both:
         raise InputError(
             f"--people {folder}: {judge} has judged none of the edits of {run} that people read; let it judge them "
-            f"by `plantain rejudge {run} --judge {judge}`"
+            f"by `plantain judge rejudge {run} --judge {judge}`"
         )
     name = PREFIX + folder.resolve().name
     found = {name: _whole(both)}

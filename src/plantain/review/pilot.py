@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from plantain.files.tables import read_table
 from plantain.metrics.statistics.reader_power import Components, piloted
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
@@ -14,7 +15,6 @@ from plantain.review.ratings import Ratings
 from plantain.review.results.agreeing import number_of
 from plantain.review.results.rows import Row, rows_of
 from plantain.review.study import STUDY, ItemKind, ReaderTask, open_study
-from plantain.sources.tables import read_table
 
 COLUMNS = ("reader", "case", "modality", "score")
 
@@ -73,14 +73,16 @@ def _means(rows: list[Row], model: str, readers: list[str], clusters: list[str])
 
 def _of_table(pilot: Path) -> Floats:
     """(readers, cases): answers to the first modality less those to the second."""
-    rows = [row for row in read_table(pilot, COLUMNS) if row["score"]]
+    table = read_table(pilot).require(*COLUMNS)
+    lines = {line: row for line, row, _ in table.whole_rows() if row["score"]}
+    rows = list(lines.values())
     models = sorted({row["modality"] for row in rows})
     if len(models) < 2:
         raise InputError(f"{pilot}: answers to one model only ({', '.join(models)}); a difference needs two")
     readers = {name: i for i, name in enumerate(sorted({row["reader"] for row in rows}))}
     cases = {name: i for i, name in enumerate(sorted({row["case"] for row in rows}))}
     answers = np.full((2, len(readers), len(cases)), np.nan)
-    for number, row in enumerate(rows, 2):
+    for number, row in lines.items():
         if row["modality"] in models[:2]:
             try:
                 score = float(row["score"])

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from plantain.files.opening import MAX_FILE_BYTES, read_inside, read_regular
+from plantain.files.tables import read_table
 from plantain.journal import JournalReader
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_untrusted
 from plantain.pixels.wide import WideOriginal, read_wide
 from plantain.records import Geometry, InputError, Licence, SourceImage, TaskKind, TaskState
 from plantain.review.study import ORIGINAL
-from plantain.sources.tables import read_table
 
 Read = Callable[[], Pixels]
 
@@ -182,7 +182,7 @@ def _of_pairs(path: Path) -> Iterator[Material]:
     cases: dict[str, dict[str, str]] = {}
     edits: dict[str, dict[str, Read]] = {}
     root = path.parent
-    for line, row in enumerate(read_table(path, PAIR_COLUMNS), 2):
+    for line, row, _ in read_table(path).require(*PAIR_COLUMNS).whole_rows():
         if empty := [name for name in PAIR_COLUMNS if not row[name]]:
             raise InputError(f"{path}: line {line}: {empty[0]} is empty")
         key = row.get("case") or row["original"]

@@ -1,17 +1,15 @@
-"""What a brain slice is, told from its pixels, with how sure one can be; "unknown" where unsure.
+"""Plane, sequence and view of a brain slice, estimated from its pixels; "unknown" where the estimate is uncertain.
 
-Plane, sequence, and whether it lies off the sella are told by linear rules over what can be measured on a small copy:
-the outline of the head against its mirror image, where it is bright and dark, and the levels of fluid, cortex, depth
-and scalp against each other. The rules were fitted to slices that were read by eye
-(`benchmarks/planes_and_sequences.py`), and their numbers stand in a data file beside this one. They were fitted to
-whole heads: where the skull was taken off, nothing is told. Contrast medium is not told either: a bright lesion is
-none.
+Linear rules over measurements on a small copy: the outline of the head against its mirror image, where it is bright and
+dark, and the levels of fluid, cortex, depth and scalp against each other. Their numbers were fitted to slices that were
+labelled by eye, and are in a data file beside this one. They are for whole heads: without a skull nothing is estimated.
+Contrast medium is not estimated: a bright lesion is no evidence of it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,31 +25,29 @@ RULES = Path(__file__).with_name("brain_slice.json")
 UNKNOWN = "unknown"
 
 PLANES = ("axial", "coronal", "sagittal")
-SEQUENCES = ("T1", "T2", "FLAIR")
 STATED = ("T1", "T1+C", "T2", "FLAIR", "PD")
-"""Sequences that a person may state of a slice."""
-WITH_SELLA, WITHOUT_SELLA = VIEWS = ("sella", "without sella")
+"""Sequences that may be stated of a slice; T1, T2 and FLAIR are estimated."""
+WITH_SELLA, WITHOUT_SELLA = "sella", "without sella"
 """Whether the sella or the cistern above it is in the slice."""
 
 _SIDE = 192
 _SKULL = 0.15
-"""How far the level must fall between scalp and brain in half of the directions, over the typical one: with less there
-is no skull to see. Of 250 whole heads 243 have more; slices of an average brain without its skull have 0.11 at most."""
+"""Fall of the level between scalp and brain, over the typical one, that shows a skull: 243 of 250 whole heads have
+more; slices of an average brain without its skull have 0.11 at most."""
 _SECTORS = 24
 _CELLS, _FINE_CELLS = 6, 16
-"""The head's box is parted into so many rows and columns of mean levels; the finer ones show at which level it lies."""
+"""Rows and columns of mean levels in the head's box; the finer ones show at which level it was cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceEstimate:
-    """What a slice seems to be.
+    """Estimate of a slice.
 
     Attributes:
         plane: "axial", "coronal", "sagittal" or "unknown".
         sequence: "T1", "T2", "FLAIR" or "unknown".
-        view: "without sella" or "unknown": a sella is not told from what surrounds it.
-        plane_confidence, sequence_confidence, view_confidence: in [0, 1], of the likeliest, told or not; 0 without a
-            head.
+        view: "without sella" or "unknown": a sella is not distinguished from what surrounds it.
+        plane_confidence, sequence_confidence, view_confidence: in [0, 1], of the likeliest class; 0 without a head.
     """
 
     plane: str = UNKNOWN
@@ -63,15 +59,8 @@ class SliceEstimate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LinearRule:
-    """Probabilities of classes from measurements: a softmax over a weighted sum of standardised values.
-
-    Attributes:
-        classes: names.
-        middle, spread: (F,), of the measurements it was fitted to.
-        weights: (1 + F, classes), the constant first.
-        least: probability from which the likeliest class is told.
-    """
+class _LinearRule:
+    """Softmax over a weighted sum of standardised measurements; `least` is the probability a class needs."""
 
     classes: tuple[str, ...]
     middle: Floats
@@ -80,56 +69,42 @@ class LinearRule:
     least: float
 
     def classify(self, measured: Floats) -> tuple[str, float]:
-        """The likeliest class, "unknown" where it is not likely enough, and its probability."""
-        values = np.concatenate([[1.0], (measured - self.middle) / self.spread])
-        scores = values @ self.weights
+        """Return the likeliest class, "unknown" if it is not likely enough, and its probability."""
+        scores = np.concatenate([[1.0], (measured - self.middle) / self.spread]) @ self.weights
         shares = np.exp(scores - scores.max())
-        shares /= shares.sum()
         best = int(shares.argmax())
-        likely = float(shares[best])
-        return (self.classes[best] if likely >= self.least else UNKNOWN), likely
+        likely = float(shares[best] / shares.sum())
+        return (self.classes[best] if likely >= self.least else UNKNOWN), round(likely, 2)
 
 
 def estimate_slice(pixels: Image) -> SliceEstimate:
-    """Tells plane and sequence, and where a slice surely lies off the sella.
+    """Estimate plane and sequence, and whether a slice surely lies off the sella.
 
     Args:
         pixels: uint8 (H, W, 3) or (H, W), a slice with dark air around the head.
     """
-    measured = measure_slice(pixels)
+    measured = _measured(pixels)
     if measured is None:
         return SliceEstimate()
     rules, (coarse, fine) = _rules(), measured
     plane, sure_plane = rules["plane"].classify(coarse)
     sequence, sure_sequence = rules["sequence"].classify(coarse)
     view, sure_view = rules["view"].classify(fine)
-    if view == WITH_SELLA:
-        view = UNKNOWN
-    return SliceEstimate(
-        plane, sequence, round(sure_plane, 2), round(sure_sequence, 2), view, round(sure_view, 2)
-    )
+    view = UNKNOWN if view == WITH_SELLA else view
+    return SliceEstimate(plane, sequence, sure_plane, sure_sequence, view, sure_view)
 
 
 @cache
-def _rules() -> Mapping[str, LinearRule]:
-    document = json.loads(RULES.read_text("utf-8"))
-    return {
-        name: LinearRule(
-            tuple(rule["classes"]),
-            np.array(rule["middle"]),
-            np.array(rule["spread"]),
-            np.array(rule["weights"]),
-            float(rule["least"]),
-        )
-        for name, rule in document.items()
-    }
+def _rules() -> Mapping[str, _LinearRule]:
+    rules = {}
+    for name, rule in json.loads(RULES.read_text("utf-8")).items():
+        middle, spread, weights = (np.array(rule[key]) for key in ("middle", "spread", "weights"))
+        rules[name] = _LinearRule(tuple(rule["classes"]), middle, spread, weights, float(rule["least"]))
+    return rules
 
 
-def measure_slice(pixels: Image) -> tuple[Floats, Floats] | None:
-    """All that the rules for plane and sequence look at, (F,), and all that the one for the view does, (G,).
-
-    None where no head with a skull stands out from the dark.
-    """
+def _measured(pixels: Image) -> tuple[Floats, Floats] | None:
+    """Return measurements for plane and sequence, (F,), and for the view, (G,); None without a head with a skull."""
     height, width = pixels.shape[:2]
     scale = _SIDE / max(height, width)
     size = max(1, round(width * scale)), max(1, round(height * scale))
@@ -148,7 +123,7 @@ def measure_slice(pixels: Image) -> tuple[Floats, Floats] | None:
 
 
 def _head(level: Field) -> Mask | None:
-    """The head, filled; None where it does not stand out."""
+    """Return the head, filled; None if it is not distinct from the air."""
     border = np.concatenate([level[0], level[-1], level[:, 0], level[:, -1]])
     air = float(np.percentile(border, 30))
     bright = float(np.percentile(level, 99))
@@ -168,9 +143,9 @@ def _head(level: Field) -> Mask | None:
 
 
 def _has_skull(level: Field, head: Mask) -> bool:
-    """Whether a dark band lies between what is bright at the rim and what is bright inside, in half of the directions.
+    """Return True if half of the directions have a dark band between a bright rim and a bright inside.
 
-    Direction by direction, since the rim's fat is as bright as a tumour or as dark as the band, and not everywhere so.
+    By direction, since the rim's fat is as bright as a tumour or as dark as the band, and not everywhere so.
     """
     depth = cv2.distanceTransform(np.pad(head.astype(np.uint8), 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
     typical = max(float(np.median(level[depth > 0.28 * float(depth.max())])), 1.0)
@@ -191,7 +166,7 @@ def _has_skull(level: Field, head: Mask) -> bool:
 
 
 def _outline(head: Mask, touches: float) -> Floats:
-    """The outline against its mirror image and its ellipse, its proportions, and how it ends above and below."""
+    """Compare the outline with its mirror image and its ellipse; measure its proportions and its ends."""
     height, width = head.shape
     ellipse = np.zeros(head.shape, np.uint8)
     cv2.ellipse(ellipse, ((width / 2, height / 2), (width, height), 0.0), 1, -1)
@@ -210,7 +185,7 @@ def _outline(head: Mask, touches: float) -> Floats:
 
 
 def _levels(level: Field, head: Mask) -> Floats:
-    """Logarithms of the levels of fluid, cortex, depth and scalp over the typical one of the inside."""
+    """Return logarithms of the levels of fluid, cortex, depth and scalp over the typical one of the inside."""
     padded = np.pad(head.astype(np.uint8), 1)
     depth = cv2.distanceTransform(padded, cv2.DIST_L2, 3)[1:-1, 1:-1]
     depth /= float(depth.max())
@@ -235,7 +210,7 @@ def _levels(level: Field, head: Mask) -> Floats:
 
 
 def _map(level: Field, head: Mask, count: int) -> Floats:
-    """Levels of the cells of the head's box, both halves together, and by how much the halves differ."""
+    """Return levels of the cells of the head's box, both halves averaged, and the differences of the halves."""
     typical = max(float(np.median(level[head])), 1.0)
     cells = cv2.resize(level / np.float32(typical), (count, count), interpolation=cv2.INTER_AREA)
     cells = np.clip(cells, 0.0, 3.0).astype(np.float64)
@@ -247,34 +222,5 @@ def _map(level: Field, head: Mask, count: int) -> Floats:
 
 
 def _overlap(one: Mask, other: Mask) -> float:
-    """Intersection over union."""
+    """Return the intersection over union."""
     return float((one & other).sum() / max(1, (one | other).sum()))
-
-
-def fitted(
-    measured: Floats, classes: Sequence[str], labels: Sequence[str], *, least: float, ridge: float
-) -> LinearRule:
-    """A rule fitted to slices that were read by eye: softmax regression with a ridge, by gradient descent.
-
-    Args:
-        measured: (N, F), rows of `measure_slice`.
-        classes: names; told: the class of each row, (N,).
-        least: probability from which a class is told.
-        ridge: penalty on the weights.
-    """
-    which = np.array([classes.index(one) for one in labels])
-    middle, spread = measured.mean(axis=0), measured.std(axis=0) + 1e-6
-    values = np.column_stack([np.ones(len(measured)), (measured - middle) / spread])
-    wanted = np.eye(len(classes))[which]
-    # Rare classes count a little more, so that they are not drowned.
-    counts = np.maximum(wanted.sum(axis=0), 1)
-    own = np.sqrt(len(which) / (len(classes) * counts))[which][:, None]
-    weights = np.zeros((values.shape[1], len(classes)))
-    for _ in range(1500):
-        scores = values @ weights
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
-        penalty = ridge * weights
-        penalty[0] = 0.0
-        weights -= 0.4 * (values.T @ ((shares - wanted) * own) / len(which) + penalty)
-    return LinearRule(tuple(classes), middle, spread, weights, least)

@@ -1,23 +1,24 @@
-"""Which column of a person's table tells the file, its labels, its patient and more, by what people call them.
+"""Which column of a table names the file, its labels, its patient and more, by the names that people use.
 
-Published tables agree on nothing: `Patient ID`, `patientId`, `subject_id`, `PTID`, `empi_anon`. What is known here is
-matched by letters and digits alone, in any case; `--column group="Fall Nr."` names any other. Where several columns
-could tell the file, that one does whose cells name most of the files that are there.
+Published tables agree on nothing: `Patient ID`, `patientId`, `subject_id`, `PTID`, `empi_anon`. Known names are matched
+by letters and digits alone, in any case; `--column group="Fall Nr."` names any other. Of several columns that could
+name the file, the one whose cells name most of the files wins.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
 from plantain.records.suggestions import fold, suggest
 
 OF_SLICES = ("sequence", "plane")
-"""What a table may tell of brain slices alone."""
+"""Roles for brain slices alone."""
 ROLES = ("file", "labels", "group", "split", *OF_SLICES)
 
 
@@ -49,7 +50,7 @@ _STUDIES = _list(
     "studyid studyinstanceuid study examid examination exam accession accessionnumber accanon lesionid lesion"
 )
 _WEAK = ("id", "recordid", "name", "uid")
-"""A patient only where files share it: else it numbers the rows."""
+"""A group only if files share it: otherwise it numbers the rows."""
 _SPLITS = ("split", "subset", "partition")
 
 _IN_PATH = re.compile(r"(?i)(patient|pat|subject|subj|sub|participant)([-_ ][a-z]*\d\w*|\d+)")
@@ -57,13 +58,13 @@ _IN_PATH = re.compile(r"(?i)(patient|pat|subject|subj|sub|participant)([-_ ][a-z
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a table's columns tell.
+    """The columns of a table by role.
 
     Attributes:
         file, labels, group, split, sequence, plane: names of columns; None where there is none.
-        patient: whether the group is a patient by its name, or a person said so; else it may be a study or a lesion.
-        unused: columns of which nothing is read.
-        marked: columns that are called as labels are, with a 1 in the rows that have them.
+        patient: the group is a patient, by its name or by --column; else it may be a study or a lesion.
+        unused: columns that are not read.
+        marked: columns named like labels, with a 1 in the rows that have them.
     """
 
     file: str
@@ -76,31 +77,25 @@ class Columns:
     sequence: str | None = None
     plane: str | None = None
 
-    def with_one_for_each_label(self, names: Sequence[str]) -> Columns:
-        """The same of a table that has a column for each label, with a 1 where it is there."""
-        left = tuple(name for name in self.unused if name not in names)
-        return replace(self, marked=tuple(names), unused=left)
-
 
 def candidates(
-    header: Sequence[str], asked: Mapping[str, str], path: Path, of_slices: Collection[str] = ()
+    header: Sequence[str], asked: Mapping[str, str], path: Path, slices: bool
 ) -> dict[str, list[str]]:
-    """By role, the columns that may tell it, the likeliest first.
+    """Return the columns that may have each role, the likeliest first.
 
     Args:
         header: the table's columns.
-        asked: role -> column, as a person said it.
+        asked: role -> column, as --column gives it.
         path: the table, for messages.
-        of_slices: which of `OF_SLICES` are asked for; columns of the others tell nothing.
+        slices: whether `OF_SLICES` are read.
 
     Raises:
-        InputError: a role or column that is not there, or that tells nothing of such pictures; the message suggests
-            the nearest.
+        InputError: no such role or column, or a role that these images do not have.
     """
-    roles = [role for role in ROLES if role not in OF_SLICES or role in of_slices]
+    roles = ROLES if slices else ROLES[: -len(OF_SLICES)]
     for role, column in asked.items():
         if role in OF_SLICES and role not in roles:
-            raise InputError(f"--column {role}: nothing is read from it of these pictures")
+            raise InputError(f"--column {role}: not read for these images")
         if role not in roles:
             raise InputError(f"--column {role}: no such role; {suggest(role, roles)}")
         if column not in header:
@@ -131,17 +126,17 @@ def choose(
     asked: Mapping[str, str],
     path: Path,
 ) -> Columns:
-    """Chooses a column for each role, by name and by what the rows hold.
+    """Choose a column for each role, by name and by content.
 
     Args:
         header: all columns.
-        may: their candidates, from `candidates`.
-        cells: what stands in these, column by column.
-        stems: `stem` of the files that are there.
+        may: from `candidates`.
+        cells: of these columns.
+        stems: `stem` of the files of the source.
         asked, path: as for `candidates`.
 
     Raises:
-        InputError: no column tells the file.
+        InputError: no column names the files.
     """
     # `max` takes the first of equals, which is the likeliest by its name.
     matches = {name: sum(stem(cell) in stems for cell in cells[name]) for name in may["file"]}
@@ -154,25 +149,16 @@ def choose(
     group = next(
         (name for name in may["group"] if "group" in asked or _names_groups(name, file, cells)), None
     )
-    used: dict[str, str | None] = {"file": file, "group": group}
-    for role in ("labels", "split", "sequence", "plane"):
+    used: dict[str, Any] = {"file": file, "group": group}
+    for role in ("labels", "split", *OF_SLICES):
         used[role] = next((name for name in may[role] if name not in used.values()), None)
     patient = group is not None and ("group" in asked or _is_patient(group))
     unused = tuple(name for name in header if name not in used.values())
-    return Columns(
-        file,
-        used["labels"],
-        group,
-        used["split"],
-        patient,
-        unused,
-        sequence=used["sequence"],
-        plane=used["plane"],
-    )
+    return Columns(patient=patient, unused=unused, **used)
 
 
 def stem(file: str) -> str:
-    """What a file is called, without folders, a picture's ending, and case: as tables of other systems name it."""
+    """Return a file's name without folders and an image's ending, in lower case."""
     name = file.replace("\\", "/").rstrip("/").rpartition("/")[2]
     return re.sub(
         r"(?i)\.(jpe?g?|png|bmp|tiff?|webp|gif|hei[cf]|avif|jp2|dcm|dicom|nii(\.gz)?)$", "", name
@@ -180,18 +166,18 @@ def stem(file: str) -> str:
 
 
 def spelling(file: str) -> tuple[str, ...]:
-    """A path by folders and `stem`, in lower case."""
+    """Return a path as its folders and `stem`, in lower case."""
     return (*file.casefold().split("/")[:-1], stem(file))
 
 
 def patient_in_path(file: str) -> str | None:
-    """The patient by whom a folder is called, as in CheXpert's `train/patient00001/study1/view1_frontal.jpg`."""
+    """Return the patient that a folder names, as in CheXpert's `train/patient00001/study1/view1_frontal.jpg`."""
     folders = file.replace("\\", "/").split("/")[:-1]
     return next((name for name in folders if _IN_PATH.fullmatch(name)), None)
 
 
 def _names_groups(name: str, file: str, cells: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a column tells which files belong together; one that may number the rows must say something twice."""
+    """Return True if a column groups files; one that may number the rows must have a value twice."""
     if name == file:
         return _is_patient(name)
     if fold(name) not in _WEAK:
@@ -205,15 +191,15 @@ def _is_patient(name: str) -> bool:
 
 
 def _is_whose(name: str) -> bool:
-    """Whether a column tells a patient or study; where each has one file, the file may be called so."""
+    """Return True if a column names a patient or study; if each has one file, it may name the file."""
     return _is_patient(name) or fold(name) in _STUDIES
 
 
 def _named(header: Iterable[str], names: Sequence[str]) -> list[str]:
-    """Columns that are called exactly so, as this page of the manual writes them."""
+    """Return the columns with exactly these names, which are ours."""
     return [name for name in header if name in names]
 
 
 def _listed(header: Iterable[str], names: Sequence[str]) -> list[str]:
-    """Columns of that list, in its order."""
+    """Return the columns of a list, in its order."""
     return sorted((name for name in header if fold(name) in names), key=lambda name: names.index(fold(name)))

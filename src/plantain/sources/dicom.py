@@ -1,7 +1,7 @@
-"""DICOM files in any folder: what the header may tell (an allow-list), labels from folders or labels.csv, pixels shown.
+"""DICOM files in any folder: allow-listed fields of the header, labels from folders or labels.csv, pixels as shown.
 
-No name, number, date or unique id of the header is kept: groups and ids are keyed hashes of them. Whoever may not let
-them be guessed gives a secret as `--set salt=`, the same for every ingest.
+No name, number, date or unique id of the header is kept: groups and ids are keyed hashes of them. `--set salt=` with
+the same secret for every ingest keeps them from being guessed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydicom import Dataset
 
-from plantain.files.opening import open_regular, read_regular
+from plantain.files.opening import open_regular
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
@@ -24,11 +24,16 @@ from plantain.pixels.dicom.pictures import WINDOWS, render_planes
 from plantain.pixels.orientation import display, plane_of
 from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
-from plantain.sources.label_table import NO_LABEL, LabelTable
-from plantain.sources.places import shown, walk
-from plantain.sources.registry import SourceKind
-from plantain.sources.settings import Setting, resolve_settings
+from plantain.sources.entries import (
+    UNREAD,
+    Found,
+    Refused,
+    SourceEntry,
+    SourceOptions,
+    refused,
+)
+from plantain.sources.label_table import NO_LABEL, LabelledFiles
+from plantain.sources.registry import Setting, SourceKind, resolve_settings
 
 SETTINGS = {
     "frames": Setting("middle", ("middle", "first", "all")),
@@ -37,20 +42,13 @@ SETTINGS = {
 }
 
 _OTHER_FILES = frozenset({".csv", ".txt", ".md", ".json", ".xml", ".html", ".pdf", ".zip", ".gz"})
-_NO_PICTURES = {
-    "SEG": "a segmentation, not a picture",
-    "RTDOSE": "a dose map, not a picture",
-    "RTSTRUCT": "outlines for radiotherapy, not a picture",
-    "PR": "a presentation state, not a picture",
-    "SR": "a report, not a picture",
-    "KO": "a list of other objects, not a picture",
-}
+_NO_IMAGES = frozenset({"SEG", "RTDOSE", "RTSTRUCT", "PR", "SR", "KO"})
 _SCANNERS = {
     "chest_xray": frozenset({"CR", "DX", "RG", "XR", "OT", "SC"}),
     "brain_mri": frozenset({"MR", "OT", "SC"}),
     "fundus": frozenset({"OP", "XC", "OT", "SC"}),
 }
-"""What a header's Modality may be for ours; where a person says otherwise, the image is taken and the header told."""
+"""Modalities of the header that fit ours; with --modality any other is taken, and noted."""
 _NO_AGENT = frozenset({"NO", "NONE", "N", "NIL", "WITHOUT", "NATIVE", "NOT APPLICABLE"})
 _SEQUENCES = (
     ("FLAIR", ("FLAIR",)),
@@ -62,7 +60,7 @@ _SEQUENCES = (
 
 @dataclass(frozen=True, slots=True)
 class DicomEntry(SourceEntry):
-    """One frame of a DICOM file, shown by its own window unless told otherwise, turned into radiological display."""
+    """One frame of a DICOM file, by its own window by default, turned into radiological display."""
 
     window: str = "file"
 
@@ -77,7 +75,7 @@ class DicomEntry(SourceEntry):
             ) from error
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Faces as in photographs, which secondary captures can be; and the profile in a sagittal slice of a head."""
+        """Return faces as in photographs, which secondary captures can be, and the profile in a sagittal head slice."""
         found = super(DicomEntry, self).faces(image, pixels)
         if pixels.ndim == 3 or image.plane != "sagittal":
             return found
@@ -90,46 +88,26 @@ class DicomReader:
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         self._settings = resolve_settings("dicom", SETTINGS, options.settings)
-        self._options, self._taxonomy = options, taxonomy
-        if options.modality and options.modality not in taxonomy.modalities:
-            taxonomy.of(options.modality)
-        single = options.path.is_file()
-        self._root = options.path.parent if single else options.path
-        found = [options.path] if single else list(walk(options.path))
-        self._files = [
-            path
-            for path in found
-            if path.suffix.lower() not in _OTHER_FILES and path.name.upper() != "DICOMDIR"
-        ]
-        if not self._files:
-            raise InputError(f"{options.path}: no DICOM file in it")
-        names = [shown(path, self._root) for path in self._files]
-        self._labels = LabelTable(self._root, taxonomy, names, options)
-        # Of one file among many that the table names, the others are not asked for.
-        self._missing = [] if single else self._labels.without(names)
+        self._options = options
+        if options.modality:
+            taxonomy.of(options.modality)  # refuses an unknown one
+        self._source = LabelledFiles(options, taxonomy, _may_be_dicom, "no DICOM file in it")
 
     def count(self) -> int | None:
-        """Number of files; unknown where each of their frames is taken."""
-        return None if self._settings["frames"] == "all" else len(self._missing) + len(self._files)
+        """Return the number of files; None if every frame is taken."""
+        return None if self._settings["frames"] == "all" else self._source.count()
 
     def scan(self) -> Iterator[Found]:
-        """Rows of labels.csv without a file, then files in order of their paths, each once or frame by frame."""
-        if self._labels.read is not None:
-            yield self._labels.read
-        yield from self._missing
+        """Yield rejected rows of labels.csv, then files in order of their paths, each once or frame by frame."""
+        yield from self._source.told
         seen: dict[str, str] = {}
-        instead = self._copies()
-        for path in self._files:
-            name = one_line(shown(path, self._root))
-            if path in instead:
-                yield Refused(name, f"the same SOP instance as {instead[path]}")
-                continue
+        for path, name in self._source.files:
             try:
                 with open_regular(path, name) as file:
-                    # Elements are parsed when they are asked for, but their bytes were read with the header.
+                    # Elements are parsed on access, but their bytes were read with the header.
                     entries = list(self._entries(path, name, read_header(file, name)))
             except InputError as error:
-                yield Refused(name, str(error).removeprefix(f"{name}: "))
+                yield refused(name, error)
                 continue
             except DAMAGE as error:
                 yield Refused(name, f"its header cannot be read ({one_line(str(error))[:120]})")
@@ -138,36 +116,10 @@ class DicomReader:
                 first = seen.setdefault(entry.image.id, name)
                 yield entry if first == name else Refused(name, f"the same SOP instance as {first}")
 
-    def _copies(self) -> dict[Path, str]:
-        """Files whose SOP instance another file has too, each with the name of the one that is taken for all.
-
-        That is the largest that can be decoded, of equal ones the first: a copy that was cut short is smaller.
-        """
-        files: dict[str, list[Path]] = {}
-        for path in self._files:
-            if uid := _instance(path):
-                files.setdefault(uid, []).append(path)
-        instead: dict[Path, str] = {}
-        for copies in files.values():
-            if len(copies) > 1:
-                ranked = sorted(copies, key=lambda path: -path.stat().st_size)
-                taken = next((path for path in ranked if self._is_readable(path)), copies[0])
-                name = one_line(shown(taken, self._root))
-                instead |= {path: name for path in copies if path != taken}
-        return instead
-
-    def _is_readable(self, path: Path) -> bool:
-        try:
-            dataset = read_dicom(read_regular(path, path.name), path.name)
-            render_planes(dataset, path.name, frame_count(dataset) // 2, self._settings["window"])
-        except InputError:
-            return False
-        return True
-
     def _entries(self, path: Path, name: str, dataset: Dataset) -> Iterator[SourceEntry]:
         kind = _text(dataset, "Modality")
-        if kind in _NO_PICTURES or "Rows" not in dataset:
-            raise BadImage(f"{name}: {_NO_PICTURES.get(kind, 'holds no picture')}")
+        if kind in _NO_IMAGES or "Rows" not in dataset:
+            raise BadImage(f"{name}: Modality {one_line(kind)[:16] or 'none'}, not an image")
         frames = frame_count(dataset)
         if frames > 100_000:
             raise BadImage(f"{name}: says it has {frames} frames")
@@ -175,67 +127,53 @@ class DicomReader:
         which = {"first": [0], "middle": [frames // 2], "all": range(frames)}[self._settings["frames"]]
         for frame in which:
             image = self._describe(name, header_of_frame(dataset, frame))
-            if frames > 1:
-                numbered = f"frame {frame + 1} of {frames}"
-                image = replace(image, note=f"{image.note}; {numbered}" if image.note else numbered)
+            numbered = f"frame {frame + 1} of {frames}" if frames > 1 else ""
+            note = "; ".join(filter(None, (image.note, numbered)))
             image_id = f"{image.id}_f{frame:04d}" if every else image.id
-            yield DicomEntry(replace(image, id=image_id, frame=frame), path, name, self._settings["window"])
+            image = replace(image, id=image_id, frame=frame, note=note)
+            yield DicomEntry(image, path, name, self._settings["window"])
 
     def _describe(self, name: str, dataset: Dataset) -> SourceImage:
         modality = self._options.modality or _modality(dataset)
         if not modality:
             kind, part = _text(dataset, "Modality") or "none", _text(dataset, "BodyPartExamined") or "none"
             raise InputError(f"{name}: Modality {kind}, body part {part}: say what it shows with --modality")
-        row = self._labels.of(name, modality)
-        projection = _text(dataset, "ViewPosition")
-        notes = (
-            ["the header says that text is burned in"]
-            if _text(dataset, "BurnedInAnnotation") == "YES"
-            else []
-        )
-        notes += [] if row.labels else [NO_LABEL]
-        kind = _text(dataset, "Modality")
-        notes += (
-            [f"the header says Modality {one_line(kind)[:16]}"]
-            if kind and kind not in _SCANNERS.get(modality, {kind})
-            else []
-        )
-        if "LOCALIZER" in [str(word).upper() for word in dataset.get("ImageType") or ()]:
-            notes.append("a localizer")
-        if (
-            _text(dataset, "PresentationIntentType") == "FOR PROCESSING"
-            and self._settings["window"] != "film"
-        ):
-            notes.append("raw detector values (--set window=film shows them as on film)")
+        row = self._source.labels.of(name, modality)
+        projection, kind = _text(dataset, "ViewPosition"), _text(dataset, "Modality")
+        raw = _text(dataset, "PresentationIntentType") == "FOR PROCESSING"
+        notes = {
+            "the header says that text is burned in": _text(dataset, "BurnedInAnnotation") == "YES",
+            NO_LABEL: not row.labels,
+            f"the header says Modality {one_line(kind)[:16]}": bool(kind)
+            and kind not in _SCANNERS.get(modality, {kind}),
+            "a localizer": "LOCALIZER" in [str(word).upper() for word in dataset.get("ImageType") or ()],
+            "raw detector values (--set window=film shows them as on film)": raw
+            and self._settings["window"] != "film",
+        }
+        frontal, lateral = projection in ("PA", "AP"), projection in ("LL", "RL")
         side = _text(dataset, "ImageLaterality") or _text(dataset, "Laterality")
         return SourceImage(
             id=f"dicom-{self._hash(_text(dataset, 'SOPInstanceUID') or name)}",
-            dataset=one_line(self._root.resolve().name) or "dicom",
+            dataset=self._source.dataset or "dicom",
             modality=modality,
             labels=row.labels,
             licence=self._options.licence,
-            source_sha256="",
-            prepared_sha256="",
-            geometry=UNPREPARED,
+            **UNREAD,
             group=row.group or self._group(dataset),
             split=row.split,
-            view="frontal"
-            if projection in ("PA", "AP")
-            else "lateral"
-            if projection in ("LL", "RL")
-            else "unknown",
-            projection=projection if projection in ("PA", "AP") else "unknown",
+            view="frontal" if frontal else "lateral" if lateral else "unknown",
+            projection=projection if frontal else "unknown",
             sequence=row.sequence or (_sequence(dataset) if modality == "brain_mri" else "unknown"),
             contrast=_contrast(dataset),
             plane=row.plane or plane_of(_numbers(dataset, "ImageOrientationPatient")),
             laterality={"L": "left", "R": "right"}.get(side, "unknown"),
             spacing_mm=_spacing(dataset),
             synthetic=_text(dataset, "SyntheticData") == "YES",
-            note="; ".join(notes),
+            note="; ".join(note for note, applies in notes.items() if applies),
         )
 
     def _group(self, dataset: Dataset) -> str | None:
-        """The patient; where the header names none, the study, so that its slices stay together."""
+        """Return the patient, or the study if the header names none, so that its slices stay together."""
         for kind, field in (("patient", "PatientID"), ("study", "StudyInstanceUID")):
             if identifier := _text(dataset, field):
                 return f"{kind}:{self._hash(identifier)}"
@@ -246,19 +184,12 @@ class DicomReader:
         return hashlib.blake2b(text.encode(), key=key, digest_size=8).hexdigest()
 
 
-def _instance(path: Path) -> str:
-    """The SOP instance UID of a file by its header; "" where it has none or cannot be read."""
-    try:
-        with open_regular(path, path.name) as file:
-            return _text(read_header(file, path.name), "SOPInstanceUID")
-    except InputError:
-        return ""
-    except DAMAGE:
-        return ""
+def _may_be_dicom(path: Path) -> bool:
+    return path.suffix.lower() not in _OTHER_FILES and path.name.upper() != "DICOMDIR"
 
 
 def _modality(dataset: Dataset) -> str:
-    """Ours for a header's modality and body part; "" where it does not say."""
+    """Return our modality for a header's modality and body part; "" if unknown."""
     kind, part = _text(dataset, "Modality"), _text(dataset, "BodyPartExamined")
     if kind in ("CR", "DX", "RG", "XR") and ("CHEST" in part or "THORAX" in part):
         return "chest_xray"
@@ -268,19 +199,19 @@ def _modality(dataset: Dataset) -> str:
 
 
 def _sequence(dataset: Dataset) -> str:
-    """The sequence by what the scanner calls its series; free text, so nothing else of it is kept."""
+    """Return the sequence from the name of the series; it is free text, so nothing else of it is kept."""
     words = f"{_text(dataset, 'SeriesDescription')} {_text(dataset, 'SequenceName')} {_text(dataset, 'ProtocolName')}"
     return next((name for name, marks in _SEQUENCES if any(mark in words for mark in marks)), "unknown")
 
 
 def _contrast(dataset: Dataset) -> str:
-    """ "yes" where an agent is named, "none" where the field says that there was none."""
+    """Return "yes" if an agent is named, "none" if the field states that there was none."""
     agent = _text(dataset, "ContrastBolusAgent").strip(" .-")
     return "unknown" if not agent else "none" if agent in _NO_AGENT else "yes"
 
 
 def _upright(pixels: Pixels, dataset: Dataset) -> Pixels:
-    """Radiological display by the patient's axes, or by the letters of a radiograph's PatientOrientation."""
+    """Turn pixels into radiological display by the patient's axes, or a radiograph's PatientOrientation."""
     directions = _numbers(dataset, "ImageOrientationPatient")
     if directions:
         return display(pixels, directions)
@@ -294,7 +225,7 @@ def _upright(pixels: Pixels, dataset: Dataset) -> Pixels:
 
 
 def _spacing(dataset: Dataset) -> float | None:
-    """Millimetres per pixel where rows and columns agree; a radiograph's is at the detector, as the header gives it."""
+    """Return millimetres per pixel if rows and columns agree; a radiograph's is at the detector, as in the header."""
     spacing = _numbers(dataset, "PixelSpacing") or _numbers(dataset, "ImagerPixelSpacing")
     square = (
         len(spacing) == 2 and 0.0 < spacing[0] < 100.0 and abs(spacing[0] - spacing[1]) < 0.01 * spacing[0]

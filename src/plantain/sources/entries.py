@@ -1,38 +1,45 @@
-"""What a reader of a source hands over: images described, not yet decoded, and files that it refuses."""
+"""What a reader of a source yields: described images that are not yet decoded, and what it refuses."""
 
 from __future__ import annotations
 
 import hashlib
-import warnings
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from plantain.files.opening import is_inside
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode_planes
 from plantain.pixels.encode import encode_prepared
 from plantain.pixels.prepare import prepare, settle_grey
-from plantain.records import Geometry, Licence, SourceImage
+from plantain.records import Consent, Geometry, InputError, Licence, SourceImage
 from plantain.sources.columns import Columns
 
 UNPREPARED = Geometry(0, 0, "pad", 0, 0, 0, 0)
-"""Geometry of an image that was described but not prepared yet."""
+"""Geometry of an image that is described but not prepared."""
+
+UNREAD: dict[str, Any] = {"source_sha256": "", "prepared_sha256": "", "geometry": UNPREPARED}
+"""Fields of an image whose file has not been read."""
+
+CLUTTER = frozenset({"thumbs.db", "desktop.ini"})
+"""Files that Windows leaves in folders; hidden files are recognised by their dot."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a person says about a source on the command line.
+    """Options of a source.
 
     Attributes:
         path: file or folder to read.
         modality: of its images, where the source does not say; "" otherwise.
         licence: what the owner of the images allows.
-        settings: choices that only this kind of source knows, see `sources.settings`.
-        table: what tells labels and patients, where it is not labels.csv in the source.
+        settings: choices that only this kind of source knows, see `registry.Setting`.
+        table: of labels and patients, where it is not labels.csv in the source.
         columns: role -> column of that table, where its name does not tell, see `sources.columns`.
     """
 
@@ -46,12 +53,12 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """One image that a reader found. `image` lacks only what preparing brings: hashes and geometry.
+    """One image that a reader found. `image` lacks only hashes and geometry.
 
     Attributes:
-        image: what the source says of it; `spacing_mm` is the original's.
+        image: its record; `spacing_mm` is the original's.
         path: the file to read.
-        name: how messages and rejected.csv name it, relative to the source.
+        name: of the file in messages and rejected.csv, relative to the source.
     """
 
     image: SourceImage
@@ -59,20 +66,15 @@ class SourceEntry:
     name: str
 
     def decode(self, data: bytes) -> Pixels:
-        """The file's bytes as uint8 (H, W, 3), or (H, W) where grey. Runs in a worker thread; raises BadImage."""
+        """Return the file's pixels as uint8 (H, W, 3), or (H, W) if grey; in a worker thread. Raise BadImage."""
         return decode_planes(data, self.name)
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
-        """The record with what only the decoded pixels tell. Runs in a worker thread; by default nothing is added."""
+        """Return the record with what only the decoded pixels show; in a worker thread. Default: nothing."""
         return image
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Where the decoded pixels show a face; by default as in photographs. Runs in a worker thread.
-
-        Args:
-            image: the record as `describe` left it.
-            pixels: what `decode` returned.
-        """
+        """Return the faces in the decoded pixels; in a worker thread. Default: as in photographs."""
         from plantain.privacy.faces import photographed_faces  # heavy, and only the gate asks
 
         return photographed_faces(pixels)
@@ -80,19 +82,39 @@ class SourceEntry:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A file, folder or row that the reader leaves out, and why, in one line; `files` is how many that leaves out."""
+    """A file, folder or row that the reader leaves out.
+
+    Attributes:
+        name: of the file, folder or table.
+        reason: in one line.
+        files: number of files that this leaves out.
+        row, field: of the table that is at fault; 0 and "" if none is.
+    """
 
     name: str
     reason: str
     files: int = 1
+    row: int = 0
+    field: str = ""
+
+
+class BadRow(InputError):
+    """A row of a table that cannot be used: its line and field."""
+
+    def __init__(self, message: str, row: int, field: str) -> None:
+        super().__init__(message)
+        self.row, self.field = row, field
+
+
+def refused(name: str, error: InputError) -> Refused:
+    """Return the refusal of a file for an error."""
+    row, field = (error.row, error.field) if isinstance(error, BadRow) else (0, "")
+    return Refused(name, str(error).removeprefix(f"{name}: "), row=row, field=field)
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """How many images of a source were not asked for (lateral views, surplus over a cap), and why.
-
-    They are counted, not listed: nothing is wrong with them, and there may be a hundred thousand.
-    """
+    """Number of images of a source that were not asked for (lateral views, surplus over a cap), and why."""
 
     reason: str
     count: int
@@ -100,14 +122,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """How a person's table was understood.
+    """How a table of labels was understood.
 
     Attributes:
         name: of the table.
-        columns: which column tells what.
-        files: pictures that have a row.
-        grouped: those of them whose group is told.
-        groups: how many groups they are.
+        columns: by role.
+        files: images that have a row.
+        grouped: those of them that have a group; `groups` is the number of groups.
     """
 
     name: str
@@ -124,18 +145,77 @@ class Reader(Protocol):
     """One kind of source. `scan` is cheap: it lists and describes, and decodes nothing."""
 
     def count(self) -> int | None:
-        """Number of images that `scan` will yield, for a progress bar; None where counting would cost a scan."""
+        """Return the number of images that `scan` will yield, for a progress bar; None if counting costs a scan."""
         ...
 
     def scan(self) -> Iterator[Found]:
-        """Every image of the source once, in an order that depends on the source alone."""
+        """Yield every image of the source once, in an order that depends on the source alone."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class NamingReader:
+    """Any reader, with a dataset's name, version and consent for all its images; "" and None change nothing."""
+
+    reader: Reader
+    dataset: str = ""
+    version: str = ""
+    consent: Consent | None = None
+
+    def count(self) -> int | None:
+        return self.reader.count()
+
+    def scan(self) -> Iterator[Found]:
+        stated = {"dataset": self.dataset, "version": self.version, "consent": self.consent}
+        changes: dict[str, Any] = {name: value for name, value in stated.items() if value}
+        for item in self.reader.scan():
+            if isinstance(item, SourceEntry):
+                item = replace(item, image=replace(item.image, **changes))
+            yield item
+
+
+def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> Iterator[Path]:
+    """Yield every file below a folder, sorted by names as bytes, without hidden files and clutter.
+
+    Args:
+        root: the folder; folders more than 12 levels below it are not read.
+        leads_out: called with each link that leads out of it, or nowhere; such a link is not followed.
+
+    Raises:
+        InputError: the root is no folder that can be read.
+    """
+    if not root.is_dir():
+        raise InputError(f"{root}: not a folder")
+    for folder, folders, files in os.walk(root, onerror=_stop):
+        here = Path(folder)
+        if len(here.relative_to(root).parts) >= 12:
+            folders.clear()
+        folders[:] = sorted((name for name in folders if not name.startswith(".")), key=os.fsencode)
+        for link in (here / name for name in folders if (here / name).is_symlink()):
+            leads_out(link)
+        for name in sorted(files, key=os.fsencode):
+            path = here / name
+            if name.startswith(".") or name.lower() in CLUTTER:
+                continue
+            if not path.is_symlink() or is_inside(path, root):
+                yield path
+            else:
+                leads_out(path)
+
+
+def _stop(error: OSError) -> None:
+    raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
+
+
+def shown(path: Path, root: Path) -> str:
+    """Return a file's name in messages: relative to its source, with forward slashes."""
+    return path.relative_to(root).as_posix()
 
 
 def finish(
     image: SourceImage, pixels: Pixels, side: int = 1024, mode: str = "pad"
 ) -> tuple[SourceImage, bytes]:
-    """Prepares a decoded image, (H, W, 3) or (H, W), and completes its record: the record, and the bytes to keep."""
+    """Prepare a decoded image, (H, W, 3) or (H, W); return its complete record and the bytes to store."""
     prepared, geometry = prepare(pixels, side, mode)
     prepared = settle_grey(prepared) if prepared.ndim == 3 else np.repeat(prepared[:, :, None], 3, axis=2)
     data = encode_prepared(prepared, synthetic=image.synthetic)
@@ -149,16 +229,8 @@ def finish(
 
 
 def _spacing(original_mm: float | None, geometry: Geometry) -> float | None:
-    """Millimetres per prepared pixel; unknown where the stretch differs between the two directions."""
+    """Return millimetres per prepared pixel; None if the scale differs between the two directions."""
     if original_mm is None:
         return None
     across, down = geometry.width / geometry.inner_width, geometry.height / geometry.inner_height
     return round(original_mm * across, 6) if abs(across - down) < 0.01 * across else None
-
-
-def __getattr__(name: str) -> object:
-    """`Entry`, as the first edition called what a reader yields."""
-    if name != "Entry":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn("plantain.sources.entries.Entry is now SourceEntry", DeprecationWarning, stacklevel=2)
-    return SourceEntry

@@ -1,9 +1,8 @@
-"""Labels for files that carry none: from the folder a file lies in, or from a table labels.csv beside the files.
+"""Labels for files that have none: from the folder of a file, or from a table labels.csv in the source.
 
-The table (labels.csv, .tsv or .xlsx in the source, or any that a person names) says which files are labelled how
-(several labels parted by ";" or "|"), maybe whose they are (the group: a patient, whose images must stay together), in
-which split, and of a brain slice its sequence and plane. Its columns may be called as published datasets call them, see
-`columns`.
+The table (labels.csv, .tsv or .xlsx, or any that --table names) gives labels of files (several separated by ";" or "|",
+or in several rows), and may give a group (the patient, whose images stay together), a split, and the sequence and plane
+of brain slices. Its columns may be named as published datasets name them, see `columns`.
 """
 
 from __future__ import annotations
@@ -12,38 +11,39 @@ import posixpath
 import re
 import sys
 import unicodedata
+from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product, repeat
 from pathlib import Path
 
 from plantain.files.opening import check_inside
+from plantain.files.tables import read_table
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
-from plantain.sources.columns import OF_SLICES, candidates, choose, patient_in_path, spelling, stem
-from plantain.sources.entries import Refused, SourceOptions, TableRead
-from plantain.sources.tables import open_table
+from plantain.sources.columns import candidates, choose, patient_in_path, spelling, stem
+from plantain.sources.entries import BadRow, Found, Refused, SourceOptions, TableRead, shown, walk
 
 NAMES = ("labels.csv", "labels.tsv", "labels.xlsx")
 
 NO_LABEL = "no label: the source has none"
-"""Note of an image that neither table nor folder labels; it goes when a label is told later."""
+"""Note of an image that neither table nor folder labels, until a later ingest labels it."""
 
 MARKS = {"1": True, "1.0": True, "true": True, "yes": True, "y": True, "x": True} | dict.fromkeys(
     ("", "0", "0.0", "false", "no", "n", "-", "nan", "na", "-1", "-1.0"), False
 )
-"""What stands in the columns of a table that has one for each label. What nobody is sure of (-1) is no label."""
+"""Cells of a table with a column for each label. An uncertain finding (-1) is no label."""
 
-_NO_FILE = "the table of labels names it, and no such picture is there"
+_NO_FILE = "the table of labels names it, and no such image is there"
 
 
 @dataclass(frozen=True, slots=True)
 class RowLabels:
-    """What is told of one file; "" where nothing is."""
+    """What is known of one file; "" where nothing is."""
 
     labels: tuple[str, ...]
     group: str | None = None
@@ -54,21 +54,25 @@ class RowLabels:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The cells of one file that are read; `labels` is None where the table has no such column."""
+    """Cells of one file, of all its rows; `labels` is None where the table has no such column."""
 
+    line: int
     file: str
     labels: str | None
-    group: str | None
+    group: str
     split: str
     sequence: str
     plane: str
 
 
+_FIELDS = ("group", "split", "sequence", "plane")
+
+
 class LabelTable:
-    """What a table tells of files. A file that neither table nor folder labels has none, and no task is made of it.
+    """What a table says of files. A file that neither table nor folder labels has no label.
 
     Attributes:
-        path: the table; None where the source has none.
+        path: the table; None if the source has none.
         read: how its columns were understood; None without a table.
     """
 
@@ -78,152 +82,206 @@ class LabelTable:
         taxonomy: Taxonomy,
         files: Iterable[str],
         options: SourceOptions,
-        of_slices: Collection[str] = OF_SLICES,
     ) -> None:
-        """Reads the table.
+        """Read the table.
 
         Args:
-            root: the source; the table may lie in it.
-            taxonomy: whose labels.
-            files: those that are there, relative to the source.
-            options: which table and columns a person named.
-            of_slices: what it may tell of brain slices.
+            root: the source; the table may be in it.
+            taxonomy: of the labels.
+            files: of the source, relative to it.
+            options: name table and columns.
 
         Raises:
-            InputError: the table cannot be read, tells no files, or tells one file twice and differently; or a column
-                was named, and there is no table.
+            InputError: the table cannot be read or names no files; or a column is named and there is no table.
         """
         self._taxonomy = taxonomy
         self._modalities = (options.modality,) if options.modality else taxonomy.modalities
-        self._of_slices = of_slices if "brain_mri" in self._modalities else ()
         self.path = _beside(root) if options.table is None else _named(options.table, root)
         self.read: TableRead | None = None
-        self._named: list[str] = []
-        self._rows: dict[str, _Row] = {}
+        self._bad: list[Refused] = []
+        self._files: Sequence[str] = ()
+        self._lines = array("I")
         self._row_of: dict[str, _Row] = {}
         if self.path is not None:
             self._read(self.path, files, options.columns)
         elif options.columns:
             raise InputError(
-                f"--column: no table to read it from: {root} holds no {NAMES[0]}; name one with --table"
+                f"--column: no table to read it from: {root} has no {NAMES[0]}; name one with --table"
             )
 
     def _read(self, path: Path, files: Iterable[str], asked: Mapping[str, str]) -> None:
-        header, rows = open_table(path)
-        may = candidates(header, asked, path, self._of_slices)
-        # A published table may have a million rows: only what may be needed of them is held.
+        table = read_table(path)
+        header = table.columns
+        may = candidates(header, asked, path, "brain_mri" in self._modalities)
+        # A published table may have a million rows: only the columns that may be needed are kept.
         cells: dict[str, list[str]] = {name: [] for names in may.values() for name in names}
-        hot = [] if may["labels"] else [name for name in header if name not in cells and self._is_label(name)]
-        cells |= {name: [] for name in hot}
-        kept_once = {*hot} | {name for role, names in may.items() if role != "file" for name in names}
-        for row in rows:
+        marks = (
+            [] if may["labels"] else [name for name in header if name not in cells and self._is_label(name)]
+        )
+        cells |= {name: [] for name in marks}
+        repeated = {*marks} | {name for role, names in may.items() if role != "file" for name in names}
+        for line, row, fault in table.rows:
+            if fault:
+                self._bad.append(Refused(path.name, fault, row=line))
+                continue
+            self._lines.append(line)
             for name, column in cells.items():
-                column.append(sys.intern(row[name]) if name in kept_once else row[name])
+                cell = row.get(name, "")
+                column.append(sys.intern(cell) if name in repeated else cell)
         keys = {_key(file): None for file in files}
         stems = {stem(key) for key in keys}
         columns = choose(header, may, cells, stems, asked, path)
-        self._named = cells[columns.file]
-        hot = [name for name in hot if {cell.lower() for cell in set(cells[name])} <= MARKS.keys()]
-        columns = columns.with_one_for_each_label(hot)
-        label_cells = map(_marked, repeat(hot), zip(*(cells[name] for name in hot), strict=True))
-        optional = (columns.group, columns.split, columns.sequence, columns.plane)
-        column_cells = [
-            self._named,
-            label_cells if hot else repeat(None) if columns.labels is None else cells[columns.labels],
-            *(repeat(None) if name is None else cells[name] for name in optional),
-        ]
-        for file, labels, group, *rest in zip(*column_cells, strict=False):
-            if not file or stem(key := _key(file)) not in stems:
-                continue
-            row_made = _Row(file, labels, group or None, *(cell or "" for cell in rest))
-            if self._rows.setdefault(key, row_made) != row_made:
-                raise InputError(f"{path}: file {one_line(row_made.file)}: two rows differ")
-        self._row_of = {file: self._rows[row] for row, file in _pairs(self._rows, keys)}
+        self._files = cells[columns.file]
+        marks = [name for name in marks if {cell.lower() for cell in set(cells[name])} <= MARKS.keys()]
+        columns = replace(
+            columns, marked=tuple(marks), unused=tuple(n for n in columns.unused if n not in marks)
+        )
+        marked = map(_marked, repeat(marks), zip(*(cells[name] for name in marks), strict=True))
+        labels = marked if marks else repeat(None) if columns.labels is None else cells[columns.labels]
+        told = [repeat("") if (n := getattr(columns, field)) is None else cells[n] for field in _FIELDS]
+        rows: dict[str, _Row] = {}
+        for line, file, label, *rest in zip(self._lines, self._files, labels, *told, strict=False):
+            if file and stem(key := _key(file)) in stems:
+                row_made = _Row(line, file, label, *rest)
+                rows[key] = self._joined(rows[key], row_made) if key in rows else row_made
+        self._row_of = {file: rows[row] for row, file in _pairs(rows, keys)}
         groups = [group for file in self._row_of if (group := self._group(file)) is not None]
         self.read = TableRead(path.name, columns, len(self._row_of), len(groups), len(set(groups)))
 
+    def _joined(self, first: _Row, more: _Row) -> _Row:
+        """Return two rows of one file as one, with all their labels; a row that contradicts the first is rejected."""
+        fuller = []
+        for field in _FIELDS:
+            before, now = getattr(first, field), getattr(more, field)
+            if before and now and before != now:
+                why = f"{one_line(now)!r} here, {one_line(before)!r} in row {first.line}"
+                self._bad.append(Refused(one_line(more.file), why, row=more.line, field=field))
+                return first
+            fuller.append(before or now)
+        labels = dict.fromkeys(label for label in (first.labels, more.labels) if label)
+        return _Row(first.line, first.file, ";".join(labels) or first.labels, *fuller)
+
     def _is_label(self, column: str) -> bool:
-        """Whether a column is called as a label is, so that its cells may mark the files that have it."""
+        """Return True if a column is named like a label, so that its cells may mark the files that have it."""
         return any(self._taxonomy.match_label(modality, column) for modality in self._modalities)
 
     def names(self, file: str) -> bool:
-        """Whether the table has a row for a file, told relative to the source."""
+        """Return True if the table has a row for a file, given relative to the source."""
         return _key(file) in self._row_of
 
-    def without(self, files: Iterable[str]) -> list[Refused]:
-        """Rows that name none of these files, in the table's order; no picture is made of them."""
+    def rejected(self, files: Iterable[str]) -> list[Refused]:
+        """Return the rows that cannot be used, and those that name none of these files."""
         there = {row.file for file in files if (row := self._row_of.get(_key(file))) is not None}
-        named = dict.fromkeys(filter(None, self._named))
-        return [Refused(one_line(file), _NO_FILE) for file in named if file not in there]
+        there.add("")
+        found = list(self._bad)
+        for line, file in zip(self._lines, self._files, strict=True):
+            if file not in there:
+                there.add(file)
+                found.append(Refused(one_line(file), _NO_FILE, row=line))
+        return found
 
     def of(self, file: str, modality: str) -> RowLabels:
-        """What is told of a file of that modality.
+        """Return what is known of a file of that modality.
 
         Raises:
-            InputError: a label that the modality does not have, or normal and another at once; a sequence or plane
-                that no brain slice has.
+            BadRow: a label, sequence or plane that the modality does not have, or normal and another at once.
         """
         row = self._row_of.get(_key(file))
-        if row is None or row.labels is None or self.path is None:
+        if row is None or row.labels is None:
             folders = reversed(file.split("/")[:-1])
             found = next(filter(None, (self._taxonomy.match_label(modality, name) for name in folders)), None)
-            named = RowLabels((found.name,) if found else ())
-            return named if row is None else self._with_rest(named, row, file, modality)
-        own = self._taxonomy.of(modality)
-        findings = []
-        for word in _words(row.labels):
+            labels: tuple[str, ...] = (found.name,) if found else ()
+        else:
+            labels = self._labels(file, modality, row)
+        if row is None:
+            return RowLabels(labels)
+        slices = ("", "")
+        if modality == "brain_mri":
+            slices = self._known(file, row, "sequence", STATED), self._known(file, row, "plane", PLANES)
+        return RowLabels(labels, self._group(file), row.split, *slices)
+
+    def _labels(self, file: str, modality: str, row: _Row) -> tuple[str, ...]:
+        own, findings = self._taxonomy.of(modality), []
+        assert self.path is not None and self.read is not None
+        for word in _words(row.labels or ""):
             finding = self._taxonomy.match_label(modality, word)
-            if finding is None and self.read is not None and self.read.columns.marked:
-                continue  # a column that is a label of another modality
-            if finding is None:
+            if finding is not None:
+                findings.append(finding)
+            elif not self.read.columns.marked:  # such a column may be a label of another modality
                 hint = suggest(word, [finding.name for finding in own])
-                raise InputError(f"{file}: label {one_line(word)!r} of {self.path.name}: {hint}")
-            findings.append(finding)
-        if len(findings) > 1 and any(finding.normal for finding in findings):
-            raise InputError(f"{file}: {self.path.name} calls it normal and not")
+                raise BadRow(
+                    f"{file}: label {one_line(word)!r} of {self.path.name}: {hint}", row.line, "labels"
+                )
+        if len({finding.name for finding in findings}) > 1 and any(finding.normal for finding in findings):
+            raise BadRow(f"{file}: {self.path.name} calls it normal and not", row.line, "labels")
         order = [finding.name for finding in own]
-        labels = tuple(sorted({finding.name for finding in findings}, key=order.index))
-        return self._with_rest(RowLabels(labels), row, file, modality)
+        return tuple(sorted({finding.name for finding in findings}, key=order.index))
 
-    def _with_rest(self, named: RowLabels, row: _Row, file: str, modality: str) -> RowLabels:
-        """With what a row tells beside labels."""
-        told = replace(named, group=self._group(file), split=row.split)
-        if modality != "brain_mri":
-            return told
-        return replace(
-            told,
-            sequence=self._known("sequence", row.sequence, STATED, file),
-            plane=self._known("plane", row.plane, PLANES, file),
-        )
-
-    def _known(self, role: str, word: str, known: Sequence[str], file: str) -> str:
-        """A word of the table as we write it; "" where the cell is empty, or says "unknown"."""
+    def _known(self, file: str, row: _Row, field: str, known: Sequence[str]) -> str:
+        """Return a word of the table as we write it; "" if the cell is empty or "unknown"."""
+        word = getattr(row, field)
         if word.casefold() in ("", UNKNOWN):
             return ""
         for one in known:
             if one.casefold() == word.casefold():
                 return one
-        table = self.path.name if self.path is not None else ""
-        raise InputError(f"{file}: {role} {one_line(word)!r} of {table}: {suggest(word, known)}")
+        assert self.path is not None
+        why = f"{field} {one_line(word)!r} of {self.path.name}: {suggest(word, known)}"
+        raise BadRow(f"{file}: {why}", row.line, field)
 
     def _group(self, file: str) -> str | None:
-        """The file's group by its row, else the patient by whom a folder of its path is called."""
+        """Return the file's group by its row, else the patient that a folder of its path names."""
         row = self._row_of[_key(file)]
         return row.group or patient_in_path(row.file) or patient_in_path(file)
 
 
+class LabelledFiles:
+    """The files of a source, a folder or one file, with what a table and folders say of them.
+
+    Attributes:
+        files: each with its name, relative to the source; labels: of these files.
+        told: how the table was understood, and its rows that cannot be used.
+        dataset: the folder's name.
+    """
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        taxonomy: Taxonomy,
+        wanted: Callable[[Path], bool],
+        nothing: str,
+    ) -> None:
+        single = options.path.is_file()
+        root = options.path.parent if single else options.path
+        found = [path for path in ([options.path] if single else walk(root)) if wanted(path)]
+        if not found:
+            raise InputError(f"{options.path}: {nothing}")
+        names = [shown(path, root) for path in found]
+        self.files = [(path, one_line(name)) for path, name in zip(found, names, strict=True)]
+        self.labels = LabelTable(root, taxonomy, names, options)
+        # Of one file among many that the table names, the others are not wanted.
+        self.told: list[Found] = [] if single else [*self.labels.rejected(names)]
+        if self.labels.read is not None:
+            self.told.insert(0, self.labels.read)
+        self.dataset = one_line(root.resolve().name)
+
+    def count(self) -> int:
+        """Return the number of files and of rows that cannot be used."""
+        return len(self.files) + sum(isinstance(item, Refused) for item in self.told)
+
+
 def _marked(columns: Sequence[str], marks: Sequence[str]) -> str | None:
-    """The labels of a row whose columns are the labels, as a cell of them would say it; None where none is marked."""
+    """Return the marked columns as a cell of labels; None if none is marked."""
     return ";".join(name for name, mark in zip(columns, marks, strict=True) if MARKS[mark.lower()]) or None
 
 
 def _named(table: Path, root: Path) -> Path:
-    """The table that a person named: from where they are, or in the source, as a refused file is told."""
+    """Return the table that was named, relative to the working folder or to the source."""
     return root / table if not table.exists() and (root / table).is_file() else table
 
 
 def _beside(root: Path) -> Path | None:
-    """The table in a source, however its name is capitalised."""
+    """Return the table in a source, whatever the case of its name."""
     there = sorted(path for path in root.iterdir() if path.name.lower() in NAMES and path.is_file())
     found = min(there, key=lambda path: NAMES.index(path.name.lower()), default=None)
     if found is not None:
@@ -232,19 +290,23 @@ def _beside(root: Path) -> Path | None:
 
 
 def _words(labels: str) -> list[str]:
-    """The labels of a cell: parted by ";" or "|"; a list as programs print it, ['edema', 'normal'], by commas."""
-    listed = re.fullmatch(r"\[(.*)\]", labels)
-    words = re.split("[;|,]", listed[1]) if listed else re.split("[;|]", labels)
+    """Split a cell by ";" or "|"; a list as programs print it, ['edema', 'normal'], also by commas."""
+    words = [word for part in labels.split(";") for word in _listed(part)]
     return [word for word in (word.strip().strip("'\"") for word in words) if word]
 
 
+def _listed(labels: str) -> list[str]:
+    listed = re.fullmatch(r"\s*\[(.*)\]\s*", labels)
+    return re.split("[|,]", listed[1]) if listed else labels.split("|")
+
+
 def _key(file: str) -> str:
-    """One spelling of a path: as a spreadsheet of another system may write it."""
+    """Return one spelling of a path, however a spreadsheet of another system writes it."""
     return posixpath.normpath(unicodedata.normalize("NFC", file).replace("\\", "/"))
 
 
 def _pairs(rows: Collection[str], files: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Which row means which file: by the path; else where one ends with the other, and nothing else could be meant.
+    """Yield which row means which file: by the path; else if one ends with the other and no other could be meant.
 
     So a row may leave out folders or the ending, or begin with folders that are above the source.
     """

@@ -1,7 +1,7 @@
 """MIMIC-CXR: chest radiographs as JPEG (MIMIC-CXR-JPG) or DICOM, with the labels of their reports.
 
 PATH holds files/ and the tables of MIMIC-CXR-JPG, or DICOM users name the folder of those tables. The data is
-credentialed, and so is all that is made of it.
+credentialed, and so is everything made from it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from plantain.files.tables import read_table
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.dicom import DicomEntry
-from plantain.sources.entries import UNPREPARED, Found, LeftOut, Refused, SourceEntry, SourceOptions
+from plantain.sources.entries import UNREAD, Found, LeftOut, Refused, SourceEntry, SourceOptions
 from plantain.sources.mimic_files import MimicFiles
 from plantain.sources.mimic_labels import LabelRule, Marks, StudyLabels, read_marks
-from plantain.sources.registry import SourceKind
-from plantain.sources.settings import Setting, resolve_settings, whole_number
-from plantain.sources.tables import read_table
+from plantain.sources.registry import Setting, SourceKind, resolve_settings, whole_number
 
 DATASET = "MIMIC-CXR"
 
@@ -32,14 +31,10 @@ SETTINGS = {
     "uncertain": Setting("ignore", ("ignore", "positive", "negative", "exclude")),
     "selection": Setting("all", ("all", "single")),
     "per_class": Setting("0"),
-    "seed": Setting("0"),
-    "views": Setting("frontal", ("frontal", "all")),
-    "level": Setting("image", ("image", "study")),
-    "test_labels": Setting("reports", ("reports", "radiologists")),
     "tables": Setting(""),
 }
 """`selection=single per_class=1000` is the paper's "single_disease_selection", 1k per class; `per_class=0` is no cap.
-`level=study` takes one image of each study, PA before AP. `tables` is a folder, where they do not lie in PATH."""
+`tables` is their folder, if it is not in PATH."""
 
 FRONTAL = ("PA", "AP")
 
@@ -52,7 +47,7 @@ _SPLITS = ("train", "validate", "test")
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Image:
-    """One row of the metadata that is of a wanted view."""
+    """One row of the metadata with a frontal view."""
 
     subject: str
     study: str
@@ -69,8 +64,11 @@ class _Image:
         return f"p{self.subject[:2]}/p{self.subject}/s{self.study}"
 
 
+_Labelled = tuple[_Image, Path, StudyLabels]
+
+
 class MimicReader:
-    """Images whose study has a label; id `s<study>`, with the dicom id behind it where it has several such views."""
+    """Images whose study has a label; id `s<study>`, followed by the dicom id if the study has several such views."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if options.modality not in ("", "chest_xray"):
@@ -79,7 +77,6 @@ class MimicReader:
             raise InputError(f"--licence {options.licence}: MIMIC-CXR is credentialed; leave the option out")
         self._settings = resolve_settings("mimic-cxr", SETTINGS, options.settings)
         self._cap = whole_number("per_class", self._settings["per_class"])
-        self._seed = whole_number("seed", self._settings["seed"])
         self._files = MimicFiles(options.path, self._settings["tables"])
         self._version = self._files.version
         self._rule = LabelRule(
@@ -90,15 +87,15 @@ class MimicReader:
         self._named: set[str] = set()
         self._splits = self._read_splits()
         self._images = self._read_images()
-        self._frontals = Counter(image.study for image in self._images)
+        self._of_study = Counter(image.study for image in self._images)
         self._chosen = self._choose()
 
     def count(self) -> int:
-        """Images that are wanted, and rows and files at fault."""
+        """Return the number of wanted images and of faulty rows and files."""
         return len(self._chosen) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:
-        """Faults first, then images in order of patient, study and dicom id, then what was not asked for."""
+        """Yield faults, then images in order of patient, study and dicom id, then what was not asked for."""
         yield from self._refused
         for image, path, labels in self._chosen:
             kind = DicomEntry if path.suffix.lower() == ".dcm" else SourceEntry
@@ -108,9 +105,7 @@ class MimicReader:
             yield LeftOut(reason, count)
 
     def _describe(self, image: _Image, labels: StudyLabels) -> SourceImage:
-        several = self._frontals[image.study] > 1 and self._settings["level"] == "image"
-        frontal = image.view in FRONTAL
-        side = image.view in ("LATERAL", "LL")
+        several = self._of_study[image.study] > 1
         lying = image.position == "recumbent"
         notes = [labels.note] if labels.note else []
         notes += ["position recorded as recumbent"] if lying else []
@@ -121,13 +116,11 @@ class MimicReader:
             modality="chest_xray",
             labels=labels.labels,
             licence=Licence.CREDENTIALED,
-            source_sha256="",
-            prepared_sha256="",
-            geometry=UNPREPARED,
+            **UNREAD,
             group=f"patient:{image.subject}",
             split=self._splits[image.dicom],
-            view="frontal" if frontal else "lateral" if side else "unknown",
-            projection=image.view if frontal else "unknown",
+            view="frontal",
+            projection=image.view,
             position="supine" if lying else "erect" if image.position == "erect" else "unknown",
             note="; ".join(notes),
         )
@@ -135,18 +128,22 @@ class MimicReader:
     def _read_splits(self) -> dict[str, str]:
         path = self._files.table("split")
         splits: dict[str, str] = {}
-        for row in read_table(path, ["dicom_id", "split"]):
-            if row["split"] not in _SPLITS:
-                raise InputError(f"{path}: split: {one_line(row['split'])!r} is none of {', '.join(_SPLITS)}")
-            splits[sys.intern(row["dicom_id"])] = sys.intern(row["split"])
+        for line, row, fault in read_table(path).require("dicom_id", "split").rows:
+            if not fault and row["split"] not in _SPLITS:
+                fault = f"{one_line(row['split'])!r} is none of {', '.join(_SPLITS)}"
+            if fault:
+                name = f"{one_line(row['dicom_id'])} of {path.name}"
+                self._refused.append(Refused(name, fault, row=line, field="split"))
+            else:
+                splits[sys.intern(row["dicom_id"])] = sys.intern(row["split"])
         return splits
 
     def _read_images(self) -> list[_Image]:
-        """Rows of the metadata with a wanted view, in order of their ids."""
+        """Return the rows of the metadata with a frontal view, in order of their ids."""
         images: dict[str, _Image] = {}
-        for row in read_table(self._files.table("metadata"), _METADATA):
+        for line, row, fault in read_table(self._files.table("metadata")).require(*_METADATA).rows:
             view = row["ViewPosition"].upper()
-            # Interned, since most of them stand in several of 377,000 rows, and the ids in another table as well.
+            # Interned, since most of them occur in several of 377,000 rows, and the ids in another table as well.
             image = _Image(
                 sys.intern(row["subject_id"].removesuffix(".0")),
                 sys.intern(row["study_id"].removesuffix(".0")),
@@ -155,26 +152,27 @@ class MimicReader:
                 sys.intern(row.get(_POSITION, "").lower()),
             )
             self._named.add(image.dicom)
-            fault = self._fault(image)
-            if fault or images.get(image.dicom, image) != image:
-                why = fault or "two rows of this image differ; the first counts"
-                self._refused.append(Refused(one_line(image.dicom) or "metadata", why))
-            elif view not in FRONTAL and self._settings["views"] == "frontal":
-                self._left_out[
-                    f"not frontal: ViewPosition {one_line(view) or 'blank'} (--set views=all)"
-                ] += 1
+            field, why = ("", fault) if fault else self._fault(image)
+            if not why and images.get(image.dicom, image) != image:
+                field, why = "dicom_id", "two rows of this image differ; the first counts"
+            if why:
+                self._refused.append(Refused(one_line(image.dicom) or "metadata", why, row=line, field=field))
+            elif view not in FRONTAL:
+                self._left_out[f"not frontal: ViewPosition {one_line(view) or 'blank'}"] += 1
             else:
                 images[image.dicom] = image
         return sorted(images.values())
 
-    def _fault(self, image: _Image) -> str:
+    def _fault(self, image: _Image) -> tuple[str, str]:
+        """Return the field that is at fault and why."""
         if not _DICOM_ID.fullmatch(image.dicom):
-            return "dicom_id: not five groups of eight hexadecimal digits"
-        if not (_NUMBER.fullmatch(image.subject) and _NUMBER.fullmatch(image.study)):
-            return "subject_id, study_id: not eight digits"
-        return "" if image.dicom in self._splits else "split: the split table does not name it"
+            return "dicom_id", "not five groups of eight hexadecimal digits"
+        for field, number in (("subject_id", image.subject), ("study_id", image.study)):
+            if not _NUMBER.fullmatch(number):
+                return field, "not eight digits"
+        return ("", "") if image.dicom in self._splits else ("dicom_id", "the split table does not name it")
 
-    def _choose(self) -> list[tuple[_Image, Path, StudyLabels]]:
+    def _choose(self) -> list[_Labelled]:
         endings, tops = self._find_files(), self._files.tops()
         found = []
         for image, labels in self._labelled():
@@ -187,12 +185,10 @@ class MimicReader:
             else:
                 name = self._files.shown(image.stem)
                 self._refused.append(Refused(f"{name}.jpg", "is not there, neither as .jpg nor as .dcm"))
-        if self._settings["level"] == "study":
-            found = self._one_per_study(found)
         return self._capped(found) if self._cap else found
 
     def _find_files(self) -> dict[str, str]:
-        """Endings of the files that are there, by dicom id; files that no row places where they lie are refused."""
+        """Return the endings of the files by dicom id; refuse files that no row places in their folder."""
         wanted = {image.dicom: image for image in self._images}
         endings: dict[str, str] = {}
         for place in self._files.listing():
@@ -202,21 +198,18 @@ class MimicReader:
                 self._refused.append(Refused(name, "no row of the tables names it, so it has no label"))
             elif image is not None and image.folder != place.folder:
                 elsewhere = self._files.shown(image.folder)
-                self._refused.append(Refused(name, f"lies in another folder than its row says: {elsewhere}"))
+                self._refused.append(Refused(name, f"is in another folder than its row says: {elsewhere}"))
             elif image is not None and endings.get(image.dicom, ".dcm").lower() == ".dcm":
                 # The key of the row is shared; a JPEG goes before the DICOM file beside it.
                 endings[image.dicom] = sys.intern(place.ending)
         return endings
 
     def _labelled(self) -> Iterator[tuple[_Image, StudyLabels]]:
-        marks = read_marks(self._files.table(self._settings["labeller"]))
-        read: dict[str, Marks] | None = None
-        if self._settings["test_labels"] == "radiologists":
-            read = read_marks(self._files.table("test-set-labeled"))
+        marks, bad = read_marks(self._files.table(self._settings["labeller"]))
+        self._refused += bad
         known: dict[Marks, StudyLabels] = {}
         for image in self._images:
-            by_people = read is not None and self._splits[image.dicom] == "test"
-            mark = (read if by_people and read is not None else marks).get(image.study)
+            mark = marks.get(image.study)
             if mark is None:
                 self._left_out["no label for its study"] += 1
                 continue
@@ -227,33 +220,16 @@ class MimicReader:
             else:
                 yield image, known[mark]
 
-    def _one_per_study(
-        self, found: list[tuple[_Image, Path, StudyLabels]]
-    ) -> list[tuple[_Image, Path, StudyLabels]]:
-        best: dict[str, tuple[_Image, Path, StudyLabels]] = {}
-        for item in found:
-            held = best.get(item[0].study)
-            if held is None or _preference(item[0]) < _preference(held[0]):
-                best[item[0].study] = item
-        self._left_out["another image of its study is taken (--set level=study)"] += len(found) - len(best)
-        return sorted(best.values(), key=lambda item: item[0])
-
-    def _capped(
-        self, found: list[tuple[_Image, Path, StudyLabels]]
-    ) -> list[tuple[_Image, Path, StudyLabels]]:
-        """At most `per_class` of each label, by a hash of seed, label and image, on which no other image bears."""
+    def _capped(self, found: list[_Labelled]) -> list[_Labelled]:
+        """Keep at most `per_class` of each label, by a hash of label and image."""
         ranks: dict[str, list[tuple[bytes, str]]] = {}
         for image, _, labels in found:
             for label in labels.labels:
-                key = hashlib.sha256(f"{self._seed}\x1f{label}\x1f{image.dicom}".encode()).digest()
+                key = hashlib.sha256(f"{label}\x1f{image.dicom}".encode()).digest()
                 ranks.setdefault(label, []).append((key, image.dicom))
         kept = {dicom for ranked in ranks.values() for _, dicom in sorted(ranked)[: self._cap]}
         self._left_out[f"beyond {self._cap} of its class (--set per_class)"] += len(found) - len(kept)
         return [item for item in found if item[0].dicom in kept]
-
-
-def _preference(image: _Image) -> tuple[int, str]:
-    return ((*FRONTAL, image.view).index(image.view), image.dicom)
 
 
 KIND = SourceKind(

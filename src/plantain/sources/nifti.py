@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cache
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -15,15 +16,12 @@ from plantain.files.opening import read_regular
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
-from plantain.pixels.decode import one_line
 from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, show_slice
 from plantain.privacy.heads import Head, face_in_slice, face_of_volume, level_of_air
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
-from plantain.sources.label_table import NO_LABEL, LabelTable
-from plantain.sources.places import shown, walk
-from plantain.sources.registry import SourceKind
-from plantain.sources.settings import Setting, resolve_settings, whole_number
+from plantain.sources.entries import UNREAD, Found, SourceEntry, SourceOptions, refused
+from plantain.sources.label_table import NO_LABEL, LabelledFiles
+from plantain.sources.registry import Setting, SourceKind, resolve_settings, whole_number
 
 SETTINGS = {
     "plane": Setting("axial", tuple(sorted(AXES))),
@@ -31,13 +29,13 @@ SETTINGS = {
     "sequence": Setting("name", ("name", "T1", "T2", "FLAIR", "PD", "unknown")),
     "contrast": Setting("name", ("name", "yes", "none", "unknown")),
 }
-"""`sequence=name` reads it from words of the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
+"""`name` reads it from the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
 
 _MASK = re.compile(r"(?i)(^|[^a-z])(d|prob|a)?(seg|mask|labels?|labelmap|parc)$")
-"""Names, without ending, of volumes that outline something in another, as BIDS, BraTS and FreeSurfer call them."""
+"""Names, without ending, of masks and label maps in BIDS, BraTS and FreeSurfer."""
 
 _STRAIGHT_DEGREES, _OBLIQUE_DEGREES = 5.0, 32.0
-"""Slices more oblique than the first are said to be, than the second are of no plane (as for DICOM, cosine 0.85)."""
+"""Above the first, obliquity is noted; above the second, the plane is unknown (as for DICOM, cosine 0.85)."""
 
 PLANE_STEP = 10_000
 """Frames are numbered plane by plane, so that no two slices of one file share a number."""
@@ -51,35 +49,21 @@ _WORDS = (
 )
 
 
-class Shelf:
-    """The volumes that were read last, for their slices: unpacking one takes ten times as long as showing a slice.
+_LOCK = threading.Lock()
 
-    Few, since a head takes a hundred MB. Used by all worker threads; one that wants a volume waits while it is read.
+
+@lru_cache(maxsize=2)
+def _unpacked(data: bytes, name: str) -> Volume:
+    return read_volume(data, name)
+
+
+def _volume(data: bytes, name: str) -> Volume:
+    """Return the volume of a file's bytes; the last two are kept, as unpacking takes ten times as long as a slice.
+
+    Two, since a head takes a hundred MB. One thread reads, the others wait. Raise BadImage.
     """
-
-    def __init__(self, most: int = 2) -> None:
-        self._most = most
-        self._held: dict[bytes, Volume] = {}
-        self._lock = threading.Lock()
-
-    def __reduce__(self) -> tuple[Callable[[], Shelf], tuple[()]]:
-        """A worker that is sent a slice has one of its own for all."""
-        return _own_shelf, ()
-
-    def read(self, data: bytes, name: str) -> Volume:
-        """The volume of a file's bytes. Raises BadImage, as `read_volume` does."""
-        key = hashlib.sha256(data).digest()
-        with self._lock:
-            volume = self._held.pop(key, None) or read_volume(data, name)
-            self._held[key] = volume
-            while len(self._held) > self._most:
-                del self._held[next(iter(self._held))]
-        return volume
-
-
-@cache
-def _own_shelf() -> Shelf:
-    return Shelf()
+    with _LOCK:
+        return _unpacked(data, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +73,12 @@ class SliceOfVolume(SourceEntry):
     plane: str = "axial"
     face: Head | None = None
     shape: tuple[int, int, int] = (1, 1, 1)
-    shelf: Shelf = field(default_factory=Shelf, repr=False, compare=False)
 
     def decode(self, data: bytes) -> Pixels:
-        volume = self.shelf.read(data, self.name)
-        return show_slice(volume, self.plane, self.image.frame % PLANE_STEP)
+        return show_slice(_volume(data, self.name), self.plane, self.image.frame % PLANE_STEP)
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """The part of the slice that cuts through the face of its volume."""
+        """Return the part of the slice that cuts through the face of its volume."""
         if self.face is None:
             return ()
         return face_in_slice(self.face, self.shape, self.plane, image.frame % PLANE_STEP, pixels)
@@ -111,37 +93,23 @@ class NiftiReader:
         self._options = options
         self._modality = options.modality or "brain_mri"
         taxonomy.of(self._modality)
-        single = options.path.is_file()
-        self._root = options.path.parent if single else options.path
-        found = [options.path] if single else list(walk(options.path))
-        self._files = [path for path in found if path.name.lower().endswith((".nii", ".nii.gz"))]
-        if not self._files:
-            raise InputError(f"{options.path}: no .nii or .nii.gz in it")
-        names = [shown(path, self._root) for path in self._files]
-        # A slice's plane is the one that it is cut by.
-        self._labels = LabelTable(self._root, taxonomy, names, options, of_slices=("sequence",))
-        # Of one file among many that the table names, the others are not asked for.
-        self._missing = [] if single else self._labels.without(names)
+        self._source = LabelledFiles(options, taxonomy, _is_volume, "no .nii or .nii.gz in it")
 
     def count(self) -> int | None:
-        """Unknown: a volume may have fewer slices than are asked for."""
+        """Return None: a volume may have fewer slices than are wanted."""
         return None
 
     def scan(self) -> Iterator[Found]:
-        """Rows of labels.csv without a file, volumes in order of their paths, slices from right, back or feet on."""
-        if self._labels.read is not None:
-            yield self._labels.read
-        yield from self._missing
-        shelf = Shelf()
-        for path in self._files:
-            name = one_line(shown(path, self._root))
+        """Yield rejected rows of labels.csv, then volumes by path, with slices from right, back or feet on."""
+        yield from self._source.told
+        for path, name in self._source.files:
             try:
                 if _MASK.search(_stem(name)):
                     raise InputError(f"{name}: a mask or label map by its name")
-                volume = shelf.read(read_regular(path, name), name)
+                volume = _volume(read_regular(path, name), name)
                 image = self._describe(name, volume)
             except InputError as error:
-                yield Refused(name, str(error).removeprefix(f"{name}: "))
+                yield refused(name, error)
                 continue
             plane = self._settings["plane"]
             axis = AXES[plane]
@@ -150,10 +118,10 @@ class NiftiReader:
             for index in choose_slices(volume, plane, self._slices):
                 frame = sorted(AXES).index(plane) * PLANE_STEP + index
                 cut = replace(image, id=f"{image.id}_{plane}_{index:03d}", frame=frame, spacing_mm=spacing)
-                yield SliceOfVolume(cut, path, name, plane, face, volume.values.shape, shelf)
+                yield SliceOfVolume(cut, path, name, plane, face, volume.values.shape)
 
     def _describe(self, name: str, volume: Volume) -> SourceImage:
-        row = self._labels.of(name, self._modality)
+        row = self._source.labels.of(name, self._modality)
         stem = _stem(name)
         notes = [] if row.labels else [NO_LABEL]
         notes += [f"volume 1 of {volume.volumes}"] if volume.volumes > 1 else []
@@ -164,13 +132,11 @@ class NiftiReader:
         subject = re.search(r"(^|/)(sub-[A-Za-z0-9]+)", stem)
         return SourceImage(
             id="_".join(stem.split("/")),
-            dataset=one_line(self._root.resolve().name) or "nifti",
+            dataset=self._source.dataset or "nifti",
             modality=self._modality,
             labels=row.labels,
             licence=self._options.licence,
-            source_sha256="",
-            prepared_sha256="",
-            geometry=UNPREPARED,
+            **UNREAD,
             group=row.group or (subject[2] if subject else f"volume:{_short(stem)}"),
             split=row.split,
             sequence=row.sequence or ((words[0] if words else "unknown") if sequence == "name" else sequence),
@@ -187,6 +153,10 @@ def _face(volume: Volume) -> Head | None:
         # A map with values on both sides of its air, such as z scores: tissue is what departs from it.
         return face_of_volume(np.abs(values.astype(np.float32) - air), volume.spacing_mm, 0.1 * span)
     return face_of_volume(values, volume.spacing_mm, volume.low + 0.1 * span)
+
+
+def _is_volume(path: Path) -> bool:
+    return path.name.lower().endswith((".nii", ".nii.gz"))
 
 
 def _stem(name: str) -> str:

@@ -1,8 +1,8 @@
-"""ODIR-5K: fundus photographs of both eyes of 5,000 patients, in either shape in which its labels are published.
+"""ODIR-5K: fundus photographs of both eyes of 5,000 patients, with either of the published tables.
 
-`full_df.csv` has one row per eye, with that eye's `labels`; the letters N to O beside them are the *patient's*. The
-annotation sheet (data.xlsx) has one row per patient: letters of the patient, and free keywords for each eye, parted by
-commas of either width, among which some speak of the picture's quality and not of the eye.
+`full_df.csv` has one row per eye, with that eye's `labels`; its letters N to O are the *patient's*. The annotation
+sheet (data.xlsx) has one row per patient: letters of the patient, and free keywords for each eye, separated by commas
+of either width, some of which describe the image's quality and not the eye.
 """
 
 from __future__ import annotations
@@ -12,14 +12,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from plantain.files.tables import Table, has_columns, read_table
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import UNPREPARED, Found, LeftOut, Refused, SourceEntry, SourceOptions
-from plantain.sources.places import shown, walk
-from plantain.sources.registry import SourceKind
-from plantain.sources.settings import Setting, resolve_settings
-from plantain.sources.tables import Row, has_columns, read_table
+from plantain.sources.entries import (
+    UNREAD,
+    Found,
+    LeftOut,
+    Refused,
+    SourceEntry,
+    SourceOptions,
+    shown,
+    walk,
+)
+from plantain.sources.registry import Setting, SourceKind, resolve_settings
 
 LETTERS = "NDGCAHMO"
 """Normal, diabetes, glaucoma, cataract, AMD, hypertension, myopia, other."""
@@ -27,12 +34,9 @@ LETTERS = "NDGCAHMO"
 DATASET = "ODIR-5K"
 
 SETTINGS = {
-    "labels": Setting("auto", ("auto", "eye", "keywords")),
-    "quality": Setting("usable", ("usable", "strict", "any")),
-    "images": Setting("original", ("original", "preprocessed")),
+    "quality": Setting("usable", ("usable", "any")),
 }
-"""`labels`: eye = full_df.csv, keywords = the annotation sheet, auto = the former where it is there. `quality`: usable
-leaves out eyes whose picture does not show the fundus well, strict those with any quality keyword, any none."""
+"""usable leaves out eyes whose image does not show the fundus well."""
 
 UNUSABLE = frozenset(
     {
@@ -69,26 +73,27 @@ _WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class _Eye:
-    """One eye as a table describes it."""
+    """One eye as a row of a table describes it; `fault` and `field` say why it cannot be used."""
 
-    patient: str
-    side: str
+    line: int
     file: str
-    letters: str
-    keywords: tuple[str, ...]
+    key: str = ""
+    letters: str = ""
+    keywords: tuple[str, ...] = ()
     fault: str = ""
+    field: str = ""
 
 
 def split_keywords(text: str) -> tuple[str, ...]:
-    """An eye's keywords in lower case; the sheet parts them by "," and by the full-width "，"."""
+    """Return an eye's keywords in lower case; the sheet separates them by "," and by the full-width "，"."""
     words = (re.sub(r"\s+", " ", word).strip().lower() for word in re.split(r"[,，]", text))
     return tuple(word for word in words if word)
 
 
 def letters_of(keywords: tuple[str, ...]) -> str:
-    """The letters that an eye's keywords amount to, in the order of `LETTERS`; quality keywords have none.
+    """Return the letters of an eye's keywords, in the order of `LETTERS`; normal only if there is no other.
 
-    Normal only when nothing else is said of the eye.
+    Quality keywords have no letter.
     """
     found = set()
     for word in keywords:
@@ -117,79 +122,81 @@ class OdirReader:
         files = list(walk(options.path))
         self._pictures, self._unlabelled = self._find_pictures(files)
         self._table, shape = self._find_table(files)
-        rows = read_table(self._table, _TABLES[shape])
-        self._eyes = list(_eye_rows(rows) if shape == "eye" else _patient_rows(rows))
+        table = read_table(self._table).require(*_TABLES[shape])
+        self._eyes = list(_eye_rows(table) if shape == "eye" else _patient_rows(table))
 
     def count(self) -> int:
-        """Eyes in the table, and pictures that no row names."""
-        return len(self._eyes) + len(self._strangers())
+        """Return the number of eyes in the table and of images without a row."""
+        return len(self._eyes) + len(self._without_row())
 
     def scan(self) -> Iterator[Found]:
-        """Eyes in the order of the table, then pictures without a row, then how many have no public label."""
+        """Yield eyes in the order of the table, then images without a row, then how many have no public label."""
         seen: dict[str, _Eye] = {}
         for eye in self._eyes:
-            first = seen.setdefault(f"{eye.patient}_{eye.side}", eye)
+            first = seen.setdefault(eye.key, eye) if eye.key else eye
             if eye.fault:
-                yield Refused(self._where(eye), eye.fault)
+                yield Refused(self._where(eye), eye.fault, row=eye.line, field=eye.field)
             elif first is not eye:
-                same = "the same eye stands in two rows" if first.letters == eye.letters else None
-                yield Refused(
-                    self._where(eye), same or "two rows label this eye differently; the first counts"
-                )
+                same = first.letters == eye.letters
+                why = "has two rows" if same else "has two rows with different labels; the first counts"
+                why = f"the same eye {why}"
+                yield Refused(self._where(eye), why, row=eye.line, field="" if same else "labels")
             else:
                 yield self._entry(eye)
-        for name in self._strangers():
+        for name in self._without_row():
             yield Refused(name, f"no row of {self._table.name} names it, so it has no label")
         if self._unlabelled:
             yield LeftOut("testing images: their labels are not public", self._unlabelled)
 
     def _entry(self, eye: _Eye) -> SourceEntry | Refused:
-        name, path = self._where(eye), self._pictures.get(f"{eye.patient}_{eye.side}")
+        name, path = self._where(eye), self._pictures.get(eye.key)
         if path is None:
-            return Refused(name, f"{self._table.name} names this picture, but it is not there")
+            return Refused(name, f"{self._table.name} names this image, but it is not there", row=eye.line)
         flags = [word for word in eye.keywords if word in UNUSABLE or word in BLEMISHED]
-        stop = {"usable": UNUSABLE, "strict": UNUSABLE | BLEMISHED, "any": frozenset[str]()}
-        bad = [word for word in flags if word in stop[self._settings["quality"]]]
-        if bad:
-            return Refused(name, f"quality keyword: {', '.join(bad)} (--set quality=any takes it)")
+        bad = [word for word in flags if word in UNUSABLE and self._settings["quality"] == "usable"]
         labels = tuple(self._names[letter] for letter in eye.letters if letter in self._names)
-        if not labels:
-            what = one_line(", ".join(eye.keywords)) or "no keyword"
-            return Refused(name, f"nothing that plantain edits is seen in this eye: {what}")
         keyed = [self._names[c] for c in letters_of(eye.keywords) if c in self._names]
-        if self._normal in labels and (eye.letters != "N" or set(keyed) - {self._normal}):
-            return Refused(name, f"labelled normal, but its keywords say {', '.join(eye.keywords)}")
+        why = ""
+        if bad:
+            why = f"quality keyword: {', '.join(bad)} (--set quality=any takes it)"
+        elif not labels:
+            words = one_line(", ".join(eye.keywords)) or "no keyword"
+            why = f"no finding that plantain edits is seen in this eye: {words}"
+        elif self._normal in labels and (eye.letters != "N" or set(keyed) - {self._normal}):
+            why = f"labelled normal, but its keywords say {', '.join(eye.keywords)}"
+        if why:
+            return Refused(name, why, row=eye.line)
         more = [label for label in keyed if label not in labels]
         notes = [f"quality: {', '.join(flags)}"] if flags else []
         notes += [f"keywords also name {', '.join(more)}"] if more else []
         notes += ["other disease as well"] if "O" in eye.letters else []
+        patient, _, side = eye.key.partition("_")
         image = SourceImage(
-            id=f"{eye.patient}_{eye.side}",
+            id=eye.key,
             dataset=DATASET,
             modality="fundus",
             labels=labels,
             licence=self._licence,
-            source_sha256="",
-            prepared_sha256="",
-            geometry=UNPREPARED,
-            group=f"patient:{eye.patient}",
+            **UNREAD,
+            group=f"patient:{patient}",
             split="train",
-            laterality=eye.side,
+            laterality=side,
             note="; ".join(notes),
         )
-        return SourceEntry(image, path, shown(path, self._root))
+        return SourceEntry(image, path, name)
 
     def _where(self, eye: _Eye) -> str:
-        path = self._pictures.get(f"{eye.patient}_{eye.side}")
+        path = self._pictures.get(eye.key)
         return shown(path, self._root) if path else one_line(eye.file)
 
-    def _strangers(self) -> list[str]:
-        named = {f"{eye.patient}_{eye.side}" for eye in self._eyes}
+    def _without_row(self) -> list[str]:
+        named = {eye.key for eye in self._eyes}
         return [shown(path, self._root) for key, path in self._pictures.items() if key not in named]
 
     def _find_pictures(self, files: list[Path]) -> tuple[dict[str, Path], int]:
-        """Pictures by "<patient>_<side>", of the kind asked for where there are both; and testing images, counted."""
-        kinds: dict[str, dict[str, Path]] = {"original": {}, "preprocessed": {}}
+        """Return images by "<patient>_<side>", original ones if there are any, and the number of testing images."""
+        original: dict[str, Path] = {}
+        preprocessed: dict[str, Path] = {}
         testing = 0
         for path in files:
             match = _NAME.fullmatch(path.name)
@@ -199,21 +206,18 @@ class OdirReader:
             if any(_TESTING.search(folder) for folder in folders):
                 testing += 1
                 continue
-            kind = "preprocessed" if "preprocessed images" in folders else "original"
-            kinds[kind].setdefault(f"{int(match[1])}_{match[2].lower()}", path)
-        wanted = self._settings["images"]
-        found = kinds[wanted] or kinds["original" if wanted == "preprocessed" else "preprocessed"]
-        if not found:
-            raise InputError(f"{self._root}: no picture named like 0_left.jpg in it")
-        return found, testing
+            found = preprocessed if "preprocessed images" in folders else original
+            found.setdefault(f"{int(match[1])}_{match[2].lower()}", path)
+        if not original and not preprocessed:
+            raise InputError(f"{self._root}: no image named like 0_left.jpg in it")
+        return original or preprocessed, testing
 
     def _find_table(self, files: list[Path]) -> tuple[Path, str]:
-        wanted = self._settings["labels"]
         tables = [path for path in files if path.suffix.lower() in (".csv", ".xlsx")]
         tables.sort(key=lambda path: len(PurePosixPath(shown(path, self._root)).parts))
-        for shape in ("eye", "keywords") if wanted == "auto" else (wanted,):
+        for shape, columns in _TABLES.items():
             for path in tables:
-                if has_columns(path, _TABLES[shape]):
+                if has_columns(path, *columns):
                     return path, shape
         raise InputError(
             f"{self._root}: no table with the labels; full_df.csv (columns {', '.join(_EYE_COLUMNS)}) or the "
@@ -221,56 +225,47 @@ class OdirReader:
         )
 
 
-def _eye_rows(rows: Iterator[Row]) -> Iterator[_Eye]:
-    """full_df.csv: the eye is the one of `filename`, its label that of `labels`; `filepath` is a dead path."""
-    for row in rows:
+def _eye_rows(table: Table) -> Iterator[_Eye]:
+    """Yield the eyes of full_df.csv: of `filename`, with the label of `labels`; `filepath` is a dead path."""
+    for line, row, fault in table.rows:
         file = row["filename"]
         match = _NAME.fullmatch(file)
-        if match is None:
-            yield _Eye("", "", file or f"row of ID {row['ID']}", "", (), "filename: not like 0_left.jpg")
+        if fault or match is None:
+            why = (fault, "") if fault else ("not like 0_left.jpg", "filename")
+            yield _Eye(line, file or f"row of ID {row['ID']}", fault=why[0], field=why[1])
             continue
-        side = match[2].lower()
-        keywords = split_keywords(row[f"{side.title()}-Diagnostic Keywords"])
+        side, patient = match[2].lower(), match[1].lstrip("0")
         listed = re.fullmatch(r"\[\s*(.*?)\s*\]", row["labels"])
         letters = [word.strip("'\" ") for word in listed[1].split(",")] if listed else [row["labels"]]
-        known = [letter for letter in letters if len(letter) == 1 and letter in LETTERS]
-        fault = (
-            ""
-            if known and len(known) == len(letters)
-            else f"labels: {one_line(row['labels'])!r} is no letter"
-        )
-        if not fault and row["ID"] and row["ID"].removesuffix(".0").lstrip("0") != match[1].lstrip("0"):
-            fault = f"filename: belongs to another patient than ID {one_line(row['ID'])}"
-        yield _Eye(str(int(match[1])), side, file, "".join(c for c in LETTERS if c in known), keywords, fault)
+        known = "".join(letter for letter in LETTERS if letter in letters)
+        field = ""
+        if not known or not set(letters) <= set(LETTERS):
+            fault, field = f"{one_line(row['labels'])!r} is no letter", "labels"
+        elif row["ID"] and row["ID"].removesuffix(".0").lstrip("0") != patient:
+            fault, field = f"belongs to another patient than ID {one_line(row['ID'])}", "filename"
+        keywords = split_keywords(row[f"{side.title()}-Diagnostic Keywords"])
+        yield _Eye(line, file, f"{int(match[1])}_{side}", known, keywords, fault, field)
 
 
-def _patient_rows(rows: Iterator[Row]) -> Iterator[_Eye]:
-    """The annotation sheet: an eye's letters come from its keywords, and must be among the patient's.
-
-    full_df.csv can be read as one: each patient then stands in as many rows as eyes, alike in these columns.
-    """
-    seen: set[tuple[str, ...]] = set()
-    for row in rows:
-        row_of_patient = tuple(row[column] for column in _PATIENT_COLUMNS)
-        if row_of_patient in seen:
-            continue
-        seen.add(row_of_patient)
+def _patient_rows(table: Table) -> Iterator[_Eye]:
+    """Yield the eyes of the annotation sheet: their letters come from the keywords, and must be among the patient's."""
+    for line, row, fault in table.rows:
         patient = {letter for letter in LETTERS if row[letter] in ("1", "1.0")}
         for side in ("left", "right"):
-            file = row[f"{side.title()}-Fundus"]
-            match = _NAME.fullmatch(file)
-            if match is None or match[2].lower() != side:
-                fault = f"{side.title()}-Fundus: not like 0_{side}.jpg"
-                yield _Eye("", "", file or f"row of ID {row['ID']}", "", (), fault)
+            field = f"{side.title()}-Fundus"
+            match = _NAME.fullmatch(row[field])
+            if fault or match is None or match[2].lower() != side:
+                why = (fault, "") if fault else (f"not like 0_{side}.jpg", field)
+                yield _Eye(line, row[field] or f"row of ID {row['ID']}", fault=why[0], field=why[1])
                 continue
-            keywords = split_keywords(row[f"{side.title()}-Diagnostic Keywords"])
+            field = f"{side.title()}-Diagnostic Keywords"
+            keywords = split_keywords(row[field])
             letters = letters_of(keywords)
             stray = [letter for letter in letters if letter not in patient and letter not in "NO"]
-            fault = ""
-            if stray:
-                words = one_line(", ".join(keywords))
-                fault = f"the keywords ({words}) mean {', '.join(stray)}, which the patient's letters deny"
-            yield _Eye(str(int(match[1])), side, file, letters, keywords, fault)
+            words = one_line(", ".join(keywords))
+            why_not = f"({words}) mean {', '.join(stray)}, which the patient's letters deny" if stray else ""
+            key = f"{int(match[1])}_{side}"
+            yield _Eye(line, match[0], key, letters, keywords, why_not, field if stray else "")
 
 
 KIND = SourceKind(

@@ -1,8 +1,7 @@
 """The real images that arrive with the dependencies: enough for a demo, each with its origin and its limits.
 
-Every one is shown in radiological convention (the patient's right is image left) where its file says
-which side is which. The files were looked at for burned-in text and faces, by eye and by the gate that
-every ingested image passes; a release of a package that brings other bytes was not.
+They are in radiological convention (the patient's right is image left) where the file states the side. The files were
+checked for burned-in text and faces, by eye and by the gate that every ingested image passes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ LOOKED_AT = frozenset(
         "6ae15c125c97e11e1ba478ff252c1774d2c31db242a8a61daa93e7b43c873c7b",  # t1_coronal_slice.npy
     }
 )
-"""SHA-256 of the files in which there is no text and no face; the tests read them again."""
+"""SHA-256 of the files without text and faces; the tests check them again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,24 +40,18 @@ class PackageSample:
     Attributes:
         image: its record before preparing (no prepared hash, no geometry; `spacing_mm` is the original's).
         pixels: uint8 (H, W, 3), RGB, as decoded, of its own size.
-        title: what a reader of a gallery is told.
-        citation: who made it and where it comes from.
-        licence_text: under what terms, in words.
     """
 
     image: SourceImage
     pixels: Pixels
-    title: str
-    citation: str
-    licence_text: str
 
     def prepared(self, side: int = 1024, mode: str = "pad") -> tuple[SourceImage, bytes]:
-        """The completed record and the prepared bytes, as a catalogue takes them."""
+        """Return the complete record and the prepared bytes, as a catalogue takes them."""
         return finish(self.image, self.pixels, side, mode)
 
 
 def sample_images() -> list[PackageSample]:
-    """Seven images of three modalities: one chest radiograph, one fundus, five brain MR slices.
+    """Return seven images of three modalities: one chest radiograph, one fundus, five brain MR slices.
 
     Raises:
         InputError: a package is not installed; the message says how to install it.
@@ -67,13 +60,14 @@ def sample_images() -> list[PackageSample]:
 
 
 def _record(data: bytes, **known: Any) -> SourceImage:
-    """The record of a picture out of this file, before it is prepared."""
+    """Return the record of an image from this file, before it is prepared."""
     digest = hashlib.sha256(data).hexdigest()
     unprepared: dict[str, Any] = {"source_sha256": digest, "prepared_sha256": "", "geometry": UNPREPARED}
     return SourceImage(**known, **unprepared, text_checked=digest in LOOKED_AT)
 
 
 def _chest() -> PackageSample:
+    """Return RG1_UNCR.dcm of pydicom-data (MIT), a DICOM compression sample of the NEMA WG4 set."""
     import pydicom
 
     path = _file("pydicom-data", "data_store", "data/RG1_UNCR.dcm")
@@ -94,21 +88,16 @@ def _chest() -> PackageSample:
         note="not a healthy chest: many rounded masses in both lungs, a thin line over the left upper zone; "
         "erect because the header names an upright chest stand; shown with a logarithmic window",
     )
-    return PackageSample(
-        image,
-        _rgb(gray),
-        "Chest radiograph, PA, with multiple lung masses (not healthy)",
-        "RG1_UNCR.dcm, a DICOM compression sample of the NEMA WG4 set, distributed with pydicom-data.",
-        "MIT (pydicom-data)",
-    )
+    return PackageSample(image, _rgb(gray))
 
 
 def fundus_file() -> Path:
-    """A fundus photograph of 1411 x 1411 pixels, JPEG, which scikit-image brings."""
+    """Return the path of scikit-image's fundus photograph, a JPEG of 1411 x 1411 pixels."""
     return _file("scikit-image", "skimage", "data/retina.jpg")
 
 
 def _fundus() -> PackageSample:
+    """Return retina.jpg of scikit-image (CC0): Haggstrom, WikiJournal of Medicine 1(2), doi:10.15347/wjm/2014.008."""
     data = fundus_file().read_bytes()
     image = _record(
         data,
@@ -121,14 +110,7 @@ def _fundus() -> PackageSample:
         laterality="left",
         note="called normal by its author; one eye of one person",
     )
-    return PackageSample(
-        image,
-        decode_untrusted(data, "retina.jpg"),
-        "Fundus photograph of a normal left eye",
-        "Häggström M. Medical gallery of Mikael Häggström 2014. WikiJournal of Medicine 1 (2). "
-        "doi:10.15347/wjm/2014.008. Distributed with scikit-image.",
-        "CC0 1.0",
-    )
+    return PackageSample(image, decode_untrusted(data, "retina.jpg"))
 
 
 _MNI_FILE = "datasets/data/mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
@@ -137,7 +119,9 @@ _MNI_SLICES = (("axial", 5), ("axial", 20), ("axial", 40), ("coronal", -10))
 
 
 def brain_average(slices: Sequence[tuple[str, int]] = _MNI_SLICES) -> list[PackageSample]:
-    """Slices of the MNI152 average brain, as (plane, millimetres); planes axial, coronal and sagittal.
+    """Return slices of the MNI152 average brain, given as (plane, millimetres).
+
+    Fonov et al., NeuroImage 54 (1), 2011, doi:10.1016/j.neuroimage.2010.07.033; MNI licence; distributed with nilearn.
 
     Raises:
         InputError: nilearn is not installed, or is one whose file lies differently.
@@ -154,7 +138,7 @@ def brain_average(slices: Sequence[tuple[str, int]] = _MNI_SLICES) -> list[Packa
 
 
 def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: str, mm: int) -> PackageSample:
-    """One 1 mm slice; the file's first axis grows to the right, so it is mirrored; a sagittal one faces image left."""
+    """Return one 1 mm slice, mirrored, since the file's first axis points right; a sagittal one faces image left."""
     axis = ("sagittal", "coronal", "axial").index(plane)
     index = round(mm - float(origin[axis]))
     cut = np.take(values, index, axis=axis)
@@ -176,17 +160,11 @@ def _average_slice(values: np.ndarray, origin: np.ndarray, data: bytes, plane: s
         spacing_mm=1.0,
         note="average of 152 healthy adults, skull removed: smoother than any one brain, without grain",
     )
-    return PackageSample(
-        image,
-        _rgb(cut[::-1, ::-1].T),
-        f"Brain MRI, T1, {plane} slice of the MNI152 average (no single person)",
-        "Fonov V, et al. Unbiased average age-appropriate atlases for pediatric studies. "
-        "NeuroImage 54 (1), 2011. doi:10.1016/j.neuroimage.2010.07.033. Distributed with nilearn.",
-        "MNI licence: use, copy, modify and distribute with its notice",
-    )
+    return PackageSample(image, _rgb(cut[::-1, ::-1].T))
 
 
 def _brain_single() -> PackageSample:
+    """Return t1_coronal_slice.npy, test data of DIPY (BSD 3-clause)."""
     path = _file("dipy", "dipy", "data/files/t1_coronal_slice.npy")
     data = path.read_bytes()
     values = np.load(path, allow_pickle=False)
@@ -203,22 +181,14 @@ def _brain_single() -> PackageSample:
         laterality="not recorded",
         note="one person, skull removed; which side is left is not recorded; label by a non-clinician",
     )
-    return PackageSample(
-        image,
-        _rgb(np.rint(values.clip(0.0, 1.0) * 255.0).astype(np.uint8)),
-        "Brain MRI, T1, coronal slice of one person, skull removed",
-        "t1_coronal_slice.npy, test data distributed with DIPY.",
-        "BSD 3-clause (DIPY)",
-    )
+    return PackageSample(image, _rgb(np.rint(values.clip(0.0, 1.0) * 255.0).astype(np.uint8)))
 
 
 def _file(distribution: str, module: str, name: str) -> Path:
-    """Finds a data file without importing its package, which may take seconds."""
+    """Return a data file without importing its package, which may take seconds."""
     found = importlib.util.find_spec(module)
     if found is None or found.origin is None:
-        raise InputError(
-            f"sample images: the package {distribution} is not installed; run `{install_line('demo')}`"
-        )
+        raise InputError(f"sample images: needs the package {distribution}: {install_line('demo')}")
     path = Path(found.origin).parent / name
     if not path.is_file():
         raise InputError(f"sample images: {path} is missing; reinstall {distribution}")

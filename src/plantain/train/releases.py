@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,10 +33,9 @@ TABLES = "data"
 """Folder of a release with one folder per table."""
 
 RECORDS = "trajectories/trajectories.jsonl"
-INDEX, ATTACHED = "originals/originals.jsonl", "attached"
+INDEX = "originals/originals.jsonl"
 TRAINING, TEST = "train", "test"
 
-_NAME = re.compile(r"([0-9a-f]{64})\.(?:jpeg|png)")
 _IMAGE = TypeAdapter(SourceImage)
 _WHERE = (
     "a release has the originals that it may pass on; name the run or the catalogue that it was made from with "
@@ -101,9 +99,6 @@ class StoredOriginals:
         for line in index.read_bytes().splitlines() if index.is_file() else ():
             row = orjson.loads(line)
             places[str(row["sha256"])] = self.folder / str(row["path"])
-        for path in sorted((self.folder / ATTACHED).glob("*")):
-            if name := _NAME.fullmatch(path.name):
-                places[name[1]] = path
         return places
 
 

@@ -16,14 +16,14 @@ from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark import withdrawal
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.from_build import benchmark_from_build
-from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader, verify
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.pipeline.run import run_build
 from plantain.records import Consent, Licence
 from plantain.runs.settings.terms import Terms
@@ -51,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wanted = ArmRequest(own={editor.name: editor})
     asyncio.run(generate(bench, root / "bench-run", wanted, Terms(wanted.models)))
     asyncio.run(score_run(root / "bench-run", bench, ScoreRequest(["psnr"], networks=Networks())))
-    assert main(["bench", "table", str(root / "bench-run"), "--html"]) == 0
+    assert main(["bench", "table", str(root / "bench-run"), "--to", str(root / "bench-run")]) == 0
     clusters: dict[str, list[str]] = {}
     for sample in bench.samples:
         clusters.setdefault(sample.cluster, []).append(sample.id)
@@ -123,30 +123,24 @@ def test_samples_outputs_and_pages_go_and_models_are_named(
     bench = Benchmark.load(case / "bench")
     again = asyncio.run(generate(bench, case / "bench-run", wanted, Terms(wanted.models)))
     assert again.made == 0
-    assert main(["bench", "table", str(case / "bench-run"), "--bench", str(case / "bench"), "--html"]) == 0
-    assert_gone_but_page(case, gone)
-
-
-def assert_gone_but_page(root: Path, gone: set[str]) -> None:
-    page = (root / "bench-run" / "leaderboard.html").read_text(encoding="utf-8")
+    run = str(case / "bench-run")
+    assert main(["bench", "table", run, "--bench", str(case / "bench"), "--to", run]) == 0
+    page = (case / "bench-run" / "leaderboard.html").read_text(encoding="utf-8")
     assert not any(name in page for name in gone)
 
 
-@pytest.mark.parametrize("after", ["bench-run", "pictures", "benchmark"])
+@pytest.mark.parametrize("after", ["bench-run", "pictures"])
 def test_killed_anywhere_the_same_command_finishes(after: str, case: Path) -> None:
     gone, stay = theirs(case)
     pid = os.fork()
     if pid == 0:
         import plantain.cli.images.withdraw as command
 
-        taken = command.withdraw_from_benchmark
         if after == "bench-run":
             command.withdraw_from_benchmark = lambda found: os._exit(9)
-        elif after == "pictures":
+        else:
             withdrawal.orjson.dumps = lambda *_, **__: os._exit(9)  # type: ignore[assignment]
             command.withdraw_from_run = lambda *_: None
-        else:
-            command.withdraw_from_benchmark = lambda found: (taken(found), os._exit(9))  # type: ignore[assignment]
         main(asked(case))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9

@@ -18,8 +18,8 @@ from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.from_build import REAL, SYNTHETIC, benchmark_from_build
-from plantain.bench.leaderboard import pages
-from plantain.bench.leaderboard.pages import write_leaderboard
+from plantain.bench.leaderboard import page as leaderboard_page
+from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.run import run_build
@@ -108,6 +108,8 @@ def test_only_real_ground_truth_when_asked(build: Path, tmp_path: Path) -> None:
 
 
 def test_the_same_build_makes_the_same_bytes(build: Path, bench: Benchmark, tmp_path: Path) -> None:
+    """And it passes the check."""
+    assert check_benchmark(bench.root).errors == ()
     benchmark_from_build(build, tmp_path / "b")
     again = {
         p.relative_to(tmp_path / "b"): p.read_bytes() for p in (tmp_path / "b").rglob("*") if p.is_file()
@@ -115,12 +117,8 @@ def test_the_same_build_makes_the_same_bytes(build: Path, bench: Benchmark, tmp_
     assert again == {p.relative_to(bench.root): p.read_bytes() for p in bench.root.rglob("*") if p.is_file()}
 
 
-def test_what_comes_out_passes_the_check(bench: Benchmark) -> None:
-    assert check_benchmark(bench.root).errors == ()
-
-
 def test_command_says_what_it_made(build: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "from-build", str(build), "--out", str(tmp_path / "b"), "--json"]) == 0
+    assert main(["bench", "from-build", str(build), "--to", str(tmp_path / "b"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["real"] == told["synthetic"] == told["successes"]
     assert told["regions"] == 2 * told["successes"]
@@ -129,9 +127,9 @@ def test_command_says_what_it_made(build: Path, tmp_path: Path, capsys: pytest.C
     assert f"{half} with a real image after, {half} with a synthetic one" in " ".join(
         capsys.readouterr().out.split()
     )
-    assert main(["bench", "from-build", str(build), "--out", str(tmp_path / "b")]) == 2
+    assert main(["bench", "from-build", str(build), "--to", str(tmp_path / "b")]) == 2
     assert "exists and is not an empty folder" in capsys.readouterr().err
-    assert main(["bench", "from-build", str(tmp_path), "--out", str(tmp_path / "c")]) == 2
+    assert main(["bench", "from-build", str(tmp_path), "--to", str(tmp_path / "c")]) == 2
     assert not (tmp_path / "c").exists()
 
 
@@ -163,12 +161,12 @@ def test_leaderboard_says_which_true_images_are_synthetic(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In its warning, its table and its gallery; a picture of one carries the mark, whoever "made" it."""
-    monkeypatch.setattr(pages, "_figures", lambda table, shots: {})
+    monkeypatch.setattr(leaderboard_page, "all_figures", lambda table, shots: {})
     benchmark_from_build(build, tmp_path / "b", side=256)
     bench = Benchmark.load(tmp_path / "b")
     shown = [arm for arm in baselines() if arm.label in ("copy-input", "ground-truth")]
     run = make_run(tmp_path / "run", bench, shown, plain_scores)
-    text = write_leaderboard(run, tmp_path / "out", gallery=len(bench)).read_text(encoding="utf-8")
+    text = write_leaderboard([run], tmp_path / "out", gallery=len(bench)).read_text(encoding="utf-8")
     half = len(bench) // 2
     assert f"so are {half} of {2 * half} true images" in " ".join(text.split())
     assert f"the image after, {half} of {2 * half} synthetic: the ceiling" in text

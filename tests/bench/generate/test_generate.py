@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import shutil
 import sqlite3
@@ -15,22 +14,15 @@ import orjson
 import pytest
 from PIL import Image
 
-from bench.generating import by, made
-from bench.small_bench import HEIGHT, WIDTH, Brightener, small_bench
+from bench.small_bench import HEIGHT, WIDTH, Brightener, by, made, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arm_requests import (
-    ArmRequest,
-)
 from plantain.bench.generate.arms import PromptVariant
-from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
-from plantain.calls import Budget
 from plantain.cli import main
-from plantain.cli.bench.generate import generate_progress
 from plantain.journal import verify
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Licence, OutcomeKind, TaskState
-from plantain.runs.settings.terms import Terms
 
 BASELINES = ["copy-input", "resize-only", "jpeg-75", "ground-truth"]
 
@@ -42,24 +34,17 @@ def test_baselines_are_always_there(tmp_path: Path) -> None:
     with BenchRun.open(tmp_path / "run") as run:
         assert list(run.arms) == BASELINES
         assert run.header.digest == benchmark.digest
-        for sample in benchmark.samples:
-            (copy,) = [one for one in run.outputs("copy-input") if one.sample_id == sample.id]
-            assert np.array_equal(decode(run.read(copy)), benchmark.previous(sample))
-            (truth,) = [one for one in run.outputs("ground-truth") if one.sample_id == sample.id]
-            assert np.array_equal(decode(run.read(truth)), benchmark.changed(sample))
+        for label, expected in (("copy-input", benchmark.previous), ("ground-truth", benchmark.changed)):
+            for output in run.outputs(label):
+                assert np.array_equal(decode(run.read(output)), expected(benchmark.sample(output.sample_id)))
         facts = run.samples["1"]
         assert verify(run.reader).ok
-    assert facts.size == (WIDTH, HEIGHT)
+    assert (facts.size, facts.has_truth) == ((WIDTH, HEIGHT), True)
     assert facts.roi_share == pytest.approx(benchmark.roi(benchmark.samples[0]).mean())
-    assert facts.has_truth
-
-
-def test_ground_truth_is_not_applicable_where_there_is_none(tmp_path: Path) -> None:
-    made(small_bench(tmp_path / "bench", 2, truth=False), tmp_path / "run")
-    with BenchRun.open(tmp_path / "run") as run:
-        assert {one.reason for one in run.outputs("ground-truth")} == {
-            "not_applicable: the benchmark has no image after the procedure"
-        }
+    made(small_bench(tmp_path / "without", 2, truth=False), tmp_path / "other")
+    with BenchRun.open(tmp_path / "other") as run:
+        (reason,) = {one.reason for one in run.outputs("ground-truth")}
+    assert reason == "not_applicable: the benchmark has no image after the procedure"
 
 
 def test_grid_is_walked_once_and_only_grows(tmp_path: Path) -> None:
@@ -79,65 +64,54 @@ def test_grid_is_walked_once_and_only_grows(tmp_path: Path) -> None:
         outputs = list(bench.outputs(editor.name))
         after = {(o.sample_id, o.k): o.edited for o in outputs}
         assert bench.arms[editor.name].scored == (0,)
+        assert not any(attempt.superseded for attempt in bench.reader.all_attempts(superseded=True))
         assert [o.k for o in bench.scored(editor.name)] == [0, 0, 0]
     assert before.items() <= after.items()
-    assert [(o.k, o.parameters["amount"]) for o in outputs if o.sample_id == "1"] == [
-        (0, 5.0),
-        (1, 40.0),
-        (2, 5.0),
-        (3, 40.0),
-    ]
+    points = [(o.k, o.parameters["amount"]) for o in outputs if o.sample_id == "1"]
+    assert points == [(0, 5.0), (1, 40.0), (2, 5.0), (3, 40.0)]
     seeds = {(r.image.id, r.seed) for r in editor.requests}
     assert len(seeds) == 6  # two seeds for each of three samples, shared by both amounts
     assert len(set(after.values())) == 12
-    assert not any(attempt.superseded for attempt in _attempts(run))
 
 
-def _attempts(run: Path) -> list[object]:
-    with BenchRun.open(run) as bench:
-        return list(bench.reader.all_attempts(superseded=True))
-
-
-def test_samples_added_later_are_the_only_ones_made(tmp_path: Path) -> None:
-    run, editor = tmp_path / "run", Brightener()
-    made(small_bench(tmp_path / "small", 3), run, by(editor))
-    made(small_bench(tmp_path / "large", 5), run, by(editor))
-    assert sorted(request.image.id for request in editor.requests) == ["1", "2", "3", "4", "5"]
+def test_samples_and_arms_added_later_are_the_only_ones_made(tmp_path: Path) -> None:
+    run, one, other = tmp_path / "run", Brightener("offline/one"), Brightener("offline/other")
+    made(small_bench(tmp_path / "small", 3), run, by(one))
+    large = small_bench(tmp_path / "large", 5)
+    made(large, run, by(one))
+    assert sorted(request.image.id for request in one.requests) == ["1", "2", "3", "4", "5"]
+    assert made(large, run, by(other)).made == 5
     with BenchRun.open(run) as bench:
         assert sorted(bench.samples) == ["1", "2", "3", "4", "5"]
         assert len(list(bench.outputs("copy-input"))) == 5
-
-
-def test_arms_added_later_leave_the_others_alone(tmp_path: Path) -> None:
-    benchmark, run = small_bench(tmp_path / "bench", 2), tmp_path / "run"
-    one, other = Brightener("offline/one"), Brightener("offline/other")
-    made(benchmark, run, by(one))
-    summary = made(benchmark, run, by(other))
-    assert summary.made == 2
-    with BenchRun.open(run) as bench:
         assert list(bench.arms) == [*BASELINES, "offline/one", "offline/other"]
 
 
-def test_changed_benchmark_is_refused_in_one_line(tmp_path: Path) -> None:
-    folder, run = tmp_path / "bench", tmp_path / "run"
-    made(small_bench(folder), run)
+def test_a_changed_benchmark_editor_or_seed_is_refused_in_one_line(tmp_path: Path) -> None:
+    folder, run, editor = tmp_path / "bench", tmp_path / "run", Brightener()
+    benchmark = small_bench(folder)
+    made(benchmark, run, ArmRequest(own={"mine": editor}))
+    with pytest.raises(InputError, match="the seed is now 5, but this run was begun with 0"):
+        made(benchmark, run, seed=5)
+    with pytest.raises(InputError, match="the offline/brightener is now 2, and this run was begun with 1"):
+        made(benchmark, run, ArmRequest(own={"mine": replace(editor, fingerprint="2")}))
+    with pytest.raises(InputError, match="arm mine: model is now 'offline/b'"):
+        made(benchmark, run, ArmRequest(own={"mine": replace(editor, name="offline/b")}))
+    with pytest.raises(InputError, match="two arms are called"):
+        made(benchmark, run, ArmRequest(own={"copy-input": editor}))
     (folder / "changed" / "2.png").write_bytes((folder / "changed" / "3.png").read_bytes())
     metadata = orjson.loads((folder / "benchmark.json").read_bytes())
     for row in metadata["samples"]:
         row["sha256"] = {}
     (folder / "benchmark.json").write_bytes(orjson.dumps(metadata))
-    with pytest.raises(InputError, match="sample 2 was changed since"):
+    with pytest.raises(InputError, match="sample 2 changed since"):
         made(Benchmark.load(folder), run)
-    with pytest.raises(InputError, match="sample 4 was taken out since"):
+    with pytest.raises(InputError, match="sample 4 was removed since"):
         made(small_bench(tmp_path / "fewer", 3), run)
-
-
-def test_changed_editor_is_refused(tmp_path: Path) -> None:
-    benchmark, run, editor = small_bench(tmp_path / "bench", 2), tmp_path / "run", Brightener()
-    made(benchmark, run, by(editor))
-    editor.fingerprint = "2"
-    with pytest.raises(InputError, match="the offline/brightener is now 2, and this run was begun with 1"):
-        made(benchmark, run, by(editor))
+    (tmp_path / "file").mkdir()
+    (tmp_path / "file" / "mine.txt").write_text("x")
+    with pytest.raises(InputError, match="contains other files"):
+        made(benchmark, tmp_path / "file")
 
 
 def test_refusals_and_wrong_sizes_are_attempts_without_image(tmp_path: Path) -> None:
@@ -201,20 +175,15 @@ def test_limit_counts_outputs_of_editors_and_leaves_the_rest_for_the_next_time(t
     assert baselines > 0
     rest = made(benchmark, run, by(editor, seeds=2))
     assert (rest.stopped, sum(rest.closed.values()), len(editor.requests)) == (None, 1, 6)
-
-
-def test_limit_below_one_tasks_outputs_makes_one_task(tmp_path: Path) -> None:
-    benchmark, editor = small_bench(tmp_path / "bench", 3), Brightener()
-    made(benchmark, tmp_path / "run", by(editor, seeds=2), limit=1)
-    assert len(editor.requests) == 2
+    made(benchmark, tmp_path / "other", by(editor, seeds=2), limit=1)
+    assert len(editor.requests) == 6 + 2  # never less than a task
 
 
 def test_images_of_unknown_licence_go_to_no_hosted_model(tmp_path: Path) -> None:
     benchmark = small_bench(tmp_path / "bench", 2, licence=Licence.UNKNOWN)
     hosted = Brightener("somewhere/model")
-    with pytest.raises(
-        InputError, match=r"image '1' of small has no known licence .* and somewhere/model is a hosted"
-    ):
+    said = r"image '1' of small has no known licence .* and somewhere/model is a hosted"
+    with pytest.raises(InputError, match=said):
         made(benchmark, tmp_path / "run", by(hosted))
     assert not hosted.requests
     assert not (tmp_path / "run").exists()
@@ -224,11 +193,8 @@ def test_images_of_unknown_licence_go_to_no_hosted_model(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        (
-            {"sweep": {"guidance": (7.5,)}},
-            "--sweep: offline/brightener has no parameter 'guidance'; it can vary amount",
-        ),
-        ({"shots": (0, 1)}, "--shots: 1 demonstrations; offline/brightener looks at none"),
+        ({"sweep": {"guidance": (7.5,)}}, "has no parameter 'guidance'; it can vary amount"),
+        ({"shots": (0, 1)}, "--shots: 1 demonstrations; offline/brightener accepts none"),
         ({"shots": (9,)}, "--shots: 9; a study has 3 demonstrations a task"),
     ],
 )
@@ -239,19 +205,7 @@ def test_what_an_editor_cannot_do_is_refused_beforehand(
     with pytest.raises(InputError) as caught:
         made(small_bench(tmp_path / "bench", 8), tmp_path / "run", by(editor, **wanted))
     assert said in str(caught.value)
-    assert not editor.requests
-    assert not (tmp_path / "run").exists()
-
-
-def test_another_kind_of_run_is_not_written_to(tmp_path: Path) -> None:
-    benchmark = small_bench(tmp_path / "bench", 2)
-    made(benchmark, tmp_path / "run")
-    with pytest.raises(InputError, match="the seed is now 5, but this run was begun with 0"):
-        made(benchmark, tmp_path / "run", seed=5)
-    (tmp_path / "file").mkdir()
-    (tmp_path / "file" / "mine.txt").write_text("x")
-    with pytest.raises(InputError, match="contains other files"):
-        made(benchmark, tmp_path / "file")
+    assert not editor.requests and not (tmp_path / "run").exists()
 
 
 def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -281,40 +235,12 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
     assert main(arguments) == 2
 
 
-def test_progress_tells_of_outputs_and_not_of_rounds(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("plantain.cli.terminal.progress.PLAIN_EVERY_S", 0.0)
-    with generate_progress(quiet=False) as progress:
-        progress.planned(3, {TaskState.PENDING: 3}, Budget(None))
-        progress.closed(TaskState.SUCCESS, 1)
-        progress.closed(TaskState.FAILED, 1)
-        progress.closed(TaskState.SUCCESS, 6)
-    lines = [line.partition(";")[0] for line in capsys.readouterr().err.splitlines()]
-    assert lines == [
-        "plantain: 1/3: 1 complete, 0 lack an image, one output each",
-        "plantain: 2/3: 1 complete, 1 lack an image, one output each",
-        "plantain: 3/3: 2 complete, 1 lack an image, 8 outputs",
-    ]
-
-
-def test_same_label_for_another_model_is_refused(tmp_path: Path) -> None:
-    benchmark, run = small_bench(tmp_path / "bench", 2), tmp_path / "run"
-    editor = Brightener("offline/a")
-    made(benchmark, run, ArmRequest(own={"mine": editor}))
-    with pytest.raises(InputError, match="arm mine: model is now 'offline/b'"):
-        made(benchmark, run, ArmRequest(own={"mine": replace(editor, name="offline/b")}))
-    with pytest.raises(InputError, match="two arms are called"):
-        made(benchmark, run, ArmRequest(own={"copy-input": editor}))
-
-
 def test_retry_of_a_build_points_to_the_one_of_a_benchmark(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # It would open whole tasks again, and pay once more for the outputs that are there.
     run = tmp_path / "run"
-    benchmark = small_bench(tmp_path / "bench", 2)
-    asyncio.run(generate(benchmark, run, ArmRequest(), Terms(())))
+    made(small_bench(tmp_path / "bench", 2), run)
     assert main(["retry", str(run), "--outcome", "refused,malformed"]) == 2
     said = capsys.readouterr().err
     assert "plantain bench generate BENCH" in said and "--retry refused,malformed" in said
@@ -323,13 +249,12 @@ def test_retry_of_a_build_points_to_the_one_of_a_benchmark(
 @pytest.mark.parametrize(
     ("key", "text", "named"),
     [
-        ("bench", "[]", "bench"),
         ("bench", '{"root": "a", "digest": "b"}', "bench.name"),
-        ("bench.arms", "[]", "bench.arms"),
-        ("bench.arms", '{"x": 1}', "x"),
+        ("bench.arms", "{}", "bench.arms"),
+        ("bench.arms", '[{"label": "m"}]', "bench.arms.0.model"),
+        ("bench.arms", '[{"label": "m", "model": "m", "kind": "x"}]', "bench.arms.0.kind"),
         ("bench.samples", "{}", "bench.samples"),
         ("bench.samples", '[{"id": 7}]', "bench.samples.0"),
-        ("bench.samples", "[", "bench.samples"),
     ],
 )
 def test_what_a_strangers_run_says_of_its_benchmark_is_refused_by_its_field(

@@ -1,8 +1,7 @@
-"""Named endpoints of served models in a benchmark and in an audit: the same settings file, the same door."""
+"""Named endpoints of served models in a benchmark."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +10,8 @@ import pytest
 
 from bench.small_bench import small_bench
 from fakes.served import Served, still_loading
-from plantain.audit.asking import asking
-from plantain.audit.pictures import package_pictures
-from plantain.audit.run import AuditPlan, run_audit
 from plantain.cli import main
-from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
-from plantain.runs.settings.terms import load_terms
 
 SETTINGS = """
 [limits]
@@ -65,20 +59,3 @@ def test_generate_and_score_with_named_endpoints(
             "editors/klein": ["klein sglang 0.6.1"],
             "judge-a/judge-m": ["judge-m vllm 0.30.0"],
         }
-
-
-@pytest.mark.slow
-def test_audit_of_a_named_endpoint(servers: tuple[Served, Served], tmp_path: Path) -> None:
-    judge = servers[1]
-    settings = tmp_path / "settings.toml"
-    settings.write_text(SETTINGS.format(editor=judge.url, judge=judge.url))
-
-    async def audited() -> int:
-        terms = load_terms(settings, ("judge-a/judge-m",))
-        plan = AuditPlan(pairs=1, seed=17, findings=("AMD",), kinds=("clean", "blob"))
-        async with asking("judge-a/judge-m", terms, tmp_path / "audit") as asked:
-            pictures = package_pictures("held-out")
-            _, answers = await run_audit(asked, pictures, load_taxonomy(), plan)
-        return len(answers)
-
-    assert asyncio.run(audited()) == len(judge.asked) > 0

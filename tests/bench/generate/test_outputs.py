@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import struct
+import zlib
 
 import cv2
 import numpy as np
@@ -14,9 +16,10 @@ from hypothesis import strategies as st
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from plantain.bench.benchmark.native_format import encode_png, plain_image
+from plantain.bench.benchmark.native_format import encode_png
+from plantain.bench.benchmark.samples import plain_image
 from plantain.bench.generate.baselines import COPY_INPUT, JPEG_75, RESIZE_ONLY, Trick, Truth
-from plantain.bench.generate.export_outputs import marked
+from plantain.bench.generate.output_files import marked
 from plantain.bench.generate.outputs import at_own_size
 from plantain.metrics import psnr, ssim
 from plantain.pixels.decode import BadImage, decode
@@ -38,27 +41,19 @@ def given_back(reply: Reply[EditedImage]) -> np.ndarray:
     return decode(reply.value.image.data)
 
 
-def test_output_of_the_own_size_is_kept_to_the_pixel() -> None:
-    pixels = picture(65, 101)
-    own = at_own_size(encode_png(pixels), (65, 101))
-    assert np.array_equal(decode(own.png), pixels)
-    assert np.array_equal(own.pixels, pixels)
-    assert own.note == ""
-
-
 def test_a_png_of_pixels_alone_is_kept_as_it_came() -> None:
     """Pillow's file, not ours; one with words, or bytes behind its end is written anew."""
     pixels, plain = picture(65, 101), io.BytesIO()
     Image.fromarray(pixels).save(plain, "PNG", compress_level=9)
-    assert at_own_size(plain.getvalue(), (65, 101)).png == plain.getvalue()
+    own = at_own_size(plain.getvalue(), (65, 101))
+    assert (own.png, own.note) == (plain.getvalue(), "")
+    assert np.array_equal(own.pixels, pixels)
     words, said = PngInfo(), io.BytesIO()
     words.add_text("patient", "somebody")
     Image.fromarray(pixels).save(said, "PNG", pnginfo=words)
     for data in (said.getvalue(), plain.getvalue() + b"behind"):
         own = at_own_size(data, (65, 101))
-        assert own.png != data
-        assert b"somebody" not in own.png
-        assert b"behind" not in own.png
+        assert own.png != data and b"somebody" not in own.png and b"behind" not in own.png
         assert np.array_equal(decode(own.png), pixels)
 
 
@@ -67,10 +62,7 @@ def test_other_size_is_resized_as_pillow_does_and_said() -> None:
     own = at_own_size(encode_png(pixels), (65, 101))
     expected = np.asarray(Image.fromarray(pixels).resize((65, 101), Image.Resampling.BICUBIC))
     assert np.array_equal(decode(own.png), expected)
-    assert (
-        own.note
-        == "resized from 130x202: bicubic to the size of the previous image (antialiased, as Pillow does it)"
-    )
+    assert own.note.startswith("resized from 130x202: bicubic to the size of the previous image")
 
 
 @settings(max_examples=40, deadline=None)
@@ -91,35 +83,34 @@ def test_transparent_and_grey_outputs_become_rgb() -> None:
         assert decode(at_own_size(file.getvalue(), (64, 64)).png).shape == (64, 64, 3)
 
 
-@pytest.mark.parametrize("data", [b"", b"no picture", b"\x89PNG\r\n\x1a\n" + b"\0" * 40])
+def bomb() -> bytes:
+    """A PNG whose header announces 10^10 pixels."""
+    body = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
+    chunk = b"IHDR" + body
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk + struct.pack(">I", zlib.crc32(chunk))
+
+
+@pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n" + b"\0" * 40, bomb()])
 def test_garbage_is_malformed(data: bytes) -> None:
     with pytest.raises(BadImage):
         at_own_size(data, (64, 64))
 
 
-@pytest.mark.parametrize("size", [(512, 512), (336, 512), (700, 900), (40, 33)])
-def test_baselines_cost_what_their_names_say(size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("size", "through"),
+    # 700 * 512 / 900 = 398.2, floored to 392; pictures that are no larger than 512 go through half of it
+    [((512, 512), "256x256"), ((336, 512), "168x256"), ((700, 900), "392x512")],
+)
+def test_baselines_cost_what_their_names_say(size: tuple[int, int], through: str) -> None:
     pixels = picture(*size)
-    copied, resized, compressed = (
-        given_back(asyncio.run(Trick(label).edit(asked(pixels))))
-        for label in (COPY_INPUT, RESIZE_ONLY, JPEG_75)
-    )
+    replies = [asyncio.run(Trick(label).edit(asked(pixels))) for label in (COPY_INPUT, RESIZE_ONLY, JPEG_75)]
+    copied, resized, compressed = map(given_back, replies)
     assert np.array_equal(copied, pixels)
     for worse in (resized, compressed):
         assert worse.shape == pixels.shape
-        assert not np.array_equal(worse, pixels)
-        assert (ssim(pixels, worse).value or 0) < 1.0
-        assert (psnr(pixels, worse).value or 0) > 20.0
-
-
-def test_resize_only_goes_through_the_working_size_of_open_models() -> None:
-    notes = []
-    for size in ((700, 900), (512, 512), (336, 512)):
-        reply = asyncio.run(Trick(RESIZE_ONLY).edit(asked(picture(*size))))
-        assert reply.value is not None
-        notes.append(reply.value.note)
-    # 700 * 512 / 900 = 398.2, floored to 392; pictures that are no larger than 512 go through half of it
-    assert notes == [f"through {small} and back, bicubic" for small in ("392x512", "256x256", "168x256")]
+        assert (ssim(pixels, worse).value or 0) < 1.0 and (psnr(pixels, worse).value or 0) > 20.0
+    assert replies[1].value is not None
+    assert replies[1].value.note == f"through {through} and back, bicubic"
 
 
 def test_truth_is_given_back_where_there_is_one() -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bench.small_bench import Brightener, small_bench
+from bench.small_bench import Brightener, by, made, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arm_requests import ArmRequest
-from plantain.bench.generate.generate import generate
+from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.generate.runfile import BenchRun
 from plantain.journal import verify
 from plantain.pixels.decode import decode
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
-from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
 
 
 @dataclass(eq=False)
@@ -29,19 +25,12 @@ class Disc(Brightener):
         reply = await super().edit(request)
         if reply.value is None:
             return reply
-        from plantain.bench.benchmark.native_format import encode_png
-
         pixels = decode(reply.value.image.data).astype(int)
         height, width = pixels.shape[:2]
         y, x = np.mgrid[:height, :width]
         pixels[np.hypot(y - height / 2, x - width / 2) < height / 8] += 70
         data = encode_png(np.clip(pixels, 0, 255).astype(np.uint8))
         return Reply(EditedImage(EncodedImage(data, "image/png")), usage=reply.usage)
-
-
-def made(benchmark: Benchmark, run: Path, editor: Disc, **fields: object) -> RunSummary:
-    wanted = ArmRequest(own={editor.name: editor}, **fields)  # type: ignore[arg-type]
-    return asyncio.run(generate(benchmark, run, wanted, Terms(wanted.models)))
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +42,11 @@ def test_the_restored_arm_stands_beside_the_editors_and_asks_it_nothing(
     benchmark: Benchmark, tmp_path: Path
 ) -> None:
     editor, run = Disc(), tmp_path / "run"
-    made(benchmark, run, editor)
+    made(benchmark, run, by(editor))
     assert len(editor.requests) == 2
     with BenchRun.open(run) as bench:
         alone = {label: arm.kind.value for label, arm in bench.arms.items()}
-    made(benchmark, run, editor, restore="outside")
+    made(benchmark, run, by(editor, restore=True))
     assert len(editor.requests) == 2  # the outputs that the run had
     label = f"{editor.name}+restored"
     with BenchRun.open(run) as bench:
@@ -81,15 +70,7 @@ def test_a_restored_arm_waits_for_the_editor_and_tells_how_it_ended(
     benchmark: Benchmark, tmp_path: Path
 ) -> None:
     editor, run = Disc(refuses=frozenset({"2"})), tmp_path / "run"
-    asyncio.run(
-        generate(
-            benchmark,
-            run,
-            ArmRequest(own={editor.name: editor}, restore="outside"),
-            Terms((editor.name,)),
-            limit=1,
-        )
-    )
+    made(benchmark, run, by(editor, restore=True), limit=1)
     label = f"{editor.name}+restored"
 
     def reasons(arm: str) -> dict[str, str]:
@@ -98,5 +79,5 @@ def test_a_restored_arm_waits_for_the_editor_and_tells_how_it_ended(
 
     assert sorted(reasons(editor.name).values())[-1] != ""
     assert reasons(label) == reasons(editor.name)
-    made(benchmark, run, editor, restore="outside")
+    made(benchmark, run, by(editor, restore=True))
     assert reasons(label) == reasons(editor.name) == {"1": "", "2": "refused: not this one"}

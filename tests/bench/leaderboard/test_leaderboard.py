@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
 import io
 import json
 import re
@@ -20,24 +19,20 @@ from PIL import Image
 
 from bench.scored_run import (
     EXACT,
-    JUDGE,
     NOISY,
     Made,
     baselines,
-    make_all,
     make_benchmark,
     make_run,
     plain_scores,
 )
 from pages.browser import CHROMIUM, Page, open_browser
 from plantain.bench.generate.arms import Arm
-from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard import pages
-from plantain.bench.leaderboard.gallery import choose, outline
-from plantain.bench.leaderboard.latex import escaped
-from plantain.bench.leaderboard.pages import reasons_of, write_leaderboard
-from plantain.bench.leaderboard.table_rows import read_scores
-from plantain.bench.leaderboard.tables import make_table
+from plantain.bench.leaderboard import page as leaderboard_page
+from plantain.bench.leaderboard.gallery import draw_samples, outline
+from plantain.bench.leaderboard.page import reasons_of, write_leaderboard
+from plantain.bench.leaderboard.scores import Scores
+from plantain.bench.leaderboard.tables import Table
 from plantain.cli import main
 from plantain.pixels.encode import XMP_PACKET
 
@@ -45,20 +40,15 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on thi
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    return make_all(tmp_path_factory.mktemp("leaderboard"))
-
-
-@pytest.fixture(scope="module")
 def board(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_leaderboard(made.run, tmp_path_factory.mktemp("out"), gallery=4)
+    return write_leaderboard([made.run], tmp_path_factory.mktemp("out"), gallery=4)
 
 
 @pytest.fixture
 def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of `board` are enough; here the page's words are asked for."""
     monkeypatch.setattr(
-        pages, "_figures", lambda table, shots: dict.fromkeys((f"shots-{n}" for n in shots), "")
+        leaderboard_page, "all_figures", lambda table, shots: dict.fromkeys((f"shots-{n}" for n in shots), "")
     )
 
 
@@ -70,25 +60,21 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 def test_every_file_comes_out_of_a_copy_byte_for_byte_again(made: Made, board: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(made.run, tmp_path / "copy")
-    again = write_leaderboard(copy, tmp_path / "again", gallery=4)
+    again = write_leaderboard([copy], tmp_path / "again", gallery=4)
     files = sorted(path.relative_to(board.parent) for path in board.parent.rglob("*") if path.is_file())
     assert {path.suffix for path in files} == {".html", ".json", ".csv", ".tex", ".svg"}
     for file in files:
         assert (board.parent / file).read_bytes() == (again.parent / file).read_bytes(), file
 
 
-def test_page_names_no_address_and_lets_nothing_in(board: Path) -> None:
+def test_page_names_no_address_and_names_stay_text(board: Path) -> None:
     text = re.sub(r'data:image/jpeg;base64,[^"]+', "", board.read_text(encoding="utf-8"))
     addresses = set(re.findall(r"https?://[^\s\"'<)]+", text))
     assert {address for address in addresses if "w3.org" not in address} <= {"https://matplotlib.org/"}
     assert "default-src 'none'" in unescape(text)
-
-
-def test_names_that_try_to_be_markup_stay_text(board: Path) -> None:
-    text = board.read_text(encoding="utf-8")
-    assert "<i>noisy</i>" not in text
-    assert "planted/&lt;i&gt;noisy&lt;/i&gt;" in text
+    assert "<i>noisy</i>" not in text and "planted/&lt;i&gt;noisy&lt;/i&gt;" in text
     assert "<b>below</b>" not in text
+    assert "23 of 24" in text and "refused (1)" in text
 
 
 def test_outputs_of_models_carry_the_synthetic_mark_and_inputs_do_not(board: Path) -> None:
@@ -104,12 +90,6 @@ def test_outputs_of_models_carry_the_synthetic_mark_and_inputs_do_not(board: Pat
     assert {synthetic for synthetic, real in marked if not real} >= {True}
 
 
-def test_a_refusal_is_shown_as_what_it_is(board: Path) -> None:
-    with_bounds = board.read_text(encoding="utf-8")
-    assert "23 of 24" in with_bounds
-    assert "refused (1)" in with_bounds
-
-
 def test_numbers_are_in_the_json(board: Path) -> None:
     said = json.loads(board.with_suffix(".json").read_text(encoding="utf-8"))
     assert said["judge"] == "offline/instruments/D"
@@ -120,25 +100,21 @@ def test_numbers_are_in_the_json(board: Path) -> None:
     assert (row["mean"], row["coverage"], row["baseline"]) == (1.0, 1.0, True)
 
 
-def test_the_gallery_is_drawn_by_seed_and_spread_over_organs(made: Made) -> None:
-    with BenchRun.open(made.run) as run:
-        scores = read_scores(run)
-    chosen = choose(scores, 6)
+def test_the_gallery_is_drawn_by_seed_and_spread_over_organs(scores: Scores) -> None:
+    chosen = draw_samples(scores.samples, scores.organs, scores.seed, 6)
     assert [s.organ for s in chosen] == ["Teeth", "Teeth", "Eyes", "Eyes", "Skin", "Skin"]
-    assert chosen == choose(scores, 6)
+    assert chosen == draw_samples(scores.samples[::-1], scores.organs, scores.seed, 6)
 
 
 @pytest.mark.usefixtures("_no_figures")
-def test_a_run_without_its_benchmark_has_a_page_that_says_so(made: Made, tmp_path: Path) -> None:
-    path = write_leaderboard(made.run, tmp_path, benchmark=tmp_path / "gone")
-    assert "No pictures:" in path.read_text(encoding="utf-8")
-
-
-@pytest.mark.usefixtures("_no_figures")
-def test_pictures_of_another_benchmark_are_not_shown(made: Made, tmp_path: Path) -> None:
+def test_without_its_benchmark_a_page_says_so(made: Made, tmp_path: Path) -> None:
+    path = write_leaderboard([made.run], tmp_path, benchmark=tmp_path / "gone")
+    assert "No images:" in path.read_text(encoding="utf-8")
     other = make_benchmark(tmp_path / "bench", ("Hair",), 2)
-    path = write_leaderboard(made.run, tmp_path / "out", benchmark=other.root)
+    path = write_leaderboard([made.run], tmp_path / "out", benchmark=other.root)
     assert "no longer has the samples of this run" in path.read_text(encoding="utf-8")
+    run = make_run(tmp_path / "run", other, baselines(), lambda arm, i, k: {}, pictures=False)
+    assert "none yet" in write_leaderboard([run], tmp_path / "empty").read_text(encoding="utf-8")
 
 
 def test_an_outline_follows_holes_too() -> None:
@@ -163,7 +139,7 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
         return found if i < 3 else {name: value for name, value in found.items() if "@" not in name}
 
     run = make_run(tmp_path / "run", bench, arms, scores, pictures=False)
-    text = write_leaderboard(run, tmp_path / "out", gallery=0).read_text(encoding="utf-8")
+    text = write_leaderboard([run], tmp_path / "out", gallery=0).read_text(encoding="utf-8")
     # 3 of 12 samples, the same for each of the 6 arms: 25 %
     assert "<strong>Scoring is not finished:</strong> 25 % of EA and VQ." in text
     document = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
@@ -171,33 +147,22 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
     assert "CP" in marked and not marked & {"EA", "VQ", "CP judge"}
     monkeypatch.setenv("COLUMNS", "60")  # narrower than the command: it can be copied all the same
     assert main(["bench", "table", str(run)]) == 0
-    assert f"`plantain bench score {run}` goes on\n" in capsys.readouterr().out
+    assert f"resume with: plantain bench score {run}\n" in capsys.readouterr().out
 
 
-def test_a_refusal_leaves_nothing_to_come(made: Made) -> None:
-    with BenchRun.open(made.run) as run:
-        table = make_table(read_scores(run))
+def test_a_refusal_leaves_nothing_to_come(table: Table) -> None:
     assert table.unfinished == ""
     assert any(cell.mark == "best" and cell.metric == "EA" for cell in table.cells.values())
     # demo_similarity is of the few-shot arms only: no other arm lacks it
     assert table.scores.to_come("demo_similarity")[0] == 0
 
 
-def test_a_cell_names_the_commonest_reasons_only(made: Made) -> None:
-    with BenchRun.open(made.run) as run:
-        scores = read_scores(run)
-    cell = make_table(scores).cells[EXACT.label, "overall", "CP"]
+def test_a_cell_names_the_commonest_reasons_only(table: Table) -> None:
+    scores, cell = table.scores, table.cells[EXACT.label, "overall", "CP"]
     missing = {(EXACT.label, "x"): Counter({"a": 1, "b": 5, "c": 2, "d": 2, "e": 1})}
     told = reasons_of(cell, replace(scores, missing=missing), "x")
     assert told == [("b", 5), ("c", 2), ("d", 2), ("2 other reasons", 2)]
     assert reasons_of(cell, scores, "x") == []
-
-
-def test_an_empty_run_has_a_page(tmp_path: Path) -> None:
-    bench = make_benchmark(tmp_path / "bench", ("Skin",), 2)
-    run = make_run(tmp_path / "run", bench, baselines(), lambda arm, i, k: {}, pictures=False)
-    text = write_leaderboard(run, tmp_path / "out").read_text(encoding="utf-8")
-    assert "none yet" in text
 
 
 def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,30 +171,12 @@ def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest
     assert {"model", "organ", "metric", "mean", "low", "high", "n", "coverage"} <= set(rows[0])
     assert main(["bench", "table", str(made.run), "--json", "--by", "task"]) == 0
     assert "task" in json.loads(capsys.readouterr().out)[0]
-    assert main(["bench", "table", str(made.run), "--json", "--by", "pairs"]) == 0
-    pairs = json.loads(capsys.readouterr().out)
-    assert [row["rank_low"] for row in pairs] == sorted(row["rank_low"] for row in pairs)
-    assert {row["by"] for row in pairs} == {JUDGE} and all(row["low"] < row["high"] for row in pairs)
-    assert main(["bench", "table", str(made.run), "--csv", "--by", "pairs"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("by,model,strength,low,high,rank_low")
-    read = list(csv.DictReader(lines))
-    assert [(row["model"], float(row["strength"])) for row in read] == [
-        (row["model"], pytest.approx(row["strength"])) for row in pairs
-    ]
-    assert main(["bench", "table", str(made.run), "--latex", "--by", "pairs"]) == 0
-    latex = capsys.readouterr().out
-    assert latex.count(r"\begin{tabular}") == 1 and all(escaped(row["model"]) in latex for row in pairs)
-    strongest = f"$+${pairs[0]['strength']:.2f} [$+${pairs[0]['low']:.2f}"
-    assert strongest in latex and "Bradley--Terry" in latex
     assert main(["bench", "table", str(made.run)]) == 0
-    assert f"two at a time, by {JUDGE}" in capsys.readouterr().out
+    assert "bold: best" in capsys.readouterr().out
     assert main(["bench", "table", str(made.run), "--latex"]) == 0
     assert capsys.readouterr().out.startswith("% needs")
     assert main(["bench", "table", str(made.run), "--csv", "--to", str(tmp_path / "to")]) == 0
     assert (tmp_path / "to" / "leaderboard.html").exists()
-    assert (tmp_path / "to" / "leaderboard.pairs.csv").read_text().splitlines() == lines
-    assert latex in (tmp_path / "to" / "leaderboard.tex").read_text()
     assert capsys.readouterr().out.startswith("task,model,organ,metric")
     assert main(["bench", "table", str(made.run), "--json", "--csv"]) == 2
     assert "choose one" in capsys.readouterr().err

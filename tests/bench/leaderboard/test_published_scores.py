@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from plantain.bench.leaderboard.pages import write_leaderboard
-from plantain.bench.leaderboard.published import FILE, plain_against_published, published_scores
+from plantain.bench.leaderboard.page import write_leaderboard
+from plantain.bench.leaderboard.published import FILE, published_agreement, published_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.cli import main
 from plantain.metrics import cp_reference, ssim
@@ -68,18 +68,17 @@ def test_plain_ssim_is_measured_from_the_pictures(folder: Path) -> None:
     scores = published_scores(folder)
     before, after = (np.asarray(Image.open(folder / f"7_{name}.png")) for name in ("Previous", "Model_One"))
     assert scores.values(scores.arm("Model One"), "ssim_previous")[0] == ssim(before, after).value
-    found = plain_against_published(scores)
+    found = published_agreement(scores)
     assert (found.pairs, found.within, found.rank_correlation) == (4, 4, 1.0)
 
 
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [
-        ([], "expected scores by sample"),
-        ({"1": []}, "sample 1: expected scores by model"),
-        ({"1": {"m": 3}}, "sample 1, m: expected scores by metric"),
+        ([], "expected numbers by sample, model and metric"),
+        ({}, "no scores by sample"),
+        ({"1": {"m": 3}}, "1, m: .*expected numbers by sample"),
         ({"1": {"m": {"ssim": 1}}}, "sample 1, m: ssim: not one of masked_ssim"),
-        ({"1": {"m": {"masked_ssim": "1"}}}, "sample 1, m: masked_ssim: expected a number"),
         ({"1": {"m": {"masked_ssim": 7}}}, "masked_ssim: 7 is not from -1 to 1"),
         ({"1": {"m": {"gpt4o_editing_accuracy_detailed": 85}}}, "85 is not from 0 to 10"),
     ],
@@ -102,7 +101,7 @@ def test_a_leaderboard_is_made_of_the_folder(
 
 @needs_examples
 def test_plain_ssim_never_exceeds_the_published_number() -> None:
-    found = plain_against_published(published_scores(EXAMPLES))
+    found = published_agreement(published_scores(EXAMPLES))
     assert (found.pairs, found.within) == (28, 28)
     assert found.rank_correlation == pytest.approx(
         0.918, abs=0.001
@@ -112,7 +111,7 @@ def test_plain_ssim_never_exceeds_the_published_number() -> None:
 
 @needs_examples
 def test_the_published_report_is_built(tmp_path: Path) -> None:
-    text = write_leaderboard(EXAMPLES, tmp_path / "out").read_text(encoding="utf-8")
+    text = write_leaderboard([EXAMPLES], tmp_path / "out").read_text(encoding="utf-8")
     assert "Do not pass this page on" in text
     assert "in 28 of 28 pairs" in text
     assert text.count('<figure class="shot') == 4 * 9

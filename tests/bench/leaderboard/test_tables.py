@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,41 +16,37 @@ from bench.scored_run import (
     EXACT,
     NOISY,
     WEAK,
-    Made,
+    ScoresOf,
     baselines,
-    make_all,
     make_benchmark,
     make_run,
     plain_scores,
 )
 from plantain.bench.generate.arms import Arm, GridPoint
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.demonstrated import shot_rows, studies
-from plantain.bench.leaderboard.latex import table_csv, table_seven, table_two
-from plantain.bench.leaderboard.pages import number, signed
-from plantain.bench.leaderboard.sweeps import sweeps
-from plantain.bench.leaderboard.table_json import table_json
-from plantain.bench.leaderboard.table_rows import Scores, read_scores
-from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, make_table, region_size
+from plantain.bench.leaderboard.latex import table_seven, table_two
+from plantain.bench.leaderboard.page import number, signed
+from plantain.bench.leaderboard.rows import table_csv, table_json
+from plantain.bench.leaderboard.scores import Scores, read_scores
+from plantain.bench.leaderboard.studies import shot_studies, sweeps
+from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, TableCell, make_table
 from plantain.journal.cards import Standing
 from plantain.metrics.statistics.paired import paired_differences
 from plantain.records import Gate, InputError, JudgeCard
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    return make_all(tmp_path_factory.mktemp("bench"))
+def cell(table: Table, model: str, measure: str, organ: str = OVERALL) -> TableCell:
+    found = table.cell(model, organ, measure)
+    assert found is not None
+    return found
 
 
-@pytest.fixture(scope="module")
-def scores(made: Made) -> Scores:
-    with BenchRun.open(made.run) as run:
-        return read_scores(run)
-
-
-@pytest.fixture(scope="module")
-def table(scores: Scores) -> Table:
-    return make_table(scores)
+def tabled(folder: Path, samples: int, arms: Sequence[Arm], scores: ScoresOf) -> Table:
+    """The table of a run of one organ, two samples a source."""
+    bench = make_benchmark(folder / f"bench{samples}", ("Skin",), samples)
+    run = make_run(folder / f"run{samples}", bench, arms, scores, pictures=False)
+    with BenchRun.open(run) as opened:
+        return make_table(read_scores(opened))
 
 
 def test_models_come_first_and_baselines_last(table: Table) -> None:
@@ -64,102 +61,71 @@ def test_who_is_told_where_is_compared_with_nobody_who_is_not(scores: Scores) ->
     table = make_table(replace(scores, arms=arms))
     assert table.general[0].label == WEAK.label
     assert [arm.label for arm in table.general][-5:-3] == [EXACT.label, "copy-input"]
-    for pair in table.differences["EA"]:
-        assert EXACT.label not in (pair.first, pair.second)
-    cell, best = (table.cell(label, OVERALL, "EA") for label in (EXACT.label, WEAK.label))
-    assert cell is not None
-    assert best is not None
-    assert (cell.rank, cell.mark) == (None, "")
-    assert best.rank is not None
-    assert best.rank[0] == 1
+    assert not any(EXACT.label in (pair.first, pair.second) for pair in table.differences["EA"])
+    told = cell(table, EXACT.label, "EA")
+    assert (told.rank, told.mark) == (None, "")
+    assert (cell(table, WEAK.label, "EA").rank or (0,))[0] == 1
     lines = table_two(table)
-    assert "told where to edit" in lines
-    assert lines.index(WEAK.label.partition("/")[2]) < lines.index("told where")
+    assert lines.index(WEAK.label.partition("/")[2]) < lines.index("told where to edit")
 
 
-def test_overall_is_the_mean_of_samples_and_macro_that_of_organs(table: Table, scores: Scores) -> None:
+def test_overall_is_the_mean_of_samples_and_macro_that_of_organs(table: Table) -> None:
     values = [plain_scores(WEAK, i, 0)["masked_ssim"] for i in range(24)]
-    known = [value for value in values if value is not None]
-    cell = table.cell(WEAK.label, OVERALL, "CP")
-    assert cell is not None
-    assert cell.estimate.value == pytest.approx(np.mean(known))
-    assert (cell.estimate.n, cell.samples, cell.estimate.clusters) == (23, 24, 12)
+    overall = cell(table, WEAK.label, "CP")
+    assert overall.estimate.value == pytest.approx(np.mean([v for v in values if v is not None]))
+    assert (overall.estimate.n, overall.samples, overall.estimate.clusters) == (23, 24, 12)
     organs = [np.mean([v for v in values[start : start + 8] if v is not None]) for start in (0, 8, 16)]
-    macro = table.cell(WEAK.label, MACRO, "CP")
-    assert macro is not None
-    assert macro.estimate.value == pytest.approx(np.mean(organs))
+    assert cell(table, WEAK.label, "CP", MACRO).estimate.value == pytest.approx(np.mean(organs))
 
 
 def test_copying_keeps_everything_and_gets_no_accuracy(table: Table) -> None:
-    copied = {name: table.cell("copy-input", OVERALL, name) for name in ("EA", "CP")}
-    assert copied["CP"] is not None
-    assert copied["CP"].estimate.value == 1.0
-    assert copied["EA"] is not None
-    assert (copied["EA"].estimate.high or 1) < 0.2
+    assert cell(table, "copy-input", "CP").estimate.value == 1.0
+    assert (cell(table, "copy-input", "EA").estimate.high or 1) < 0.2
 
 
 def test_unscored_outputs_are_bounded_by_the_ends_of_the_scale(table: Table) -> None:
     known = [plain_scores(WEAK, i, 0)["ea@offline/instruments/D"] or 0.0 for i in range(24) if i != 3]
-    cell = table.cell(WEAK.label, OVERALL, "EA")
-    assert cell is not None
-    assert cell.worst == pytest.approx(sum(known) / 24)
-    assert cell.best == pytest.approx((sum(known) + 1.0) / 24)
-    assert cell.coverage == pytest.approx(23 / 24)
-    distance = table.cell(WEAK.label, OVERALL, "lpips")
-    assert distance is not None
+    found = cell(table, WEAK.label, "EA")
+    assert found.worst == pytest.approx(sum(known) / 24)
+    assert found.best == pytest.approx((sum(known) + 1.0) / 24)
+    assert found.coverage == pytest.approx(23 / 24)
+    distance = cell(table, WEAK.label, "lpips")
     assert distance.worst is None  # there is no largest distance
     assert (distance.best or 1.0) < (distance.estimate.value or 0.0)
 
 
 def test_outputs_that_are_missing_from_a_mean_count_in_coverage_and_bounds(tmp_path: Path) -> None:
     # Two outputs a sample, whose mean counts; the second is refused on every sample: the means look complete.
-    bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
     arm = Arm("a", "a", grid=(GridPoint(0), GridPoint(1)), rule="mean")
-
-    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
-        return {"ea@j/D": None if k else 0.8}
-
-    run = make_run(tmp_path / "run", bench, [arm], scores, pictures=False)
-    with BenchRun.open(run) as opened:
-        table = make_table(read_scores(opened))
-    cell = table.cell("a", OVERALL, "EA")
-    assert cell is not None
-    assert (cell.estimate.value, cell.estimate.n, cell.samples) == (pytest.approx(0.8), 4, 4)
-    assert (cell.scored, cell.outputs, cell.coverage) == (4, 8, 0.5)
-    assert (cell.worst, cell.best) == (pytest.approx(0.4), pytest.approx(0.9))
+    found = cell(tabled(tmp_path, 4, [arm], lambda arm, i, k: {"ea@j/D": None if k else 0.8}), "a", "EA")
+    assert (found.estimate.value, found.estimate.n, found.samples) == (pytest.approx(0.8), 4, 4)
+    assert (found.scored, found.outputs, found.coverage) == (4, 8, 0.5)
+    assert (found.worst, found.best) == (pytest.approx(0.4), pytest.approx(0.9))
 
 
 def test_settings_of_a_sweep_are_compared_on_the_same_samples(tmp_path: Path) -> None:
     # The higher guidance is worse on every sample; on the hardest one it was refused.
-    bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
     arm = Arm("a", "a", grid=tuple(GridPoint(0, {"guidance": g}) for g in (5.0, 7.5)))
 
     def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
         return {"ea@j/D": None if (i, k) == (0, 1) else (0.1 if i == 0 else 0.9) - 0.05 * k}
 
-    run = make_run(tmp_path / "run", bench, [arm], scores, pictures=False)
-    with BenchRun.open(run) as opened:
-        (found,) = sweeps(make_table(read_scores(opened)))
+    (found,) = sweeps(tabled(tmp_path, 4, [arm], scores))
     low, high = (found.points[0, column].estimates["EA"] for column in (0, 1))
     assert (low.n, high.n) == (3, 3)
     assert (low.value, high.value) == (pytest.approx(0.9), pytest.approx(0.85))
 
 
 def test_marks_follow_differences_not_means(tmp_path: Path) -> None:
-    bench = make_benchmark(tmp_path / "bench", ("Skin",), 12)
-    rng = np.random.default_rng(3)
-    noise = rng.normal(0, 0.2, (3, 12))
+    noise = np.random.default_rng(3).normal(0, 0.2, (3, 12))
 
     def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
         mean = {"a": 0.60, "b": 0.59, "c": 0.05}[arm.label]
         return {"ea@j/D": float(mean + (noise["abc".index(arm.label), i] if arm.label != "c" else 0.0))}
 
-    arms = [Arm(name, name) for name in "abc"]
-    run = make_run(tmp_path / "run", bench, arms, scores, pictures=False)
-    with BenchRun.open(run) as opened:
-        table = make_table(read_scores(opened))
-    marked = {cell.model: cell.mark for cell in table.cells.values() if cell.organ == OVERALL}
-    assert marked == {"a": "", "b": "", "c": ""}  # the first two are not told apart, so neither is best
+    table = tabled(tmp_path, 12, [Arm(name, name) for name in "abc"], scores)
+    # the first two are not told apart, so neither is best
+    assert {name: cell(table, name, "EA").mark for name in "abc"} == {"a": "", "b": "", "c": ""}
 
 
 def test_differences_are_those_of_the_common_samples(table: Table, scores: Scores) -> None:
@@ -177,15 +143,14 @@ def test_differences_are_those_of_the_common_samples(table: Table, scores: Score
 
 def test_arms_that_see_part_of_the_benchmark_stay_out_of_the_leaderboard(table: Table) -> None:
     assert all(arm.shots is None for arm in table.general)
-    cell = table.cell("gemini/m+2shot", OVERALL, "EA")
-    assert cell is not None
-    assert (cell.estimate.n, cell.samples, cell.coverage) == (16, 16, 1.0)
+    found = cell(table, "gemini/m+2shot", "EA")
+    assert (found.estimate.n, found.samples, found.coverage) == (16, 16, 1.0)
 
 
 def test_a_study_pairs_every_number_of_shots_with_the_fewest(table: Table) -> None:
-    found = studies(table)
+    found = shot_studies(table)
     assert list(found) == ["gemini/m"]
-    rows = shot_rows(table, "gemini/m", found["gemini/m"])
+    rows = found["gemini/m"]
     line = [row for row in rows if row.task == "" and row.metric == "CP"]
     assert [row.shots for row in line] == [0, 1, 2]
     assert line[0].change is None
@@ -208,24 +173,23 @@ def test_a_sweep_becomes_a_grid_of_settings(table: Table) -> None:
 
 
 def test_the_mean_over_outputs_is_a_rule_of_the_arm(tmp_path: Path) -> None:
-    bench = make_benchmark(tmp_path / "bench", ("Skin",), 2)
     grid = (GridPoint(0), GridPoint(1))
     arms = [Arm("first", "m", grid=grid), Arm("mean", "m", grid=grid, rule="mean")]
-    run = make_run(tmp_path / "run", bench, arms, lambda arm, i, k: {"ssim": 0.2 + 0.4 * k}, pictures=False)
-    with BenchRun.open(run) as opened:
-        table = make_table(read_scores(opened))
-    means = {cell.model: cell.estimate.value for cell in table.cells.values() if cell.organ == OVERALL}
-    assert means["first"] == pytest.approx(0.2)
-    assert means["mean"] == pytest.approx(0.4)
+    table = tabled(tmp_path, 2, arms, lambda arm, i, k: {"ssim": 0.2 + 0.4 * k})
+    assert cell(table, "first", "ssim").estimate.value == pytest.approx(0.2)
+    assert cell(table, "mean", "ssim").estimate.value == pytest.approx(0.4)
 
 
-def test_json_rows_have_what_scripts_rely_on(table: Table) -> None:
+def test_json_and_csv_have_a_row_per_cell(table: Table) -> None:
     rows = table_json(table.cells.values(), table)
     assert {"model", "organ", "metric", "mean", "low", "high", "n", "coverage"} <= set(rows[0])
     keys = [(row["model"], row["organ"], row["metric"]) for row in rows]
     assert len(keys) == len(set(keys))
     assert {row["organ"] for row in rows} == {"Skin", "Eyes", "Teeth", OVERALL, MACRO}
     json.dumps(rows, allow_nan=False)
+    lines = list(csv.DictReader(io.StringIO(table_csv(table))))
+    assert len(lines) == len(table.cells) + len(table.tasks)
+    assert {row["task"] for row in lines} == {"", "Brighten a disc, kind 1.", "Brighten a disc, kind 2."}
 
 
 def test_a_judge_that_fails_its_gate_marks_no_best_and_ranks_nothing(table: Table) -> None:
@@ -244,31 +208,16 @@ def test_a_judge_that_fails_its_gate_marks_no_best_and_ranks_nothing(table: Tabl
     assert "Judge's card: any/judge: may neither qualify nor rank" in table_two(again)
 
 
-def test_csv_has_a_line_per_cell(table: Table) -> None:
-    cells = [*table.cells.values(), *table.tasks.values()]
-    rows = list(csv.DictReader(io.StringIO(table_csv(cells, table))))
-    assert len(rows) == len(cells)
-    assert {row["task"] for row in rows} == {"", "Brighten a disc, kind 1.", "Brighten a disc, kind 2."}
-
-
-def test_latex_escapes_names_and_marks_the_best(table: Table) -> None:
+def test_latex_has_a_line_per_model_and_of_a_study_a_line_per_task(table: Table) -> None:
     text = table_two(table)
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 1
     assert r"\textbf{" in text
     line = next(line for line in text.splitlines() if line.startswith("planted/exact"))
-    assert line.count("&") == 12
-    assert line.endswith(r"\\")
-
-
-def test_latex_of_a_study_has_a_line_per_task_and_one_for_all(table: Table) -> None:
-    text = table_seven("gemini/m", shot_rows(table, "gemini/m", studies(table)["gemini/m"]))
+    assert line.count("&") == 12 and line.endswith(r"\\")
+    text = table_seven("gemini/m", shot_studies(table)["gemini/m"])
     lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert [line.partition(" &")[0] for line in lines] == [
-        "Task",
-        "Brighten a disc, kind 1.",
-        "Brighten a disc, kind 2.",
-        "All",
-    ]
+    first = ["Task", "Brighten a disc, kind 1.", "Brighten a disc, kind 2.", "All"]
+    assert [line.partition(" &")[0] for line in lines] == first
     assert "*" in lines[-1]
 
 
@@ -281,10 +230,7 @@ def test_a_judge_can_be_chosen_and_a_missing_one_is_named(scores: Scores) -> Non
 
 
 def test_a_run_without_scores_still_has_a_table(tmp_path: Path) -> None:
-    bench = make_benchmark(tmp_path / "bench", ("Skin",), 2)
-    run = make_run(tmp_path / "run", bench, baselines(), lambda arm, i, k: {}, pictures=False)
-    with BenchRun.open(run) as opened:
-        table = make_table(read_scores(opened))
+    table = tabled(tmp_path, 2, baselines(), lambda arm, i, k: {})
     assert (table.judge, table.cells, table.main) == (None, {}, [])
 
 
@@ -292,30 +238,20 @@ def test_models_have_places_where_differences_tell_them_and_none_with_few_source
     # a and b are alike, c is far behind: a and b have place 1 or 2, c has 3. Recorded in another order.
     noise = np.random.default_rng(3).normal(0, 0.05, (3, 24))
     means = {"c": 0.2, "b": 0.6, "a": 0.61}
+    arms = [Arm(name, name) for name in means]
 
     def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
         return {"ea@j/D": means[arm.label] + float(noise[list(means).index(arm.label), i])}
 
-    def made(n: int) -> Table:
-        bench = make_benchmark(tmp_path / f"bench{n}", ("Skin",), n)
-        arms = [Arm(name, name) for name in means]
-        run = make_run(tmp_path / f"run{n}", bench, arms, scores, pictures=False)
-        with BenchRun.open(run) as opened:
-            return make_table(read_scores(opened))
-
-    table = made(24)  # two samples a source
-    cells = {label: table.cell(label, OVERALL, "EA") for label in means}
-    assert {label: cell and cell.rank for label, cell in cells.items()} == {
-        "a": (1, 2),
-        "b": (1, 2),
-        "c": (3, 3),
-    }
-    first = max(("a", "b"), key=lambda label: (cells[label] or pytest.fail()).estimate.value or 0.0)
+    table = tabled(tmp_path, 24, arms, scores)
+    ranks = {name: cell(table, name, "EA").rank for name in "abc"}
+    assert ranks == {"a": (1, 2), "b": (1, 2), "c": (3, 3)}
+    first = max("ab", key=lambda name: cell(table, name, "EA").estimate.value or 0.0)
     assert [arm.label for arm in table.general] == [first, "ab".replace(first, ""), "c"]
-    assert rf"[{(cells['c'] or pytest.fail()).estimate.low:.2f}, " in table_two(table)
-    few = made(8)
+    assert rf"[{cell(table, 'c', 'EA').estimate.low:.2f}, " in table_two(table)
+    few = tabled(tmp_path, 8, arms, scores)
     assert [arm.label for arm in few.general] == list(means)  # as recorded
-    assert {(cell.rank, cell.mark) for cell in few.cells.values()} == {(None, "")}
+    assert {(one.rank, one.mark) for one in few.cells.values()} == {(None, "")}
     assert "unranked" in table_two(few)
 
 
@@ -324,21 +260,8 @@ def test_the_spread_between_draws_is_that_of_the_judge(scores: Scores) -> None:
     key = (EXACT.label, "ea@offline/instruments/D")
     variances = np.full(scores.outputs[key].shape, np.nan)
     variances[:2, 0] = 0.01, 0.03
-    cell = make_table(replace(scores, draw_variances={key: variances})).cell(EXACT.label, OVERALL, "EA")
-    assert cell is not None
-    assert (cell.draws_sd, cell.outputs_sd) == (pytest.approx(0.02**0.5), None)
-
-
-def test_a_table_goes_by_the_size_of_regions(table: Table, scores: Scores) -> None:
-    assert [region_size(share) for share in (None, 0.0, 0.0099, 0.01, 0.05, 0.2, 1.0)] == [
-        "", "0 to 1 %", "0 to 1 %", "1 to 5 %", "5 to 20 %", "20 to 100 %", "20 to 100 %",
-    ]  # fmt: skip
-    sizes = {region_size(sample.roi_share) for sample in scores.samples}
-    assert {region for _, region, _ in table.regions} == sizes
-    (size,) = sizes  # all discs of this benchmark are of one size, so that its cells are those of all samples
-    whole, part = table.cell(WEAK.label, OVERALL, "CP"), table.regions[WEAK.label, size, "CP"]
-    assert whole is not None
-    assert (part.estimate, part.samples) == (whole.estimate, whole.samples)
+    found = cell(make_table(replace(scores, draw_variances={key: variances})), EXACT.label, "EA")
+    assert (found.draws_sd, found.outputs_sd) == (pytest.approx(0.02**0.5), None)
 
 
 @pytest.mark.parametrize("value", [-0.001, 0.001, -0.0, 0.0])

@@ -17,7 +17,7 @@ from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
-from plantain.bench.generate.export_outputs import marked
+from plantain.bench.generate.output_files import marked
 from plantain.bench.prepare.pairs import PairRules, PreparedPair, RawFile, prepare_pair
 from plantain.bench.prepare.procedures import listed_procedures, procedures_of
 from plantain.bench.prepare.raw_pairs import RawPair, read_raw
@@ -28,7 +28,7 @@ from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
 SIZE = (300, 220)
-HEADER = (
+HEADER = [
     "id",
     "organ",
     "task",
@@ -40,18 +40,17 @@ HEADER = (
     "licence",
     "patient",
     "url",
-)
+]
+TOLD = {
+    "organ": "skin",
+    "task": "Remove a mole.",
+    "prompt": "Remove the mole.",
+    "licence": "open",
+}
 
 
 def row(name: str, **said: str) -> dict[str, str]:
-    told = {
-        "id": name,
-        "organ": "skin",
-        "task": "Remove a mole.",
-        "prompt": "Remove the mole.",
-        "licence": "open",
-    }
-    return {column: (told | said).get(column, "") for column in HEADER}
+    return {column: ({"id": name} | TOLD | said).get(column, "") for column in HEADER}
 
 
 def write_table(raw: Path, rows: list[dict[str, str]]) -> None:
@@ -100,7 +99,7 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("made") / "bench"
-    assert main(["bench", "prepare", str(raw), "--out", str(out), "--accept-text"]) == 0
+    assert main(["bench", "prepare", str(raw), "--to", str(out), "--accept-text"]) == 0
     return out
 
 
@@ -114,22 +113,16 @@ def test_pairs_come_into_one_frame_at_512(made: Path) -> None:
     assert exact.aligned is True
     assert "quality" in moved.notes[0] and moved.notes[0].startswith("aligned (")
     for sample in bench.samples:
-        outside = ~bench.roi(sample)
-        kernel = np.ones((31, 31), np.uint8)
-        outside &= cv2.dilate(bench.roi(sample).astype(np.uint8), kernel) == 0
+        outside = cv2.dilate(bench.roi(sample).astype(np.uint8), np.ones((31, 31), np.uint8)) == 0
         apart = np.abs(bench.previous(sample).astype(float) - bench.changed(sample))[outside]
         assert apart.mean() < (1.0 if sample.id == "exact" else 14.0)
     assert check_benchmark(made).errors == ()
+    header, line = (made / "rejected.csv").read_text().splitlines()
+    assert header == "id,reason" and line.startswith("other,")
+    assert "alignment quality" in line or "overlap" in line
 
 
-def test_what_cannot_be_aligned_is_listed_with_its_reason(made: Path) -> None:
-    lines = (made / "rejected.csv").read_text().splitlines()
-    assert lines[0] == "id,reason"
-    assert len(lines) == 2
-    assert lines[1].startswith("other,") and ("alignment quality" in lines[1] or "overlap" in lines[1])
-
-
-def test_only_what_the_owner_says_is_said(made: Path) -> None:
+def test_only_what_the_owner_says_is_said_and_neither_name_nor_address(made: Path) -> None:
     bench = Benchmark.load(made)
     moved, exact = bench.sample("moved"), bench.sample("exact")
     assert moved.detailed == "Photograph: the mole (left cheek) was removed."
@@ -141,15 +134,9 @@ def test_only_what_the_owner_says_is_said(made: Path) -> None:
     words = json.loads((made / "descriptions.json").read_text())
     assert words["describer"] == "offline/as-told"
     assert set(words["pairs"]) == {"moved", "exact"}
-
-
-def test_neither_name_nor_address_is_in_any_file(made: Path) -> None:
-    for path in made.rglob("*"):
-        if path.is_file():
-            assert b"Jane" not in path.read_bytes() and b"example.org" not in path.read_bytes()
-    bench = Benchmark.load(made)
-    assert bench.sample("moved").cluster.startswith("person-")
-    assert bench.sample("exact").cluster.startswith("source-")
+    for path in (path for path in made.rglob("*") if path.is_file()):
+        assert b"Jane" not in path.read_bytes() and b"example.org" not in path.read_bytes()
+    assert moved.cluster.startswith("person-") and exact.cluster.startswith("source-")
 
 
 def test_proposals_lie_where_the_change_is_and_wait_for_people(made: Path) -> None:
@@ -185,7 +172,7 @@ def test_a_person_chooses_another_region(made: Path, tmp_path: Path) -> None:
 
 def test_the_same_pairs_make_the_same_bytes(raw: Path, made: Path, tmp_path: Path) -> None:
     out = tmp_path / "bench"
-    main(["bench", "prepare", str(raw), "--out", str(out), "--accept-text"])
+    main(["bench", "prepare", str(raw), "--to", str(out), "--accept-text"])
     again = {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
     assert again == {p.relative_to(made): p.read_bytes() for p in made.rglob("*") if p.is_file()}
 
@@ -195,7 +182,7 @@ def test_unaligned_pairs_can_be_kept_and_say_so(
 ) -> None:
     out = tmp_path / "b"
     args = ["--keep-unaligned", "--no-region", "--keep-urls", "--accept-text", "--json"]
-    assert main(["bench", "prepare", str(raw), "--out", str(out), *args]) == 0
+    assert main(["bench", "prepare", str(raw), "--to", str(out), *args]) == 0
     assert json.loads(capsys.readouterr().out)["samples"] == 3
     bench = Benchmark.load(out, keep_sources=True)
     other = bench.sample("other")
@@ -207,13 +194,12 @@ def test_unaligned_pairs_can_be_kept_and_say_so(
 
 
 def test_a_face_is_refused_unless_accepted(tmp_path: Path) -> None:
-    face = skimage.data.astronaut()[0:300, 60:400]
-    write_png(tmp_path / "before" / "a.png", face)
-    write_png(tmp_path / "after" / "a.png", face)
+    for folder in ("before", "after"):
+        write_png(tmp_path / folder / "a.png", skimage.data.astronaut()[0:300, 60:400])
     write_table(tmp_path, [row("a")])
-    pair = read_raw(tmp_path)[0]
-    assert prepare_pair(*files_of(pair), PairRules()) == "the image before shows a face"
-    assert not isinstance(prepare_pair(*files_of(pair), PairRules(accept_faces=True)), str)
+    pair = files_of(read_raw(tmp_path)[0])
+    assert prepare_pair(*pair, PairRules()) == "the image before shows a face"
+    assert not isinstance(prepare_pair(*pair, PairRules(accept_faces=True)), str)
 
 
 def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) -> None:
@@ -250,14 +236,9 @@ def test_a_table_without_a_usable_pair_makes_nothing(
     (tmp_path / "raw" / "after").mkdir()
     (tmp_path / "raw" / "after" / "a.jpg").write_bytes(b"\xff\xd8\xff broken")
     write_table(tmp_path / "raw", [row("a")])
-    assert (
-        main(["bench", "prepare", str(tmp_path / "raw"), "--out", str(tmp_path / "out"), "--accept-text"])
-        == 2
-    )
-    assert (
-        "no pair can become a sample; the first one, a: after/a.jpg: a damaged JPEG"
-        in capsys.readouterr().err
-    )
+    assert main(["bench", "prepare", str(tmp_path / "raw"), "--to", str(tmp_path / "out")]) == 2
+    said = "no pair can become a sample; the first one, a: after/a.jpg: a damaged JPEG"
+    assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -267,16 +248,10 @@ def test_a_table_without_a_usable_pair_makes_nothing(
         ("", "'id' is missing"),
         ("id,organ\na,Skin\n", "'task' is missing"),
         ("id,organ,task,promt\n", "column 'promt' is not known; did you mean 'prompt'?"),
-        ("id,organ,task,task\n", "one is there twice"),
         ("id,organ,task\n", "there is no row"),
-        ("id,organ,task\na,Skin\n", "line 2: 2 cells, the header has 3"),
         ("id,organ,task\na,,T\n", "line 2: organ: is empty"),
         ("id,organ,task\n../a,Skin,T\n", "line 2: id: '../a'; an id becomes a file name"),
         ("id,organ,task\nz,Skin,T\n", "line 2: before: no picture before/z.*"),
-        (
-            "id,organ,task,prompt\nz,Skin,T,a\u2028b\n",
-            "line 2: before: no picture before/z.*",
-        ),  # two lines
         ("id,organ,task\nmoved,Skin,T\nMOVED,Skin,T\nz,Skin,T\n", "(and 1 more lines)"),
         ("id,organ,task,licence\nmoved,Skin,T,mine\n", "line 2: licence: 'mine'; choose one of open"),
         ("id,organ,task,before\nmoved,Skin,T,../x.png\n", "line 2: before: '../x.png' lies outside before/"),
@@ -290,12 +265,8 @@ def test_a_bad_table_is_one_line(raw: Path, tmp_path: Path, text: str, said: str
     (tmp_path / "pairs.csv").write_text(text)
     with pytest.raises(InputError) as caught:
         read_raw(tmp_path)
-    assert said in str(caught.value)
-    assert "pairs.csv" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_table_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    found = str(caught.value)
+    assert said in found and "pairs.csv" in found and "\n" not in found
     (tmp_path / "pairs.csv").write_bytes("id,organ,task\na,Skin,Wundhöhle\n".encode("latin-1"))
     with pytest.raises(InputError, match="not UTF-8"):
         read_raw(tmp_path)
@@ -319,13 +290,8 @@ def test_masks_come_from_boxes_most_confident_first() -> None:
             self, pixels: np.ndarray, words: str
         ) -> list[tuple[float, tuple[float, float, float, float]]]:
             assert words == "mole"
-            twice = (20.0, 20.0, 60.0, 60.0)
-            return [
-                (0.3, (0.0, 0.0, 30.0, 30.0)),
-                (0.9, twice),
-                (0.8, twice),
-                (0.01, (70.0, 70.0, 90.0, 90.0)),
-            ]
+            twice, small = (20.0, 20.0, 60.0, 60.0), (0.0, 0.0, 30.0, 30.0)
+            return [(0.3, small), (0.9, twice), (0.8, twice), (0.01, (70.0, 70.0, 90.0, 90.0))]
 
     class Fill:
         def mask(self, pixels: np.ndarray, box: tuple[float, float, float, float]) -> np.ndarray:
@@ -337,8 +303,5 @@ def test_masks_come_from_boxes_most_confident_first() -> None:
     found = GroundedProposer(Boxes(), Fill(), "closed form").propose(picture("coffee"), None, "mole")
     assert [proposal.score for proposal in found] == [0.9, 0.3], "one of two equal boxes, none below 0.05"
     assert found[0].mask.sum() == 1600
-
-
-def test_grounded_sam_says_what_is_missing() -> None:
     with pytest.raises(InputError, match=r"--regions grounded-sam.*(torch extra|not on this machine)"):
         grounded_sam("nobody/detector", "nobody/segmenter")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 from fakes import gemini_format, openai_format
-from fakes.caller import options_of
 from fakes.medebench_tree import picture, spot, write_png
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -20,8 +18,7 @@ from plantain.bench.prepare.describers import SEAM, concatenated, describer_of
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.models.hosted.answers import Unreadable
-from plantain.models.hosted.describer import HostedDescriber, read_description, read_procedures
-from plantain.models.registry import close_models
+from plantain.models.hosted.describer import read_description, read_procedures
 from plantain.records import InputError
 from plantain.runs.door import Door
 from plantain.runs.settings.terms import Terms
@@ -105,18 +102,8 @@ def settings(tmp_path: Path, server: FakeProvider, model: str, more: str = "") -
 
 
 def prepare(raw: Path, out: Path, model: str, settings_file: str, *more: str) -> int:
-    args = [
-        str(raw),
-        "--out",
-        str(out),
-        "--describer",
-        model,
-        "--settings",
-        settings_file,
-        "--accept-text",
-        *more,
-    ]
-    return main(["bench", "prepare", *args])
+    args = [str(raw), "--to", str(out), "--describer", model, "--settings", settings_file]
+    return main(["bench", "prepare", *args, "--accept-text", *more])
 
 
 def pictures(request: Request) -> list[bytes]:
@@ -212,9 +199,7 @@ def test_procedures_are_proposed_beside_ours(
     [
         ({"description": ""}, "description is missing"),
         ({"action": 3}, "action is missing"),
-        ({"rephrasings": "one"}, "rephrasings must be a list"),
         ({"rephrasings": ["remove the mole from the cheek"]}, "none of them differs"),
-        ({"rephrasings": ["x" * 2000]}, "far longer"),
         ({"modality": "x" * 2000}, "modality has 2000 characters"),
     ],
 )
@@ -225,9 +210,8 @@ def test_an_incomplete_description_is_unreadable(change: dict[str, object], said
 
 def test_answers_are_never_cut() -> None:
     long = "Take the mole off the cheek, " + "slowly " * 60 + "please."
-    assert read_description(json.dumps(ANSWER | {"rephrasings": [long]}), "").rephrasings == (
-        " ".join(long.split()),
-    )
+    found = read_description(json.dumps(ANSWER | {"rephrasings": [long]}), "")
+    assert found.rephrasings == (" ".join(long.split()),)
     with pytest.raises(Unreadable, match="procedures must be a list"):
         read_procedures('{"procedures": [1]}', (), 3)
 
@@ -236,15 +220,6 @@ def test_only_a_describer_describes() -> None:
     for name in ("offline/templates", "offline", "nobody/m"):
         with pytest.raises(InputError, match="--describer"):
             describer_of(Door(Terms((name,))), name)
-
-
-def test_the_fingerprint_names_prompt_and_model(server: FakeProvider) -> None:
-    terms = Terms(("gemini/m",), providers={"gemini": options_of("gemini", base_url=server.url)})
-    made = describer_of(Door(terms), "gemini/m")
-    assert isinstance(made, HostedDescriber)
-    assert made.fingerprint.startswith("describe@1 gemini/m")
-    assert "describe:" in made.fingerprint
-    asyncio.run(close_models(made))
 
 
 def test_a_pair_is_one_picture_before_on_the_left() -> None:

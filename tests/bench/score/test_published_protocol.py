@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.discs import make_bench, make_run
+from bench.small_bench import KnownEditor, made, small_bench
 from fakes import openai_format
 from fakes.server import KEY, Answer, FakeProvider, Request
+from plantain.bench.generate.requests import ArmRequest
 from plantain.cli import main
 
 ANSWER = """**Visual Difference Description**
@@ -36,7 +37,9 @@ def test_published_protocol_gives_columns_under_their_published_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    make_run(make_bench(tmp_path / "bench"), tmp_path / "run", ("planted/exact",))
+    benchmark = small_bench(tmp_path / "bench", samples=3)
+    exact = KnownEditor("planted/exact", benchmark)
+    made(benchmark, tmp_path / "run", ArmRequest(own={exact.name: exact}))
     with FakeProvider([judge]) as server:
         settings = tmp_path / "settings.toml"
         settings.write_text(f'[providers.openai]\nbase_url = "{server.url}/v1"\n')
@@ -44,10 +47,10 @@ def test_published_protocol_gives_columns_under_their_published_names(
         server.script.append(lambda request, good: openai_format.text_answer("Looks good.", chat=False))
         assert main(["bench", "score", *given, "--prompts", "published", "--metrics", "psnr", "--json"]) == 0
         kept = {row["metric"]: row for row in json.loads(capsys.readouterr().out)["scores"]}
-        # Three samples of five arms; one sample has no description, so variant D has two. One request was repeated.
-        assert len(server.calls) == 15 + 10 + 1
-    for name, scored in (("ea:published@openai/m/P", 15), ("vq:published@openai/m/D", 10)):
-        assert (kept[name]["scored"], kept[name]["unscored"]) == (scored, 15 - scored)
+        # Three samples of five arms, by prompt and by description. One request was repeated.
+        assert len(server.calls) == 15 + 15 + 1
+    for name in ("ea:published@openai/m/P", "vq:published@openai/m/D"):
+        assert (kept[name]["scored"], kept[name]["unscored"]) == (15, 0)
     assert kept["cp:published@openai/m/P"]["reasons"] == {"not asked for": 15}
     assert main(["bench", "table", str(tmp_path / "run"), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from bench.closed_forms import Means
-from bench.discs import PLANTED, make_bench, make_run, scores
+from bench.small_bench import SHY, Means, scores, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.table_rows import read_scores
+from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.metrics import PSNR
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.psnr import PSNR
 from plantain.privacy.text_reader import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.roles import JudgeRequest, Reply, failed
@@ -32,23 +33,9 @@ from plantain.runs.settings.terms import Limits, Terms
 from plantain.runs.summary import RunSummary
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-ARMS = ("copy-input", "ground-truth", "jpeg-75", "resize-only", *PLANTED)
+ARMS = (*BASELINES, "planted/exact", "planted/half", "planted/repainted", SHY)
 IMAGES = 3 * len(ARMS) - 1
 """One planted editor refuses one of three samples."""
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("scored")
-    make_run(make_bench(folder / "bench"), folder / "run")
-    return folder
-
-
-@pytest.fixture
-def folder(made: Path, tmp_path: Path) -> Path:
-    """A generated run of one's own."""
-    shutil.copytree(made, tmp_path / "copy")
-    return tmp_path / "copy"
 
 
 def run_score(folder: Path, wish: ScoreRequest, **more: Any) -> RunSummary:
@@ -75,14 +62,14 @@ class SpokenJudge:
         return failed(answer, usage) if isinstance(answer, Outcome) else Reply(answer, usage=usage)
 
 
-def report(ea: float | None, cp: float = 8, vq: float = 6) -> Observations:
-    numbers = dict(zip((c.name for c in MEDEBENCH.criteria), (ea, cp, vq), strict=True))
-    results = {
-        name: CriterionResult(None, evidence="not mentioned")
-        if value is None
-        else CriterionResult(value >= 7, value=value)
-        for name, value in numbers.items()
-    }
+def spoken(draws: int = 1, **more: Any) -> ScoreRequest:
+    """One fast metric, and the spoken judge by the prompt."""
+    return ScoreRequest(["psnr"], (JudgeName("spoken/judge", "P", draws=draws, **more),))
+
+
+def report(ea: float, cp: float = 8, vq: float = 6) -> Observations:
+    numbers = zip(MEDEBENCH.criteria, (ea, cp, vq), strict=True)
+    results = {c.name: CriterionResult(value >= 7, value=value) for c, value in numbers}
     return Observations(results, reason="a reason", differences="a difference")
 
 
@@ -92,78 +79,70 @@ def test_every_output_has_every_score_or_a_reason(folder: Path) -> None:
     assert summary.measured == pixel * (IMAGES + 1)
     found = scores(folder / "run")
     for metric in PIXEL_METRICS:
-        assert found["planted/shy", "1", metric] == (None, "refused: the provider declined")
-    assert found["copy-input", "0", "masked_ssim"][0] == 1.0
-    assert found["planted/exact", "0", "masked_ssim"][0] == 1.0
-    repaint = found["planted/repaint", "0", "masked_ssim"][0]
-    assert repaint is not None
-    assert repaint < 0.97
-
-
-def test_scoring_again_adds_nothing_and_generates_nothing(folder: Path) -> None:
-    judge = SpokenJudge(lambda request: report(5))
-    wish = ScoreRequest(judges=(JudgeName("spoken/judge", "P", draws=1),))
-    first = run_score(folder, wish, judges=[judge])
-    attempts = _attempts(folder)
-    again = run_score(folder, wish, judges=[judge])
-    assert (first.made, len(judge.seen)) == (IMAGES, IMAGES)
-    assert (again.measured, again.judged, again.made) == (0, 0, 0)
-    assert _attempts(folder) == attempts
-
-
-def _attempts(folder: Path) -> list[Any]:
-    with JournalReader.open(folder / "run") as reader:
-        return reader.connection.execute("SELECT * FROM attempt ORDER BY 1, 2, 3").fetchall()
-
-
-def test_a_metric_that_comes_later_is_all_that_is_measured(folder: Path) -> None:
-    run_score(folder, ScoreRequest(metrics=["psnr"]))
-    added = run_score(folder, ScoreRequest(metrics=["psnr", "ssim"]))
-    assert added.measured == IMAGES + 1
-    learned = run_score(
-        folder, ScoreRequest(networks=Networks(clip=Means("mean-colour")), metrics=["clip_isim"])
-    )
-    assert learned.measured == IMAGES + 1
-    found = scores(folder / "run")
-    assert found["planted/exact", "0", "clip_isim:mean-colour"][0] == pytest.approx(1.0)
-
-
-def test_another_version_of_a_metric_is_scored_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_score(folder, ScoreRequest(metrics=["psnr", "ssim"]))
-    monkeypatch.setattr(PSNR, "version", "next")
-    assert run_score(folder, ScoreRequest(metrics=["psnr", "ssim"])).measured == IMAGES + 1
-
-
-def test_every_score_names_the_image_that_it_was_measured_on(folder: Path) -> None:
-    run_score(folder, ScoreRequest())
+        assert found[SHY, "2", metric] == (None, "refused: not this one")
+    assert found["copy-input", "1", "masked_ssim"][0] == found["planted/exact", "1", "masked_ssim"][0] == 1.0
+    assert (found["planted/repainted", "1", "masked_ssim"][0] or 1.0) < 0.97
     with BenchRun.open(folder / "run") as run:
-        for label in run.arms:
-            for output in run.outputs(label):
+        for _, outputs in run.by_sample():
+            for output in outputs:
                 rows = run.reader.scores(output.task_id, output.generation)
                 assert {row.detail["blob"] for row in rows} == {output.edited}
                 assert all(row.detail["version"] for row in rows)
 
 
+def test_a_judge_is_only_asked_for_what_is_lacking(folder: Path) -> None:
+    """And nothing is generated."""
+
+    def attempts() -> list[Any]:
+        with JournalReader.open(folder / "run") as reader:
+            return reader.connection.execute("SELECT * FROM attempt ORDER BY 1, 2, 3").fetchall()
+
+    judge, before = SpokenJudge(lambda request: report(5)), attempts()
+    first = run_score(folder, spoken(), judges=[judge])
+    again = run_score(folder, spoken(), judges=[judge])
+    assert (first.made, len(judge.seen)) == (IMAGES, IMAGES)
+    assert (again.measured, again.judged, again.made) == (0, 0, 0)
+    more = run_score(folder, spoken(3), judges=[judge])
+    assert (more.made, more.replayed) == (2 * IMAGES, IMAGES)
+    newer = SpokenJudge(lambda request: report(9))
+    newer.fingerprint = "2"
+    assert run_score(folder, spoken(), judges=[newer]).made == IMAGES
+    assert scores(folder / "run")["planted/exact", "1", "ea@spoken/judge/P"][0] == 0.9
+    silent = SpokenJudge(lambda request: Outcome(OutcomeKind.MALFORMED, "no scores"))
+    silent.fingerprint = "3"
+    run_score(folder, spoken(2), judges=[silent])
+    assert scores(folder / "run")["planted/exact", "1", "vq@spoken/judge/P"] == (None, "malformed: no scores")
+    assert attempts() == before
+
+
+def test_a_metric_that_comes_later_or_in_another_version_is_all_that_is_measured(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_score(folder, ScoreRequest(metrics=["psnr"]))
+    assert run_score(folder, ScoreRequest(metrics=["psnr", "ssim"])).measured == IMAGES + 1
+    learned = ScoreRequest(networks=Networks(clip=Means("mean-colour")), metrics=["clip_isim"])
+    assert run_score(folder, learned).measured == IMAGES + 1
+    found = scores(folder / "run")
+    assert found["planted/exact", "1", "clip_isim:mean-colour"][0] == pytest.approx(1.0)
+    monkeypatch.setattr(PSNR, "version", "next")
+    assert run_score(folder, ScoreRequest(metrics=["psnr", "ssim"])).measured == IMAGES + 1
+
+
 def test_another_benchmark_is_refused_before_anything_is_scored(folder: Path, tmp_path: Path) -> None:
-    other = make_bench(tmp_path / "other", 2)
-    with pytest.raises(InputError, match="no sample '2'"):
+    other = small_bench(tmp_path / "other", 2)
+    with pytest.raises(InputError, match="no sample '3'"):
         asyncio.run(score_run(folder / "run", other, ScoreRequest(networks=Networks())))
     metadata = folder / "bench" / "benchmark.json"
-    metadata.write_text(metadata.read_text().replace("Make the spot 0", "Remove the spot 0"))
-    with pytest.raises(InputError, match="sample 0 is not the one"):
+    metadata.write_text(metadata.read_text().replace("disc, number 1", "disk, number 1"))
+    with pytest.raises(InputError, match="sample 1 is not the one"):
         run_score(folder, ScoreRequest())
     assert scores(folder / "run") == {}
-
-
-# --- judges ---------------------------------------------------------------------------------------
 
 
 def test_draws_are_averaged_and_each_can_be_looked_up(folder: Path) -> None:
     answers = iter([4.0, 8.0, 9.0] * 100)
     judge = SpokenJudge(lambda request: report(next(answers)))
-    name = JudgeName("spoken/judge", "P", draws=3)
-    terms = Terms((), Limits(concurrency=1))
-    run_score(folder, ScoreRequest(metrics=["psnr"], judges=(name,)), judges=[judge], terms=terms)
+    run_score(folder, spoken(3), judges=[judge], terms=Terms((), Limits(concurrency=1)))
     assert len({request.seed for request in judge.seen}) == 3 * 3, "a seed for each sample and draw"
     with BenchRun.open(folder / "run") as run:
         output = next(iter(run.outputs("planted/exact")))
@@ -182,26 +161,17 @@ def test_draws_are_averaged_and_each_can_be_looked_up(folder: Path) -> None:
             assert calls[number].usage.served_model == "spoken-1"
 
 
-def test_more_draws_only_ask_for_those_that_are_lacking(folder: Path) -> None:
-    judge = SpokenJudge(lambda request: report(5))
-    once = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=1),))
-    run_score(folder, once, judges=[judge])
-    thrice = replace(once, judges=(JudgeName("spoken/judge", "P", draws=3),))
-    summary = run_score(folder, thrice, judges=[judge])
-    assert (summary.made, summary.replayed) == (2 * IMAGES, IMAGES)
-
-
 def test_what_a_judge_is_shown_follows_variant_and_truth(folder: Path) -> None:
     judge = SpokenJudge(lambda request: report(5))
     names = (JudgeName("spoken/judge", "D", True, 1), JudgeName("spoken/judge", "P", False, 1))
     run_score(folder, ScoreRequest(metrics=["psnr"], judges=names), judges=[judge, judge])
-    described = [request for request in judge.seen if request.variant == "D"]
-    prompted = [request for request in judge.seen if request.variant == "P"]
-    assert all(request.truth is not None and "disc appears" in request.instruction for request in described)
-    assert all(request.truth is None and "Make the spot" in request.instruction for request in prompted)
+    for request in judge.seen:
+        described = request.variant == "D"
+        assert (request.truth is not None) is described
+        assert ("disc brightened" if described else "Add a bright disc") in request.instruction
     found = scores(folder / "run")
-    assert found["copy-input", "2", "ea@spoken/judge/D"][1] == "the sample has no description of the change"
-    assert found["copy-input", "2", "ea@spoken/judge/P-blind"][0] == 0.5
+    assert found["copy-input", "3", "ea@spoken/judge/D"][1] == "the sample has no description of the change"
+    assert found["copy-input", "3", "ea@spoken/judge/P-blind"][0] == 0.5
 
 
 def test_a_failed_draw_leaves_the_others_and_is_asked_again_only_on_request(folder: Path) -> None:
@@ -213,7 +183,7 @@ def test_a_failed_draw_leaves_the_others_and_is_asked_again_only_on_request(fold
         return report(6)
 
     judge = SpokenJudge(answer)
-    wish = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=2),))
+    wish = spoken(2)
     run_score(folder, wish, judges=[judge])
     refuses[0] = False
     assert run_score(folder, wish, judges=[judge]).made == 0
@@ -221,26 +191,9 @@ def test_a_failed_draw_leaves_the_others_and_is_asked_again_only_on_request(fold
     retried = run_score(folder, replace(wish, retry=True), judges=[judge])
     assert retried.made == len(judge.seen) - before == IMAGES
     with BenchRun.open(folder / "run") as run:
-        for output in run.outputs("planted/weak"):
+        for output in run.outputs("planted/half"):
             row = next(r for r in run.reader.scores(output.task_id) if r.metric == "ea@spoken/judge/P")
             assert (row.detail["asked"], row.detail["scored"]) == (2, 2)
-
-
-def test_a_judge_that_says_nothing_leaves_outputs_unscored(folder: Path) -> None:
-    judge = SpokenJudge(lambda request: Outcome(OutcomeKind.MALFORMED, "no scores"))
-    wish = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=2),))
-    run_score(folder, wish, judges=[judge])
-    assert scores(folder / "run")["planted/exact", "0", "vq@spoken/judge/P"] == (None, "malformed: no scores")
-
-
-def test_a_changed_judge_judges_again_under_its_own_number(folder: Path) -> None:
-    wish = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=1),))
-    run_score(folder, wish, judges=[SpokenJudge(lambda request: report(2))])
-    newer = SpokenJudge(lambda request: report(9))
-    newer.fingerprint = "2"
-    summary = run_score(folder, wish, judges=[newer])
-    assert summary.made == IMAGES
-    assert scores(folder / "run")["planted/exact", "0", "ea@spoken/judge/P"][0] == 0.9
 
 
 def test_another_served_model_stops_the_scoring(folder: Path) -> None:
@@ -249,8 +202,7 @@ def test_another_served_model_stops_the_scoring(folder: Path) -> None:
             reply = await super().judge(request)
             return replace(reply, usage=Usage(served_model=f"spoken-{len(self.seen) // 5}"))
 
-    wish = ScoreRequest(metrics=["psnr"], judges=(JudgeName("spoken/judge", "P", draws=1),))
-    summary = run_score(folder, wish, judges=[Drifting(lambda request: report(5))])
+    summary = run_score(folder, spoken(), judges=[Drifting(lambda request: report(5))])
     assert summary.failed
     assert "is now served by" in (summary.stopped or "")
 
@@ -295,8 +247,7 @@ def test_a_users_own_rubric_is_judged_by_and_tabulated(
         }
         return Observations(results, {"distracting": False})
 
-    name = JudgeName("spoken/judge", "P", draws=2, rubric=rubric)
-    wish, terms = ScoreRequest(metrics=["psnr"], judges=(name,)), Terms((), Limits(concurrency=1))
+    wish, terms = spoken(2, rubric=rubric), Terms((), Limits(concurrency=1))
     judge = SpokenJudge(answer)
     assert run_score(folder, wish, judges=[judge], terms=terms).judged == 2 * (IMAGES + 1)
     asked = len(judge.seen)
@@ -314,12 +265,6 @@ def test_a_users_own_rubric_is_judged_by_and_tabulated(
     assert "did you mean 'medebench'?" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("variant", "draws"), [("X", None), ("P", 0), ("P", 101)])
-def test_impossible_judging_is_refused(variant: str, draws: int | None) -> None:
-    with pytest.raises(InputError):
-        JudgeName("a/b", variant, True, draws)
-
-
 def test_distances_of_sets_stand_beside_their_floor(folder: Path) -> None:
     wish = ScoreRequest(metrics=["fid", "kid"], networks=Networks(features=Means("mean-colour")))
     assert run_score(folder, wish).sets == 2 * len(ARMS)
@@ -330,6 +275,56 @@ def test_distances_of_sets_stand_beside_their_floor(folder: Path) -> None:
     assert exact.value == pytest.approx(0.0, abs=1e-6)
     assert exact.floor is not None
     far = distances["copy-input", "fid:mean-colour"]
-    assert far.value is not None
-    assert far.value > 0.1
-    assert (far.pairs, far.line) == (3, "floor unknown: 3 independent pairs")  # of one source each
+    assert (far.value or 0.0) > 0.1
+    assert (far.pairs, far.line) == (2, "floor unknown: 2 independent pairs")
+
+
+def test_offline_and_without_options_there_is_a_result(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = folder / "run"
+    assert main(["bench", "score", str(run), "--json", "--variant", "P"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    kept = {row["metric"]: row for row in said["scores"]}
+    assert kept["masked_ssim"]["scored"] == kept["ea@offline/instruments/P"]["scored"] == IMAGES
+    assert said["calls"] == {"made": IMAGES, "replayed": 0}
+    assert any("clip" in line for line in said["not_measured"])
+    assert main(["bench", "score", str(run), "--json", "--variant", "P"]) == 0
+    assert json.loads(capsys.readouterr().out)["stored"] == {"metrics": 0, "judges": 0, "sets": 0}
+
+
+def test_the_benchmark_is_found_from_any_folder_and_when_both_were_moved(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = folder / "run"
+    monkeypatch.chdir(tmp_path)  # nothing lies here
+    with BenchRun.open(run) as opened:
+        assert opened.benchmark_root == run.parent / "bench"
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(run.parent, moved)
+    with BenchRun.open(moved / "run") as opened:
+        assert opened.benchmark_root == moved / "bench", "the one beside it, though the old one is there"
+        opened.header = replace(opened.header, root="/gone/bench", beside="../gone")
+        with pytest.raises(InputError, match=r"/gone/bench: .*say where it is now with --bench"):
+            opened.find_benchmark(None)
+    assert main(["bench", "score", str(moved / "run"), "--metrics", "psnr", "--judge", "none"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--metrics", "psn"], "did you mean 'psnr'"),
+        (["--judge", "offline/instrument"], "did you mean 'offline/instruments'"),
+        (["--variant", "Q"], "choose P (prompt) or D"),
+        (["--draws", "0"], "from 1 to 100"),
+        (["--bench", "nowhere"], "nowhere"),
+        (["--settings", "none.toml"], "no such settings file"),
+    ],
+)
+def test_bad_options_are_one_line(
+    discs: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "score", str(discs / "run"), *options]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "Traceback" not in error

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 
-from bench.closed_forms import Distance, Length, Means
-from bench.discs import SIDE, exact, make_bench, weak
+from bench.small_bench import HEIGHT, WIDTH, Distance, Length, Means, small_bench
+from fakes.elsewhere import Elsewhere
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.score.field import field_of_view
-from plantain.bench.score.suite import PIXEL_METRICS, SETS, SampleCase, chosen, measured, open_metrics
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.score.suite import (
+    PIXEL_METRICS,
+    SETS,
+    SampleCase,
+    chosen,
+    field_of_view,
+    lacking,
+    measure,
+    measure_on,
+    measured,
+    open_metrics,
+)
+from plantain.journal import StoredScore
 from plantain.metrics import Metric, cp_reference, masked_ssim, psnr, ssim
-from plantain.metrics.networks.at_hand import Networks
 from plantain.metrics.networks.available import find_networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.metrics.registry import registered
 from plantain.records import InputError
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
-    return make_bench(tmp_path_factory.mktemp("suite") / "bench")
-
-
 def case(bench: Benchmark, i: int = 0) -> SampleCase:
     return SampleCase(bench, bench.samples[i])
+
+
+def half_way(one: SampleCase) -> np.ndarray:
+    assert one.truth is not None
+    return (one.before // 2 + one.truth // 2).astype(np.uint8)
 
 
 def pixel_metrics() -> list[Metric]:
@@ -43,7 +58,7 @@ def learned(networks: Networks) -> dict[str, Metric]:
 
 def test_pixel_metrics_are_those_of_the_functions(bench: Benchmark) -> None:
     one = case(bench)
-    output = weak(one.before, 0)
+    output = half_way(one)
     found = {metric.name: measured(metric, one, output) for metric in pixel_metrics()}
     assert one.roi is not None
     assert one.roi_grey is not None
@@ -52,22 +67,25 @@ def test_pixel_metrics_are_those_of_the_functions(bench: Benchmark) -> None:
     assert found["masked_ssim"][0] == masked_ssim(one.before, output, one.roi)
     assert found["ssim"][0] == ssim(one.truth, output)
     assert found["psnr"][0] == psnr(one.truth, output)
-    share = np.pi * 28**2 / SIDE**2  # a disc of radius 28
+    share = np.pi * 16**2 / (WIDTH * HEIGHT)  # a disc of radius 16
     assert found["masked_ssim"][1]["roi_share"] == pytest.approx(share, rel=0.02)
     assert found["masked_ssim"][1]["method"] == "strict"
 
 
 def test_identical_images_have_no_psnr(bench: Benchmark) -> None:
     one = case(bench)
-    score, _ = measured(registered()["psnr"](), one, exact(one.before, 0))
+    score, _ = measured(registered()["psnr"](), one, bench.changed(bench.samples[0]))
     assert (score.value, score.reason) == (None, "identical images: PSNR is infinite")
 
 
-def test_without_truth_or_region_there_is_a_reason(tmp_path: Path) -> None:
-    one = case(make_bench(tmp_path / "bench", 1, without_truth=True))
+def test_without_truth_or_description_there_is_a_reason(bench: Benchmark, tmp_path: Path) -> None:
+    one = case(small_bench(tmp_path / "bench", 1, truth=False))
     reasons = {metric.name: measured(metric, one, one.before)[0].reason for metric in pixel_metrics()}
     assert reasons["ssim"] == reasons["psnr"] == "the sample has no ground truth"
     assert reasons["masked_ssim"] == ""
+    metrics = learned(Networks(clip=Means("mean-colour")))
+    score, _ = measured(metrics["clip_talign_d:mean-colour"], case(bench, 2), case(bench, 2).before)
+    assert score.reason == "the sample has no description of the change"
 
 
 @pytest.mark.parametrize("dark", [0, 6])
@@ -111,27 +129,18 @@ def test_learned_metrics_bear_the_name_of_their_network(bench: Benchmark) -> Non
     assert measured(metrics["clip_isim:mean-colour"], one, one.truth)[0].value == pytest.approx(1.0)
     unedited = measured(metrics["clip_dalign:mean-colour"], one, one.before)[0]
     assert unedited.reason == "nothing was edited: the change has no direction"
+    published = learned(Networks(clip=Means("openai/clip-vit-large-patch14")))
+    assert set(published) == {"clip_isim", "clip_talign", "clip_talign_d", "clip_dalign", "clip_dalign_d"}
     prompt = len(bench.samples[0].prompt)
     assert measured(metrics["image_reward:length-of-text"], one, one.before)[0].value == prompt
     cut = measured(metrics["clip_talign_d:mean-colour"], one, one.before)[1]["text_cut"]
     assert cut is (len(bench.samples[0].detailed) > 30)
 
 
-def test_the_description_is_not_replaced_by_the_prompt(bench: Benchmark) -> None:
-    metrics = learned(Networks(clip=Means("mean-colour")))
-    score, _ = measured(metrics["clip_talign_d:mean-colour"], case(bench, 2), case(bench, 2).before)
-    assert score.reason == "the sample has no description of the change"
-
-
-def test_published_weights_give_the_published_names() -> None:
-    networks = Networks(clip=Means("openai/clip-vit-large-patch14"))
-    names = set(learned(networks))
-    assert names == {"clip_isim", "clip_talign", "clip_talign_d", "clip_dalign", "clip_dalign_d"}
-
-
 def test_an_image_is_embedded_once_for_all_metrics_of_a_sample(bench: Benchmark) -> None:
     encoder = Means("mean-colour")
-    one, output = case(bench), weak(case(bench).before, 0)
+    one = case(bench)
+    output = half_way(one)
     for metric in learned(Networks(clip=encoder)).values():
         measured(metric, one, output)
     assert encoder.asked == 3  # before, output, truth
@@ -147,3 +156,34 @@ def test_without_weights_it_says_why_and_downloads_nothing(
     assert find_networks({"psnr"}).why_not == ()
     with pytest.raises(InputError, match="no such file"):
         find_networks({"fid"}, inception=tmp_path / "none.pt")
+
+
+def test_a_worker_gives_the_scores_of_this_process(
+    discs: Path, bench: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And leaves what it has in another version."""
+    metrics, _ = open_metrics(set(PIXEL_METRICS), Networks())
+    monkeypatch.setattr(metrics[0], "version", "of another release")
+
+    def sample(name: str) -> SampleCase:
+        return SampleCase(bench, bench.sample(name))
+
+    async def there(run: BenchRun, work: dict[str, list[Any]]) -> list[tuple[list[StoredScore], list[Any]]]:
+        engine = Elsewhere()
+        try:
+            return [await measure_on(engine, sample(name), one, run.read) for name, one in work.items()]
+        finally:
+            engine.close()
+
+    def key(row: StoredScore) -> tuple[object, ...]:
+        return row.task_id, row.round, row.metric
+
+    with BenchRun.open(discs / "run") as run:
+        work = {name: list(lacking(run, outputs, metrics)) for name, outputs in run.by_sample()}
+        found = asyncio.run(there(run, work))
+        for (name, lacks), (rows, rest) in zip(work.items(), found, strict=True):
+            here = measure(sample(name), lacks, run.read, Lock())
+            remaining = measure(sample(name), rest, run.read, Lock())
+            assert sorted([*rows, *remaining], key=key) == sorted(here, key=key)
+            without = {lack.output.task_id for lack in lacks if lack.output.edited is None}
+            assert {row.metric for row in remaining if row.task_id not in without} == {metrics[0].name}

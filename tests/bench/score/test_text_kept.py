@@ -10,24 +10,22 @@ import cv2
 import numpy as np
 import pytest
 
-from bench.small_bench import small_bench
+from bench.small_bench import made, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import encode_png
-from plantain.bench.generate.arm_requests import ArmRequest
-from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.score import text_kept
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import open_metrics
 from plantain.bench.score.text_kept import TextKept
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.pixels.decode import decode
 from plantain.privacy import text, text_reader
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
-from plantain.runs.settings.terms import load_terms
 
 TEXT = "text_kept"
 
@@ -37,9 +35,6 @@ class Signer:
 
     name = "quick/signer"
     fingerprint = "1"
-
-    def __init__(self) -> None:
-        self.calls = 0
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
         pixels = decode(request.original.data).copy()
@@ -58,8 +53,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(why_no_reader())
     folder = tmp_path_factory.mktemp("signed")
     bench = small_bench(folder / "bench", 2, size=(360, 288))
-    wanted = ArmRequest(own={"quick/signer": Signer()})
-    asyncio.run(generate(bench, folder / "run", wanted, load_terms(None, ()), seed=1))
+    made(bench, folder / "run", ArmRequest(own={"quick/signer": Signer()}), seed=1)
     asyncio.run(score_run(folder / "run", bench, ScoreRequest(["psnr", TEXT], networks=Networks())))
     return folder
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plantain.metrics.statistics import ranks
 from plantain.metrics.statistics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.intervals import Sampling, wilson, wilson_share
 from plantain.metrics.statistics.means import ClusteredMeans
-from plantain.metrics.statistics.paired import holm, paired_differences
+from plantain.metrics.statistics.paired import paired_differences
 from plantain.metrics.statistics.ranks import (
     average_ranks,
     human_ceiling,
@@ -24,7 +21,6 @@ from plantain.metrics.statistics.ranks import (
     kendall,
     spearman,
 )
-from plantain.metrics.statistics.resampling import drawn_sums, resampled_weights
 
 MEANS = ClusteredMeans("abc")
 
@@ -32,26 +28,18 @@ MEANS = ClusteredMeans("abc")
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (
-            lambda: cohen_kappa("ab", "ab", weights="cubic"),
-            "weights: 'cubic'; choose one of none, linear, quadratic",
-        ),  # type: ignore[arg-type]
-        (lambda: fleiss_kappa([[2.5, 0.5]]), "counts: whole numbers of raters"),
-        (lambda: fleiss_kappa([[-1, 3]]), "counts: whole numbers of raters"),
-        (lambda: fleiss_kappa([[math.nan, 3]]), "counts: whole numbers of raters"),
+        (lambda: fleiss_kappa([[2.5, 0.5]]), "same whole number of raters"),
+        (lambda: fleiss_kappa([[-1, 3]]), "same whole number of raters"),
+        (lambda: fleiss_kappa([[math.nan, 3]]), "same whole number of raters"),
         (lambda: fleiss_kappa([2, 1]), r"counts: must be \(items, categories\), not of shape \(2,\)"),
-        (lambda: fleiss_kappa([[2]], chance="none"), "chance: 'none'"),  # type: ignore[arg-type]
         (lambda: krippendorff_alpha([["a", "b"]], "nominal"), "ratings: numbers are needed"),
         (lambda: krippendorff_alpha([[1, 2], [1]], "nominal"), "ratings: no regular array"),
         (lambda: krippendorff_alpha([[math.inf, 2]], "nominal"), "ratings: 1 values are infinite"),
-        (lambda: krippendorff_alpha([[1, 2]], "ratio"), "level: 'ratio'"),  # type: ignore[arg-type]
         (lambda: clustered_rate({(3, 2): 1}), "1 clusters with 3 of 2"),
         (lambda: clustered_rate({(1, 2): -1}), "-1 clusters with 1 of 2"),
         (lambda: wilson(3, 2), "3 successes of 2"),
         (lambda: wilson_share(0.5, math.inf), "n > 0"),
         (lambda: wilson_share(math.nan, 3), "share in"),
-        (lambda: Sampling(0.5, -1.0, 3), "an error of 0 or more"),
-        (lambda: Sampling(math.nan, 1.0, 3), "a finite value"),
         (lambda: Sampling(1.0, 0.1, 3).interval(0.0, 1.0), "does not lie between"),
         (lambda: MEANS.mean([1, 2]), "values"),
         (lambda: MEANS.mean([1, 2, math.inf]), "values: 1 values are infinite"),
@@ -59,14 +47,11 @@ MEANS = ClusteredMeans("abc")
         (lambda: MEANS.mean([1, 2, 3], low=1, high=0), "low must be below high"),
         (lambda: paired_differences({"m": [1, 2]}, "abc"), "m: 2 scores for 3 samples"),
         (lambda: paired_differences({"m": [[1, 2, 3]]}, "abc"), r"m: must be \(samples\)"),
-        (lambda: holm([1.5]), r"p values lie in \[0, 1\], not 1.5"),
         (lambda: average_ranks([1, math.nan]), "values: 1 values are NaN"),
         (lambda: spearman([1, 2], [1, 2, 3]), "equal length"),
         (lambda: kendall(["a"], [1]), "first: numbers are needed"),
         (lambda: image_correlation([[1, 2]], [1, 2], "a"), r"human: must be \(images, models\)"),
         (lambda: human_ceiling([[1.0]], "a"), "ratings: must be"),
-        (lambda: resampled_weights([0, 1], -1, 5), "a seed of 0 or more"),
-        (lambda: drawn_sums(np.ones((2, 3)), np.ones((2, 3))), "draws, clusters"),
     ],
 )
 def test_what_is_wrong_is_one_line(call: Callable[[], object], said: str) -> None:
@@ -92,12 +77,3 @@ def test_no_coefficient_leaves_its_range(rows: list[list[float]], level: str) ->
         assert correlation.value is None or -1 <= correlation.value <= 1
     mean = ClusteredMeans(range(n)).mean(first, low=0, high=4)
     assert mean.low is None or mean.high is None or 0 <= mean.low <= mean.high <= 4
-
-
-def test_kendall_is_scipys_below_and_above_the_seam(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(4)
-    x, y = rng.integers(0, 40, (2, 300))
-    expected = scipy.stats.kendalltau(x, y).statistic
-    assert kendall(x, y).value == pytest.approx(expected, abs=1e-12)
-    monkeypatch.setattr(ranks, "MANY", 299)
-    assert kendall(x, y).value == pytest.approx(expected, abs=1e-12)

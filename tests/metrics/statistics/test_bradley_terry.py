@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from plantain.metrics.statistics.bradley_terry import Comparison, bradley_terry, reader_effects
-from plantain.metrics.statistics.intraclass import icc
 from plantain.metrics.statistics.regions import dice, majority, staple
 
 
@@ -58,35 +57,11 @@ def test_a_model_that_never_lost_has_a_strength_and_no_rank_is_invented():
         bradley_terry([Comparison("a", "a", 1, "r", "c")])
 
 
-def test_scores_of_one_judge_give_strengths_without_a_place_and_intervals_over_cases():
-    # a wins 75 of 100 against b and always stands left: odds of 3 by hand, log 3 = 1.099. A place that is fitted beside
-    # it takes a third of that away. The case-wise standard error of a log odds is sqrt(1/75 + 1/25) = 0.231.
-    said = [Comparison("a", "b", 1 if n % 4 else -1, "judge", f"c{n}") for n in range(100)]
-    found = bradley_terry(said, implied=True)
-    # 300 simulated tables of four clusters of like answers: 91.6 % of the intervals held the truth, of five 94.6 %
-    few = [one for one in said if one.case in sorted({other.case for other in said})[:4]]
-    assert all(value.low is None for value in bradley_terry(few, implied=True).strength)
-    first, second = found.strength
-    assert first.value - second.value == pytest.approx(np.log(3), abs=0.002)
-    assert found.position.value == 0.0
-    half = 1.984 * 0.231 / 2  # t with 99 degrees of freedom; each strength is half of the difference
-    assert (first.low, first.high) == pytest.approx((first.value - half, first.value + half), abs=0.01)
-    assert found.ranks == ((1, 1), (2, 2))
-    assert bradley_terry(said).strength[0].low is None  # one reader says nothing of readers
-
-
 def test_coverage_of_a_small_slice():
     from simulated.reader_studies import coverage_of_strengths
 
     strengths, position = coverage_of_strengths(5, 30, 40)
     assert strengths >= 0.93 and position >= 0.88  # of 200 and of 40 intervals
-
-
-def test_icc_is_mcgraw_and_wongs():
-    # Shrout and Fleiss' table; the interval that R's psych::ICC prints for ICC2 is 0.019 to 0.761
-    found = icc([[9, 6, 8, 7, 10, 6], [2, 1, 4, 1, 5, 2], [5, 3, 6, 2, 6, 4], [8, 2, 8, 6, 9, 7]])
-    assert (found.value, found.low, found.high) == pytest.approx((0.290, 0.019, 0.761), abs=5e-4)
-    assert icc([[1, 2, 3]]).value is None
 
 
 def outlines(seed: int, readers: int = 4) -> list[np.ndarray]:

@@ -200,7 +200,7 @@ def test_a_source_with_many_samples_makes_the_interval_wide_and_one_with_half_le
         for most in (1, 8, 39)
     )
     assert some.high - some.low > 1.3 * (alike.high - alike.low)
-    assert (half.low, half.reason) == (None, "too much of the mean hangs on few of the 40 sources")
+    assert (half.low, half.reason) == (None, "too much of the mean depends on few of the 40 sources")
 
 
 @given(

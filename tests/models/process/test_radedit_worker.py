@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.benchmark.native_format import plain_image
+from plantain.bench.benchmark.samples import plain_image
 from plantain.models.presets import preset
 from plantain.models.process import workers
 from plantain.models.process.editor import ProcessEditor

@@ -19,10 +19,12 @@ from pipeline.quick import NoText
 from plantain.cli import main
 from plantain.files import redaction
 from plantain.files.redaction import HIDDEN, hide
-from plantain.files.secrets import CHATTY
 from plantain.journal import JournalReader
 from plantain.pipeline.run import run_build
 from plantain.release.layouts.contract import LAYOUTS
+
+LOGGERS = ("httpx2", "httpcore2.http11")
+"""Of the HTTP client: at DEBUG they log headers and bodies as they are."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +44,7 @@ def said_by(*words: str) -> str:
 def test_no_echo_of_the_corpus_is_in_anything_that_a_run_leaves_or_shows(
     catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for logger in CHATTY:
+    for logger in LOGGERS:
         caplog.set_level(logging.DEBUG, logger)
     for name, key in zip((*VARIABLES.values(), "A_TOKEN", "A_PASSWORD"), KEYS, strict=True):
         monkeypatch.setenv(name, key)

@@ -44,3 +44,8 @@ def grey(data: bytes, how: str = "file") -> np.ndarray:
     pixels = decode_dicom(data, "a.dcm", how=how)
     assert np.array_equal(pixels[..., 0], pixels[..., 2])
     return pixels[..., 0]
+
+
+def linear(values: np.ndarray, centre: float, width: float) -> np.ndarray:
+    """Grey levels by the standard's own formula (PS3.3, C.11.2.1.2.1)."""
+    return np.rint((((values - (centre - 0.5)) / (width - 1)) + 0.5).clip(0, 1) * 255).astype(np.uint8)

@@ -14,12 +14,11 @@ from pydicom.dataset import FileMetaDataset
 from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 
-from pixels.dicom.data import RAMP, file, grey, made
+from pixels.dicom.data import RAMP, file, grey, linear, made
 from plantain.pixels.decode import BadImage
 from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
 from plantain.pixels.dicom.frames import header_of_frame
 from plantain.pixels.dicom.pictures import decode_dicom, render_frame
-from plantain.pixels.dicom.window import window
 from plantain.pixels.orientation import display, plane_of
 
 
@@ -88,7 +87,7 @@ def test_overlays_are_dropped_also_those_in_unused_bits() -> None:
     )
     signed = (RAMP.astype(np.int16) - 2048) & 0x0FFF
     got = grey(made(signed, BitsStored=12, HighBit=11, WindowCenter=0, WindowWidth=4096))
-    assert np.array_equal(got, window(RAMP.astype(int) - 2048, 0, 4096))
+    assert np.array_equal(got, linear(RAMP.astype(int) - 2048, 0, 4096))
 
 
 def bare(data: bytes) -> bytes:
@@ -155,7 +154,7 @@ def test_a_frame_has_its_own_window_rescale_and_axes() -> None:
     assert header_of_frame(dataset, 99).RescaleSlope is not None
     values = apply_modality_lut(dataset.pixel_array[1], header_of_frame(dataset, 1))
     shown = render_frame(dataset, "ect", 1)[..., 0]
-    assert np.array_equal(shown, window(values, float(first.WindowCenter), float(first.WindowWidth)))
+    assert np.array_equal(shown, linear(values, float(first.WindowCenter), float(first.WindowWidth)))
     own = Dataset()
     own.FrameVOILUTSequence = [Dataset()]
     own.FrameVOILUTSequence[0].WindowCenter, own.FrameVOILUTSequence[0].WindowWidth = 1, 2
@@ -190,12 +189,12 @@ def test_planar_and_subsampled_colour_show_the_same() -> None:
 REFUSED = {
     "JPEG-lossy.dcm": "of 12 bits has no free decoder",
     "JPGExtended.dcm": "of 12 bits has no free decoder",
-    "JPEG2000-embedded-sequence-delimiter.dcm": "the picture in it 3722445056x1024",
+    "JPEG2000-embedded-sequence-delimiter.dcm": "the image in it 3722445056x1024",
     "MR_truncated.dcm": "less than expected",
     "badVR.dcm": "cannot be read",
     "meta_missing_tsyntax.dcm": "0x0 pixels",
     "nested_priv_SQ.dcm": "0x0 pixels",
-    "emri_small_jpeg_2k_lossless_too_short.dcm": "holds no pixel data",
+    "emri_small_jpeg_2k_lossless_too_short.dcm": "has no pixel data",
 }
 
 
@@ -246,7 +245,7 @@ def test_a_picture_larger_than_its_header_says_is_not_decoded() -> None:
     assert dataset.file_meta.TransferSyntaxUID == JPEGBaseline8Bit
     at = dataset.PixelData.index(b"\xff\xc0") + 5
     dataset.PixelData = dataset.PixelData[:at] + b"\xff\xff\xff\xff" + dataset.PixelData[at + 4 :]
-    with pytest.raises(BadImage, match="the picture in it 65535x65535"):
+    with pytest.raises(BadImage, match="the image in it 65535x65535"):
         render_frame(dataset, "bomb")
 
 

@@ -9,8 +9,8 @@ import pytest
 from pydicom import dcmread
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
 
-from pixels.dicom.data import RAMP, file, grey, made
-from plantain.pixels.dicom.window import percentile_window, window
+from pixels.dicom.data import RAMP, file, grey, linear, made
+from plantain.pixels.dicom.window import percentile_window
 
 
 @pytest.mark.parametrize("width", [0, -5, "nan"])
@@ -44,7 +44,7 @@ def test_monochrome1_is_the_negative_of_monochrome2() -> None:
 
 def test_rescale_comes_before_the_window() -> None:
     data = made(RescaleSlope=2, RescaleIntercept=-1000, WindowCenter=500, WindowWidth=1000)
-    assert np.array_equal(grey(data), window(RAMP.astype(int) * 2 - 1000, 500, 1000))
+    assert np.array_equal(grey(data), linear(RAMP.astype(int) * 2 - 1000, 500, 1000))
 
 
 @pytest.mark.parametrize(("photometric", "padding"), [("MONOCHROME1", 0), ("MONOCHROME2", 4095)])

@@ -92,7 +92,7 @@ def test_card_and_datasheet_say_which_splits_are_empty(test: int, reader: Journa
     told = replace(facts(), splits={"train": 3, "validation": 1, "test": test}, split_groups=2)
     parts = decide_parts({"x": {"licence": "open", "images": 1}}, "")
     numbers = gather(reader)
-    readme = card(told, (), numbers, parts, ImageCounts({"success": 3}), ("med-banana",))
+    readme = card(told, (), numbers, parts, ImageCounts({"success": 3}), ExportOptions(("med-banana",)), ())
     sheet = datasheet(told, numbers, parts, ImageCounts({"success": 3}), 0)
     for text in (readme, sheet):
         assert ("**No test split: too few groups (2).**" in text) == (not test)
@@ -126,7 +126,7 @@ def test_cards_warn_of_watermarks_as_a_shortcut(editor: str, reader: JournalRead
     parts = decide_parts({"x": {"licence": "open", "images": 1}}, "")
     numbers = gather(reader)
     sheet = datasheet(told, numbers, parts, ImageCounts({"success": 3}), 0)
-    readme = card(told, (), numbers, parts, ImageCounts({"success": 3}), ("med-banana",))
+    readme = card(told, (), numbers, parts, ImageCounts({"success": 3}), ExportOptions(("med-banana",)), ())
     assert "cannot be excluded" in sheet and "SynthID" in sheet and "control images" in sheet
     assert "**Invisible watermarks** (such as SynthID)" in readme
 
@@ -156,7 +156,9 @@ def test_names_from_data_cannot_become_markup(tmp_path: Path) -> None:
     parts = decide_parts(sources, "")
     told = replace(facts(), name=evil, method={evil: evil})
     for text in (
-        card(told, (), numbers, parts, ImageCounts({"success": 1}), ("med-banana",)).partition("---\n\n")[2],
+        card(
+            told, (), numbers, parts, ImageCounts({"success": 1}), ExportOptions(("med-banana",)), ()
+        ).partition("---\n\n")[2],
         datasheet(told, numbers, parts, ImageCounts({"success": 1}), 0),
     ):
         assert r"\[click\]" in text

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 
 from plantain.privacy.licence_terms import KNOWN
 from plantain.privacy.licence_texts import decide_parts
-from plantain.release.cards.citation import citation
+from plantain.release.cards.cards import citation
 from release.facts import facts
 
 

@@ -7,8 +7,7 @@ import random
 import shutil
 from pathlib import Path
 
-from plantain.release.proof.manifest import MANIFEST
-from plantain.release.proof.sums import SUMS
+from plantain.release.proof.manifest import MANIFEST, SUMS
 from plantain.release.proof.verify import verify_release
 from release.proofs import SEED, kinds, named
 

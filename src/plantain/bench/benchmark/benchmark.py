@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,15 +25,13 @@ from plantain.records import InputError
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark on disk. Make one with `Benchmark.load`; pixels are read when they are asked for.
+    """A benchmark on disk. Make one with `Benchmark.load`; pixels are read on demand.
 
     Attributes:
         name: e.g. "MedEBench".
         root: its folder.
         samples: sorted by id.
         hashes: SHA-256 of (previous, changed, roi) by sample id, "" where there is no file.
-        named: the semantic version that its file names, and the hash of the content that it was given to.
-        public_digest: content hash of the public part, where this is the private part of a hidden benchmark; else "".
 
     Example:
         >>> bench = Benchmark.load("bench")
@@ -44,20 +43,18 @@ class Benchmark:
     root: Path
     samples: tuple[Sample, ...]
     hashes: dict[str, tuple[str, str, str]]
-    named: tuple[str, str] = ("", "")
-    public_digest: str = ""
 
     @classmethod
     def load(cls, path: Path | str, *, keep_sources: bool = False) -> Benchmark:
-        """Reads a benchmark: MedEBench as published, or our own format.
+        """Read a benchmark: MedEBench as published, or our own format.
 
-        Metadata and the files' headers are checked and every file is hashed; no pixel is decoded.
-        `plantain bench check` finds more.
+        Metadata and the files' headers are checked and every file is hashed; no pixel is decoded. `plantain bench
+        check` finds more.
 
         Args:
             path: the folder, or the metadata file in it.
-            keep_sources: keep the addresses that the pairs came from. They can name patients, so that without
-                this only their hashes are kept, as names of clusters.
+            keep_sources: keep the addresses of the pairs. They can name patients; by default only their hashes are
+                kept, as names of clusters.
 
         Raises:
             InputError: there is no benchmark, or it has problems; the first one is named.
@@ -66,82 +63,64 @@ class Benchmark:
         errors = [problem for problem in reading.problems if not problem.warning]
         if errors:
             more = f" (and {len(errors) - 1} more: plantain bench check {path})" if errors[1:] else ""
-            raise InputError(f"{reading.root / errors[0].file}: {_after_file(str(errors[0]))}{more}")
-        return cls(
-            reading.name, reading.root, reading.samples, reading.hashes, reading.named, reading.public_digest
-        )
+            detail = str(errors[0]).partition(": ")[2]
+            raise InputError(f"{reading.root / errors[0].file}: {detail}{more}")
+        return cls(reading.name, reading.root, reading.samples, reading.hashes)
 
     def __len__(self) -> int:
         return len(self.samples)
 
-    def sample(self, sample_id: str) -> Sample:
-        """One sample.
+    def subset(self, ids: Collection[str]) -> Benchmark:
+        """Return the benchmark with these samples only."""
+        kept = frozenset(ids)
+        return replace(self, samples=tuple(sample for sample in self.samples if sample.id in kept))
 
-        Raises:
-            InputError: there is none of that id.
-        """
+    def sample(self, sample_id: str) -> Sample:
+        """Return one sample. Raises InputError if there is none of that id."""
         found = self._by_id.get(sample_id)
         if found is None:
             raise InputError(f"{self.root}: no sample {sample_id!r}")
         return found
 
     def previous(self, sample: Sample) -> Pixels:
-        """The image before: uint8 (H, W, 3), at the size that `sample.size` states."""
+        """Return the image before, uint8 (H, W, 3), of `sample.size`."""
         return _pixels(sample.previous)
 
     def changed(self, sample: Sample) -> Pixels:
-        """The real image after, at the previous image's size: bicubic where its own differs, as published.
+        """Return the image after, uint8 (H, W, 3), resized to the previous image's size (bicubic, as published).
 
         Raises:
             InputError: the sample has none.
         """
-        pixels = _pixels(_present(sample.changed, sample, "real image after"))
-        return resized_bicubic(pixels, sample.size)
+        return resized_bicubic(_pixels(_present(sample.changed, sample, "real image after")), sample.size)
 
     def mask(self, sample: Sample) -> StoredMask:
-        """The region's file at its own size, read in both ways.
-
-        Raises:
-            InputError: the sample has none.
-        """
+        """Return the region's file at its own size. Raises InputError if the sample has none."""
         path = _present(sample.roi, sample, "region of interest")
         return read_mask(path.read_bytes(), str(path))
 
     def roi(self, sample: Sample) -> Mask:
-        """The region of interest: bool (H, W), at the previous image's size by nearest neighbour."""
+        """Return the region of interest, bool (H, W), resized to the previous image's size (nearest neighbour)."""
         return resized_region(self.mask(sample).region, sample.size)
 
     def roi_grey(self, sample: Sample) -> Grey:
-        """The region's file as grey levels, uint8 (H, W), as the published code reads it; for `cp_reference`."""
+        """Return the region's file as grey levels, uint8 (H, W), as the published code reads it."""
         return resized_grey(self.mask(sample).grey, sample.size)
 
-    def sample_digest(self, sample: Sample) -> str:
-        """SHA-256 over what a sample asks and shows: its texts and the hashes of its files."""
-        fields = [
-            sample.id,
-            sample.organ,
-            sample.task,
-            sample.prompt,
-            sample.rephrased,
-            sample.detailed,
-            sample.key_concept,
-            sample.direction.value,
-            sample.finding,
-            sample.cluster,
-            list(self.hashes[sample.id]),
-        ]
+    def content_of(self, sample: Sample) -> str:
+        """Return the SHA-256 of all of a sample that outputs and scores depend on: its texts and files.
+
+        Its cluster is left out, as it can change when samples are added, and so is its key concept.
+        """
+        texts = (sample.id, sample.organ, sample.task, sample.prompt, sample.rephrased, sample.detailed)
+        fields = [*texts, sample.direction.value, sample.finding, *self.hashes[sample.id]]
         return hashlib.sha256(orjson.dumps(fields)).hexdigest()
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 over all samples; the same wherever the benchmark lies."""
-        return hashlib.sha256("".join(map(self.sample_digest, self.samples)).encode()).hexdigest()
-
-    @property
-    def edition(self) -> str:
-        """Its semantic version, "" where it was given none; "1.0.0+changed.3fd1c2a9" where it was changed since."""
-        version, digest = self.named
-        return f"{version}+changed.{self.digest[:8]}" if version and digest != self.digest else version
+        """Return the SHA-256 over all samples; the same wherever the folder is."""
+        fields = [[self.content_of(sample), sample.key_concept, sample.cluster] for sample in self.samples]
+        return hashlib.sha256(orjson.dumps(fields)).hexdigest()
 
     @functools.cached_property
     def _by_id(self) -> dict[str, Sample]:
@@ -149,19 +128,18 @@ class Benchmark:
 
 
 def read_benchmark(path: Path, *, keep_sources: bool = False) -> Reading:
-    """Reads metadata and headers of either format, with every problem found on the way.
+    """Read metadata and headers of either format, with every problem.
 
     Raises:
         InputError: there is no benchmark at that path.
     """
     metadata = _metadata(path)
-    if metadata.name == OWN:
-        return read_own(metadata, keep_sources=keep_sources)
-    return read_medebench(metadata, keep_sources=keep_sources)
+    read = read_own if metadata.name == OWN else read_medebench
+    return read(metadata, keep_sources=keep_sources)
 
 
 def resized_bicubic(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """An image at another (width, height), as the published code resizes (Pillow's bicubic)."""
+    """Return an image at another (width, height), as the published code resizes (Pillow's bicubic)."""
     if (pixels.shape[1], pixels.shape[0]) == size:
         return pixels
     return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC))
@@ -187,7 +165,3 @@ def _present(path: Path | None, sample: Sample, what: str) -> Path:
     if path is None:
         raise InputError(f"sample {sample.id}: no {what}")
     return path
-
-
-def _after_file(text: str) -> str:
-    return text.partition(": ")[2]

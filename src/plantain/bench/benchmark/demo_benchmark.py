@@ -1,4 +1,4 @@
-"""The demo's benchmark: findings rendered on real images, asked for both ways, with regions exact to the pixel."""
+"""The demo's benchmark: findings rendered on real images, to be added and removed, with regions exact to the pixel."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN, BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
 from plantain.findings import load_taxonomy
+from plantain.offline.anatomy.maps import CannotShow
+from plantain.offline.drawing.adding import Rendering
 from plantain.offline.editor import render_instruction
 from plantain.offline.language import Intent, compose
-from plantain.offline.rendering import CannotShow, Rendering
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, Finding, SourceImage, derive_seed
@@ -54,16 +55,16 @@ Row = tuple[str, str, str | None, str]
 
 
 def demo_benchmark(path: Path, plan: Sequence[Row] = PLAN) -> Benchmark:
-    """The demo's benchmark, made where it is not there yet: every rendered finding is two samples, add and remove."""
+    """Return the demo's benchmark, made if it does not exist: every rendered finding is two samples, add and remove."""
     if not (path / OWN).is_file():
         unfinished = path.with_name(path.name + ".part")
-        shutil.rmtree(unfinished, ignore_errors=True)  # what a kill left behind
-        with BenchmarkWriter(
-            unfinished, NAME, {"made_from": "images that arrive with the dependencies"}
-        ) as writer:
+        shutil.rmtree(unfinished, ignore_errors=True)  # of a killed process
+        facts: dict[str, object] = {"made_from": "images that are installed with the dependencies"}
+        with BenchmarkWriter(unfinished, NAME, facts) as writer:
             for edit in _rendered(plan):
-                for sample, before, after in edit.samples():
-                    writer.add(sample, before, after, edit.rendering.mask)
+                after = np.where(edit.rendering.mask[..., None], edit.rendering.pixels, edit.pixels)
+                writer.add(edit.sample(Direction.ADD), edit.pixels, after, edit.rendering.mask)
+                writer.add(edit.sample(Direction.REMOVE), after, edit.pixels, edit.rendering.mask)
         unfinished.rename(path)
     return Benchmark.load(path)
 
@@ -79,31 +80,25 @@ class _Edit:
     rendering: Rendering
     organ: str
 
-    def samples(self) -> Iterator[tuple[Sample, Pixels, Pixels]]:
-        """The way there, whose truth is rendered, and the way back, whose truth is the original."""
-        after = np.where(self.rendering.mask[..., None], self.rendering.pixels, self.pixels)
-        yield self._sample(Direction.ADD), self.pixels, after
-        yield self._sample(Direction.REMOVE), after, self.pixels
-
-    def _sample(self, direction: Direction) -> Sample:
+    def sample(self, direction: Direction) -> Sample:
+        """Return the way there, whose truth is rendered, or the way back, whose truth is the original."""
         adding = direction is Direction.ADD
         place = f"{self.intent.side}-" if self.intent.side else ""
         key = f"{self.image.id}-{place}{self.finding.name.replace(' ', '')}-{direction.value}"
         intent = self.intent if adding else Intent(self.finding.name, direction, self.intent.side)
         image = replace(self.image, id=key)
         if not adding:
-            image = replace(
-                image, labels=(self.finding.name,), synthetic=True, note="carries a rendered finding"
-            )
+            labels, note = (self.finding.name,), "carries a rendered finding"
+            image = replace(image, labels=labels, synthetic=True, note=note)
         where = f" on the patient's {self.intent.side}" if self.intent.side else ""
+        done = "added" if adding else "removed"
         return Sample(
             id=key,
             organ=self.organ,
             task=f"{direction.value.capitalize()} {self.finding.title}",
             prompt=compose(intent, self.finding),
             rephrased=compose(intent, self.finding, phrasing=5),
-            detailed=f"{self.organ}: {self.finding.title}{where} was {'added' if adding else 'removed'}; "
-            "everything else stays as it was.",
+            detailed=f"{self.organ}: {self.finding.title}{where} was {done}; everything else stays as it was.",
             key_concept=self.finding.title,
             direction=direction,
             finding=self.finding.name,
@@ -117,14 +112,14 @@ class _Edit:
 
 
 def _rendered(plan: Sequence[Row]) -> Iterator[_Edit]:
-    real = {sample.image.id: sample.prepared(SIDE) for sample in sample_images()}
+    images = {sample.image.id: sample.prepared(SIDE) for sample in sample_images()}
     taxonomy = load_taxonomy()
 
     def render(row: Row) -> _Edit | None:
         image_id, name, side, extent = row
-        image, data = real[image_id]
+        image, data = images[image_id]
         pixels, finding = decode(data), taxonomy.get(image.modality, name)
-        intent = Intent(name, Direction.ADD, side=side, extent=extent, conspicuity="marked", softness="soft")
+        intent = Intent(name, Direction.ADD, side=side, extent=extent, conspicuity="marked")
         seed = derive_seed(SEED, "bench demo", *row)
         try:
             rendering = render_instruction(pixels, compose(intent, finding), image, seed)

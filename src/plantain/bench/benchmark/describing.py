@@ -1,41 +1,48 @@
-"""What a benchmark consists of: organs, tasks, sizes, regions, and how far its prompts are from its images.
+"""Describe a benchmark: organs, tasks, sizes, regions, and the similarity of its prompts and images.
 
-The numbers behind MedEBench's Figure 3 (organs), Figure 4 (similarity of prompt and image, share of the region) and
-Table 5 (tasks).
+The numbers and figures of MedEBench's Figure 3 (organs), Figure 4 (similarity of prompt and image, share of the
+region) and Table 5 (tasks).
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.organs import ORGANS
+from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.benchmark.samples import Sample
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.metrics.networks.encoders import ImageTextEncoder, label
 from plantain.metrics.similarity import CLIP_WEIGHTS, talign
 from plantain.metrics.statistics.means import ClusteredMeans
+from plantain.pages.drawing import INK, MUTED, RULE, SERIES, row_axis, svg
 
 DEVIATIONS = (0.1, 0.2, 0.3)
-"""Between sources, of differences of scores in [0, 1]: alike models, usual ones, models that often fail differently."""
+"""Standard deviations of two models' differences between sources: similar, usual and very different models."""
 
 USUAL = 0.2
 
-SEVEN = 21
+PAIRS_OF_SEVEN = 21
 """Pairs of the paper's seven models."""
 
 MORE_THAN = 5
 """The paper's Table 5 lists the tasks with more samples than this."""
 
+BINS = 20
+
 
 @dataclass(frozen=True, slots=True)
 class OrganRow:
-    """One organ: samples, tasks, sources, and the mean share of its regions (None without any); the smallest
-    difference between two models that it shows where sources' differences have a standard deviation of `USUAL`."""
+    """One organ: counts, the mean share of its regions (None without any), and the smallest difference between two
+    models that it shows if sources' differences have a standard deviation of `USUAL`."""
 
     organ: str
     samples: int
@@ -46,7 +53,7 @@ class OrganRow:
 
 
 @dataclass(frozen=True, slots=True)
-class DescribedTask:
+class TaskRow:
     """One task of one organ."""
 
     organ: str
@@ -57,7 +64,7 @@ class DescribedTask:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a measured quantity lies over the samples that have it."""
+    """Mean, median and the middle nine tenths of a quantity over the samples that have it."""
 
     n: int
     mean: float
@@ -67,7 +74,6 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread | None:
-        """Mean, median and the middle nine tenths; None without values."""
         if not values:
             return None
         low, median, high = (float(value) for value in np.quantile(values, (0.05, 0.5, 0.95)))
@@ -76,18 +82,18 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a benchmark consists of.
+    """The contents of a benchmark.
 
     Attributes:
-        name, samples, clusters: what it is called, how many samples, from how many independent sources.
+        name, samples, clusters: its name, its samples, and their independent sources.
         organs: by number of samples; tasks: all, by organ and number of samples.
-        directions: how many samples add, remove or change.
-        sizes: how many samples have which longest side.
+        directions: samples that add, remove or change.
+        sizes: samples by longest side in pixels.
         with_truth, with_roi, with_detailed: samples with an image after, a region, a description of the change.
-        with_synthetic_truth: of those with an image after, how many have one that is not real.
+        with_synthetic_truth: samples whose image after is synthetic.
         roi_shares: the region's share of the frame, by sample id.
         similarity: cosine of prompt and previous image, by sample id; empty without CLIP.
-        similarity_name: "clip_talign", or with the weights' name where they are not the published ones.
+        similarity_name: "clip_talign", with the weights' name if they are not the published ones.
         no_similarity: why it was not measured; "" where it was.
         detectable: the smallest difference between two models, of scores in [0, 1], that a benchmark of this size shows
             with 80 % power at the 5 % level, by the standard deviation of the differences between sources; None below
@@ -98,7 +104,7 @@ class Description:
     samples: int
     clusters: int
     organs: tuple[OrganRow, ...]
-    tasks: tuple[DescribedTask, ...]
+    tasks: tuple[TaskRow, ...]
     directions: dict[str, int]
     sizes: dict[int, int]
     with_truth: int
@@ -112,13 +118,13 @@ class Description:
     detectable: dict[float, float | None]
     detectable_of_seven: dict[float, float | None]
 
-    def table5(self, more_than: int = MORE_THAN) -> tuple[DescribedTask, ...]:
-        """The tasks with more samples than `more_than`: the paper's Table 5."""
+    def table5(self, more_than: int = MORE_THAN) -> tuple[TaskRow, ...]:
+        """Return the paper's Table 5: tasks with more samples than `more_than`."""
         return tuple(row for row in self.tasks if row.samples > more_than)
 
 
 def find_clip(weights: str = CLIP) -> tuple[ImageTextEncoder | None, str]:
-    """CLIP from weights on this machine (a name that was downloaded before, or a folder), or None and why not."""
+    """Return CLIP from weights on this machine (a downloaded name, or a folder), or None and the reason."""
     networks = find_networks({"clip_talign"}, clip=weights)
     return networks.clip, "; ".join(why for _, why in networks.why_not)
 
@@ -130,10 +136,10 @@ def describe_benchmark(
     why_none: str = "no encoder was given",
     progress: Callable[[int, int], None] | None = None,
 ) -> Description:
-    """Counts and measures a benchmark.
+    """Count and measure a benchmark.
 
     Args:
-        benchmark: every mask is read, and every previous image where there is an encoder.
+        benchmark: every mask is read, and every previous image if there is an encoder.
         encoder: of images and texts; only CLIP's published weights report under its bare name.
         why_none: why there is no encoder.
         progress: called with samples done and in all.
@@ -143,7 +149,8 @@ def describe_benchmark(
     """
     shares: dict[str, float] = {}
     similarity: dict[str, float] = {}
-    for index, sample in enumerate(benchmark.samples):
+    samples = benchmark.samples
+    for index, sample in enumerate(samples):
         if sample.roi is not None:
             shares[sample.id] = float(benchmark.mask(sample).region.mean())
         if encoder is not None:
@@ -151,9 +158,9 @@ def describe_benchmark(
             if score.value is not None:
                 similarity[sample.id] = score.value
         if progress:
-            progress(index + 1, len(benchmark.samples))
-    samples = benchmark.samples
+            progress(index + 1, len(samples))
     plan = ClusteredMeans([sample.cluster for sample in samples], [sample.organ for sample in samples])
+    name = "clip_talign" if encoder is None else label("clip_talign", CLIP_WEIGHTS, encoder.name)
     return Description(
         name=benchmark.name,
         samples=len(samples),
@@ -168,21 +175,47 @@ def describe_benchmark(
         with_detailed=sum(bool(sample.detailed) for sample in samples),
         roi_shares=shares,
         similarity=similarity,
-        similarity_name=_name(encoder),
+        similarity_name=name,
         no_similarity=why_none if encoder is None else "",
-        detectable={deviation: plan.detectable(deviation) for deviation in DEVIATIONS},
-        detectable_of_seven={deviation: plan.detectable(deviation, pairs=SEVEN) for deviation in DEVIATIONS},
+        detectable={sd: plan.detectable(sd) for sd in DEVIATIONS},
+        detectable_of_seven={sd: plan.detectable(sd, pairs=PAIRS_OF_SEVEN) for sd in DEVIATIONS},
+    )
+
+
+def _organs(samples: Sequence[Sample], shares: dict[str, float]) -> tuple[OrganRow, ...]:
+    rows = []
+    for organ in dict.fromkeys(sample.organ for sample in samples):
+        members = [sample for sample in samples if sample.organ == organ]
+        clusters = [sample.cluster for sample in members]
+        known = [shares[sample.id] for sample in members if sample.id in shares]
+        share = float(np.mean(known)) if known else None
+        tasks = len({sample.task for sample in members})
+        detectable = ClusteredMeans(clusters).detectable(USUAL)
+        rows.append(OrganRow(organ, len(members), tasks, len(set(clusters)), share, detectable))
+    return tuple(sorted(rows, key=lambda row: (-row.samples, row.organ)))
+
+
+def _tasks(samples: Sequence[Sample]) -> tuple[TaskRow, ...]:
+    counts = Counter((sample.organ, sample.task) for sample in samples)
+    clusters = Counter(key for key, _ in {((s.organ, s.task), s.cluster) for s in samples})
+    rank = {organ: i for i, organ in enumerate(ORGANS)}
+    rows = [TaskRow(organ, task, n, clusters[organ, task]) for (organ, task), n in counts.items()]
+    return tuple(
+        sorted(rows, key=lambda row: (rank.get(row.organ, len(rank)), row.organ, -row.samples, row.task))
     )
 
 
 def as_json(description: Description) -> dict[str, object]:
-    """The description as plain JSON values, spreads in place of every sample's number."""
+    """Return the description as plain JSON values, with spreads instead of every sample's number."""
+    shares, cosines = (
+        Spread.of(list(found.values())) for found in (description.roi_shares, description.similarity)
+    )
     return {
         "name": description.name,
         "samples": description.samples,
         "clusters": description.clusters,
-        "organs": [_fields(row) for row in description.organs],
-        "tasks": [_fields(row) for row in description.tasks],
+        "organs": [asdict(row) for row in description.organs],
+        "tasks": [asdict(row) for row in description.tasks],
         "directions": description.directions,
         "longest_sides": {str(side): n for side, n in description.sizes.items()},
         "with_truth": description.with_truth,
@@ -192,57 +225,76 @@ def as_json(description: Description) -> dict[str, object]:
         "detectable_difference": {
             "power": 0.8,
             "level": 0.05,
-            "two_models": {str(deviation): found for deviation, found in description.detectable.items()},
-            "among_seven": {
-                str(deviation): found for deviation, found in description.detectable_of_seven.items()
-            },
+            "two_models": {str(sd): found for sd, found in description.detectable.items()},
+            "among_seven": {str(sd): found for sd, found in description.detectable_of_seven.items()},
         },
-        "roi_share": _fields(Spread.of(list(description.roi_shares.values()))),
+        "roi_share": shares and asdict(shares),
         "prompt_image_similarity": {
             "metric": description.similarity_name,
             "unscored": description.no_similarity,
-            "spread": _fields(Spread.of(list(description.similarity.values()))),
+            "spread": cosines and asdict(cosines),
         },
     }
 
 
-def _fields(row: OrganRow | DescribedTask | Spread | None) -> dict[str, object] | None:
-    return None if row is None else {name: getattr(row, name) for name in type(row).__slots__}
+def organs_figure(description: Description) -> str:
+    """Draw Figure 3 as SVG: samples per organ as bars, each divided by task, the largest task first."""
+    rows = description.organs[::-1]
 
-
-def _organs(samples: Sequence[Sample], shares: dict[str, float]) -> tuple[OrganRow, ...]:
-    rows = []
-    for organ in dict.fromkeys(sample.organ for sample in samples):
-        of = [sample for sample in samples if sample.organ == organ]
-        known = [shares[sample.id] for sample in of if sample.id in shares]
-        rows.append(
-            OrganRow(
-                organ,
-                len(of),
-                len({sample.task for sample in of}),
-                len({sample.cluster for sample in of}),
-                float(np.mean(known)) if known else None,
-                ClusteredMeans([sample.cluster for sample in of]).detectable(USUAL),
-            )
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        most = max((row.samples for row in rows), default=1)
+        for index, row in enumerate(rows):
+            left = 0
+            for task in (task for task in description.tasks if task.organ == row.organ):
+                n = task.samples
+                axes.barh(index, n, left=left, height=0.64, color=SERIES[0], edgecolor="#ffffff", lw=0.8)
+                left += task.samples
+            share = row.samples / description.samples
+            axes.text(left + most * 0.012, index, f"{row.samples} ({share:.0%})", va="center", color=INK)
+        row_axis(axes, [row.organ for row in rows])
+        axes.set_xlim(0, most * 1.16)
+        axes.grid(axis="x", color=RULE, lw=0.5)
+        axes.set_axisbelow(True)
+        axes.set_xlabel(
+            f"samples, divided by task ({description.samples} in all, from {description.clusters} sources)"
         )
-    return tuple(sorted(rows, key=lambda row: (-row.samples, row.organ)))
+
+    return svg("organs", 6.4, 1.0 + 0.32 * max(2, len(rows)), draw)
 
 
-def _tasks(samples: Sequence[Sample]) -> tuple[DescribedTask, ...]:
-    order = list(ORGANS)
-    clusters: dict[tuple[str, str], set[str]] = {}
-    counts: Counter[tuple[str, str]] = Counter()
-    for sample in samples:
-        counts[sample.organ, sample.task] += 1
-        clusters.setdefault((sample.organ, sample.task), set()).add(sample.cluster)
-    rows = [DescribedTask(organ, task, n, len(clusters[organ, task])) for (organ, task), n in counts.items()]
+def properties_figure(description: Description) -> str:
+    """Draw Figure 4 as SVG: similarity of prompts and previous images, and the regions' share of the image."""
+    similarity, shares = list(description.similarity.values()), list(description.roi_shares.values())
+    why_none = description.no_similarity or "no similarity could be measured"
 
-    def place(row: DescribedTask) -> tuple[object, ...]:
-        known = row.organ in ORGANS
-        return (not known, order.index(row.organ) if known else 0, row.organ, -row.samples, row.task)
+    def draw(figure: Figure) -> None:
+        left, right = figure.subplots(1, 2)
+        _histogram(left, similarity, "cosine of prompt and image before", why_none)
+        _histogram(
+            right, shares, "share of the image that the region takes", "no sample has a region", (0.0, 1.0)
+        )
+        left.set_ylabel("samples")
 
-    return tuple(sorted(rows, key=place))
+    return svg("properties", 7.2, 2.9, draw)
 
 
-def _name(encoder: ImageTextEncoder | None) -> str:
-    return "clip_talign" if encoder is None else label("clip_talign", CLIP_WEIGHTS, encoder.name)
+def _histogram(
+    axes: Axes, values: Sequence[float], name: str, why_none: str, span: tuple[float, float] | None = None
+) -> None:
+    axes.set_xlabel(name)
+    if not values:
+        axes.set_axis_off()
+        text = f"{name}:\n{textwrap.fill(why_none, 34)}"
+        axes.text(0.5, 0.5, text, ha="center", va="center", color=MUTED, transform=axes.transAxes)
+        return
+    low, high = span or (min(values), max(values))
+    if high - low < 1e-9:
+        low, high = low - 0.01, high + 0.01
+    counts, edges = np.histogram(values, bins=BINS, range=(low, high))
+    width = np.diff(edges)
+    axes.bar(edges[:-1], counts, width, align="edge", color=SERIES[0], edgecolor="#ffffff", lw=0.6)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    median = float(np.median(values))
+    axes.axvline(median, color=INK, lw=1.2, ls=(0, (3, 2)))
+    axes.set_title(f"median {median:.3f}, n = {len(values)}", fontsize=9, color=MUTED, loc="left")

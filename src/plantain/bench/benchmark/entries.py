@@ -1,63 +1,27 @@
-"""From a row of any metadata file to a `Sample`: its files found, measured and hashed, its cluster settled."""
+"""From a row of any metadata file to a `Sample`: find, measure and hash its files, and settle its cluster."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from plantain.bench.benchmark.samples import BenchmarkProblem, Sample
+from plantain.bench.benchmark.samples import BenchmarkProblem, Sample, plain_image
 from plantain.files import opening
 from plantain.pixels.decode import declared_size, one_line
-from plantain.records import Direction, Geometry, Licence, SourceImage
+from plantain.records import InputError
 
-MAX_FILE_BYTES = 256 * 1024 * 1024
-"""Larger files are refused unread; the largest image that we decode is far smaller."""
-
-_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkEntry:
-    """One row of a metadata file, before its files are looked at.
-
-    Attributes:
-        where: the row, for messages, e.g. "samples[3]".
-        previous, changed, roi: paths as written, in the order in which they are tried; empty where absent.
-        source: address of the pair, "" where none is given.
-        cluster: given by the file, or "".
-        image: what the file knows of the previous image; None where it says nothing.
-        sha256: hashes that the file promises, by "previous", "changed", "roi".
-    """
-
-    where: str
-    id: str
-    organ: str
-    task: str
-    prompt: str
-    previous: tuple[str, ...]
-    changed: tuple[str, ...] = ()
-    roi: tuple[str, ...] = ()
-    rephrased: str = ""
-    detailed: str = ""
-    key_concept: str = ""
-    direction: Direction = Direction.CHANGE
-    finding: str = ""
-    cluster: str = ""
-    source: str = ""
-    aligned: bool | None = None
-    notes: tuple[str, ...] = ()
-    image: SourceImage | None = None
-    sha256: dict[str, str] = field(default_factory=dict)
+SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?<!\.)\Z")
+"""Ids become file names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a metadata file and its folder hold.
+    """A metadata file and its folder.
 
     Attributes:
         name: of the benchmark.
@@ -65,9 +29,7 @@ class Reading:
         metadata: name of the metadata file in it.
         samples: those that can be used, sorted by id.
         hashes: (previous, changed, roi) SHA-256 by sample id, "" where there is no file.
-        problems: everything that the metadata and the files' headers tell.
-        named: the semantic version that the file names, and the hash of the content that it was given to.
-        public_digest: content hash of the public part, where the file says that it is a private one.
+        problems: found in the metadata and the files' headers.
     """
 
     name: str
@@ -76,183 +38,164 @@ class Reading:
     samples: tuple[Sample, ...]
     hashes: dict[str, tuple[str, str, str]]
     problems: tuple[BenchmarkProblem, ...]
-    named: tuple[str, str] = ("", "")
-    public_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundFile:
+    path: Path
+    size: tuple[int, int]
+    sha256: str
 
 
 def id_order(sample_id: str) -> tuple[object, ...]:
-    """Sorts "2" before "10", and names by name."""
+    """Return a key that sorts "2" before "10", and names by name."""
     return tuple(
         (0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", sample_id) if part
     )
 
 
 class EntryReader:
-    """Turns entries into samples and collects what is wrong with them.
+    """Completes samples with their files and collects problems.
 
     Args:
-        root: the benchmark's folder; every file must lie in it.
+        root: the benchmark's folder; every file must be in it.
         metadata: name of the metadata file, for messages.
-        dataset: what `SourceImage.dataset` says of images that the file does not describe.
         keep_sources: keep the addresses of the pairs; else only their hashes remain.
     """
 
-    def __init__(self, root: Path, metadata: str, dataset: str, keep_sources: bool) -> None:
-        self.root, self.metadata, self.dataset, self.keep_sources = root, metadata, dataset, keep_sources
+    def __init__(self, root: Path, metadata: str, keep_sources: bool) -> None:
+        self.root, self.metadata, self.keep_sources = root, metadata, keep_sources
         self.problems: list[BenchmarkProblem] = []
         self._samples: dict[str, Sample] = {}
-        self._folded: dict[str, str] = {}
         self._hashes: dict[str, tuple[str, str, str]] = {}
-        self._addresses: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
 
     def problem(
-        self, field_: str, detail: str, sample: str = "", *, file: str = "", warning: bool = False
+        self, field: str, detail: str, sample: str = "", *, file: str = "", warning: bool = False
     ) -> None:
-        """Notes one problem."""
-        self.problems.append(BenchmarkProblem(file or self.metadata, field_, detail, sample, warning))
+        self.problems.append(BenchmarkProblem(file or self.metadata, field, detail, sample, warning))
 
-    def add(self, entry: BenchmarkEntry) -> None:
-        """Looks at the files of one entry; the sample is kept when it can be used."""
-        if not _SAFE_ID.match(entry.id) or entry.id.endswith("."):
-            self.problem(
-                f"{entry.where}.id",
-                f"{one_line(entry.id)[:60]!r}; an id becomes a file name: letters, digits, '.', '_' and '-'",
-            )
+    def add(
+        self,
+        where: str,
+        sample: Sample,
+        files: Mapping[str, Sequence[str]],
+        sha256: Mapping[str, str] | None = None,
+    ) -> None:
+        """Find the files of one sample, and keep the sample if it can be used.
+
+        Args:
+            where: the row, for messages, e.g. "samples[3]".
+            sample: its paths and size are set here, its image's id and hash, and all of a `plain_image` of size (0, 0).
+            files: paths as written for "previous", "changed" and "roi", in the order in which they are tried; empty
+                where absent.
+            sha256: promised hashes, by the same keys.
+        """
+        if not self._has_usable_id(where, sample.id):
             return
-        before = self._folded.setdefault(entry.id.casefold(), entry.id)
-        if entry.id in self._samples or before != entry.id:
-            twin = (
-                "used twice"
-                if before == entry.id
-                else f"differs from {before!r} only in upper and lower case"
-            )
-            self.problem(f"{entry.where}.id", f"{entry.id!r} is {twin}; ids must be unique", entry.id)
-            return
-        previous = self._file(entry, "previous", entry.previous)
+        found: dict[str, _FoundFile] = {}
+        for what in ("previous", "changed", "roi"):
+            if files[what]:
+                file = self._find(f"{where}.{what}", sample.id, files[what], (sha256 or {}).get(what))
+                if file is None:
+                    return
+                found[what] = file
+        previous, changed, roi = (found.get(what) for what in ("previous", "changed", "roi"))
         if previous is None:
+            self.problem(f"{where}.previous", "missing", sample.id)
             return
-        changed = self._file(entry, "changed", entry.changed) if entry.changed else None
-        roi = self._file(entry, "roi", entry.roi) if entry.roi else None
-        if (entry.changed and changed is None) or (entry.roi and roi is None):
-            return
-        path, size, digest = previous
-        self._hashes[entry.id] = (digest, changed[2] if changed else "", roi[2] if roi else "")
-        if entry.source:
-            self._addresses[entry.id] = entry.source
-        self._sizes(entry, size, changed, roi)
-        self._samples[entry.id] = Sample(
-            id=entry.id,
-            organ=entry.organ,
-            task=entry.task,
-            prompt=entry.prompt,
-            cluster=entry.cluster,
-            image=self._image(entry, size, digest),
-            previous=path,
-            size=size,
-            rephrased=entry.rephrased,
-            detailed=entry.detailed,
-            key_concept=entry.key_concept,
-            direction=entry.direction,
-            finding=entry.finding,
-            changed=changed[0] if changed else None,
-            roi=roi[0] if roi else None,
-            aligned=entry.aligned,
-            notes=entry.notes,
-            source=entry.source if self.keep_sources else "",
+        self._compare_sizes(sample.id, previous, changed, "bicubic")
+        self._compare_sizes(sample.id, previous, roi, "nearest neighbour")
+        image = replace(sample.image, id=sample.id, prepared_sha256=previous.sha256)
+        if not image.geometry.width:
+            image = replace(
+                plain_image(sample.id, previous.size, image.dataset),
+                source_sha256=previous.sha256,
+                prepared_sha256=previous.sha256,
+            )
+        self._hashes[sample.id] = (
+            previous.sha256,
+            changed.sha256 if changed else "",
+            roi.sha256 if roi else "",
+        )
+        self._samples[sample.id] = replace(
+            sample,
+            previous=previous.path,
+            size=previous.size,
+            changed=changed.path if changed else None,
+            roi=roi.path if roi else None,
+            image=image,
         )
 
     def reading(self, name: str) -> Reading:
-        """Everything read, with clusters settled over all samples."""
-        clusters = _clusters(self._samples.values(), self._addresses, self._hashes)
-        samples = [replace(sample, cluster=clusters[sample.id]) for sample in self._samples.values()]
-        samples.sort(key=lambda sample: id_order(sample.id))
-        if not samples and not any(not problem.warning for problem in self.problems):
+        """Return everything read, with clusters settled over all samples."""
+        clusters = _clusters(self._samples.values(), self._hashes)
+        samples = [
+            replace(sample, cluster=clusters[sample.id], source=sample.source if self.keep_sources else "")
+            for sample in sorted(self._samples.values(), key=lambda sample: id_order(sample.id))
+        ]
+        if not samples and all(problem.warning for problem in self.problems):
             self.problem("samples", "there is none")
         return Reading(name, self.root, self.metadata, tuple(samples), self._hashes, tuple(self.problems))
 
-    def _file(
-        self, entry: BenchmarkEntry, what: str, candidates: Sequence[str]
-    ) -> tuple[Path, tuple[int, int], str] | None:
-        """Path, (width, height) by its header, and hash; None, with a problem noted, where it cannot be used."""
+    def _has_usable_id(self, where: str, sample_id: str) -> bool:
+        if not SAFE_ID.match(sample_id):
+            shown = one_line(sample_id)[:60]
+            self.problem(
+                f"{where}.id", f"{shown!r}; an id becomes a file name: letters, digits, '.', '_' and '-'"
+            )
+            return False
+        twin = self._ids.setdefault(sample_id.casefold(), sample_id)
+        if twin == sample_id and sample_id not in self._samples:
+            return True
+        how = "used twice" if twin == sample_id else f"differs from {twin!r} only in upper and lower case"
+        self.problem(f"{where}.id", f"{sample_id!r} is {how}; ids must be unique", sample_id)
+        return False
+
+    def _find(
+        self, field: str, sample_id: str, candidates: Sequence[str], sha256: str | None
+    ) -> _FoundFile | None:
+        """Return the first candidate that exists; None, with a problem noted, if it cannot be used."""
         written = one_line(candidates[0])
-        for candidate in candidates:
-            if not is_inside(candidate):
-                self.problem(
-                    f"{entry.where}.{what}", f"{written!r} lies outside the benchmark's folder", entry.id
-                )
-                return None
+        if not all(map(is_inside, candidates)):
+            self.problem(field, f"{written!r} is outside the benchmark's folder", sample_id)
+            return None
         path = next((self.root / one for one in candidates if (self.root / one).is_file()), None)
         if path is None:
-            self.problem(f"{entry.where}.{what}", "no such file", entry.id, file=written)
+            self.problem(field, "no such file", sample_id, file=written)
             return None
-        name = str(path.relative_to(self.root))
-        if not opening.is_inside(path, self.root):
-            self.problem(what, "a link that leads out of the benchmark's folder", entry.id, file=name)
+        what, name = field.rpartition(".")[2], str(path.relative_to(self.root))
+        try:
+            data = opening.read_inside(self.root, path)
+        except InputError as error:
+            self.problem(what, str(error).partition(": ")[2], sample_id, file=name)
             return None
-        if path.stat().st_size > MAX_FILE_BYTES:
-            self.problem(
-                what,
-                f"{path.stat().st_size // 10**6} MB; at most {MAX_FILE_BYTES // 2**20} MiB",
-                entry.id,
-                file=name,
-            )
-            return None
-        data = path.read_bytes()
-        size = declared_size(data)
+        size, digest = declared_size(data), hashlib.sha256(data).hexdigest()
         if size == (0, 0):
-            why = (
-                "empty file"
-                if not data
-                else "not an image that we read; JPEG, PNG, TIFF, BMP, WebP and GIF are"
-            )
-            self.problem(what, why, entry.id, file=name)
+            readable = "not an image that we read; JPEG, PNG, TIFF, BMP, WebP and GIF are"
+            self.problem(what, readable if data else "empty file", sample_id, file=name)
             return None
-        digest = hashlib.sha256(data).hexdigest()
-        if entry.sha256.get(what, digest) != digest:
-            self.problem(
-                what, "its checksum is not the one in the metadata: the file was changed", entry.id, file=name
-            )
+        if sha256 is not None and sha256 != digest:
+            detail = "its checksum is not the one in the metadata: the file was changed"
+            self.problem(what, detail, sample_id, file=name)
             return None
-        return path, size, digest
+        return _FoundFile(path, size, digest)
 
-    def _sizes(
-        self,
-        entry: BenchmarkEntry,
-        size: tuple[int, int],
-        changed: tuple[Path, tuple[int, int], str] | None,
-        roi: tuple[Path, tuple[int, int], str] | None,
+    def _compare_sizes(
+        self, sample_id: str, previous: _FoundFile, other: _FoundFile | None, resampling: str
     ) -> None:
-        for what, found in (("changed", changed), ("roi", roi)):
-            if found is None or found[1] == size:
-                continue
-            (width, height), (other_width, other_height) = size, found[1]
-            ratio = (other_width / other_height) / (width / height)
-            how = "bicubic" if what == "changed" else "nearest neighbour"
-            detail = f"{other_width}x{other_height}, the previous image has {width}x{height}"
-            far = abs(ratio - 1) > 0.02
-            detail += (
-                "; another shape, so resizing distorts it" if far else f"; resized by {how}, as published"
-            )
-            self.problem("size", detail, entry.id, file=str(found[0].relative_to(self.root)), warning=True)
-
-    def _image(self, entry: BenchmarkEntry, size: tuple[int, int], digest: str) -> SourceImage:
-        width, height = size
-        if entry.image is not None:
-            return replace(entry.image, id=entry.id, prepared_sha256=digest)
-        return SourceImage(
-            id=entry.id,
-            dataset=self.dataset,
-            modality="unknown",
-            labels=(),
-            licence=Licence.UNKNOWN,
-            source_sha256=digest,
-            prepared_sha256=digest,
-            geometry=Geometry(width, height, "pad", 0, 0, width, height),
-        )
+        if other is None or other.size == previous.size:
+            return
+        (width, height), (other_width, other_height) = previous.size, other.size
+        ratio = (other_width / other_height) / (width / height)
+        far = abs(ratio - 1) > 0.02
+        how = "another shape, so resizing distorts it" if far else f"resized by {resampling}, as published"
+        detail = f"{other_width}x{other_height}, the previous image has {width}x{height}; {how}"
+        self.problem("size", detail, sample_id, file=str(other.path.relative_to(self.root)), warning=True)
 
 
 def is_inside(path: str) -> bool:
-    """Whether a written path stays in the folder that it is relative to, whatever the system."""
+    """Return True if a written path stays in the folder that it is relative to, on every system."""
     pure = PurePosixPath(path.replace("\\", "/"))
     return (
         bool(path)
@@ -264,9 +207,9 @@ def is_inside(path: str) -> bool:
 
 
 def plain_address(address: str) -> str:
-    """An address in the form that two pairs share when they come from one page or picture.
+    """Return an address in the form that two pairs share when they come from one page or image.
 
-    Search engines' redirections are followed to what they name; scheme, "www." and fragment do not count.
+    Redirections of search engines are followed to their target; scheme, "www." and fragment do not count.
     """
     for _ in range(3):
         try:
@@ -281,22 +224,26 @@ def plain_address(address: str) -> str:
     return address
 
 
-def _clusters(
-    samples: Iterable[Sample], addresses: dict[str, str], hashes: dict[str, tuple[str, str, str]]
-) -> dict[str, str]:
-    """Dependent samples share a cluster: one address, one given cluster, or one picture in either place."""
-    samples = list(samples)
-    holders: dict[str, list[str]] = defaultdict(list)
-    for sample in samples:
-        previous, changed, _ = hashes[sample.id]
-        keys = {previous, changed} - {""}
+def source_cluster(address: str) -> str:
+    """Return a cluster's name for an address, which cannot be read back from it; "" without one."""
+    if not address:
+        return ""
+    return "source-" + hashlib.sha256(plain_address(address).encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def _clusters(samples: Iterable[Sample], hashes: Mapping[str, tuple[str, str, str]]) -> dict[str, str]:
+    """Give dependent samples one cluster: those with one address, one given cluster, or one image in either place."""
+    by_id = {sample.id: sample for sample in samples}
+    sharing: dict[str, list[str]] = defaultdict(list)
+    for sample in by_id.values():
+        keys = set(hashes[sample.id][:2]) - {""}
         if sample.cluster:
             keys.add(f"cluster {sample.cluster}")
-        if sample.id in addresses:
-            keys.add(f"address {plain_address(addresses[sample.id])}")
+        if sample.source:
+            keys.add(f"address {plain_address(sample.source)}")
         for key in keys:
-            holders[key].append(sample.id)
-    leader = {sample.id: sample.id for sample in samples}
+            sharing[key].append(sample.id)
+    leader = {sample_id: sample_id for sample_id in by_id}
 
     def find(one: str) -> str:
         while leader[one] != one:
@@ -304,20 +251,9 @@ def _clusters(
             one = leader[one]
         return one
 
-    for ids in holders.values():
+    for ids in sharing.values():
         for other in ids[1:]:
             first, second = sorted((find(ids[0]), find(other)), key=id_order)
             leader[second] = first
-    given = {sample.id: sample.cluster for sample in samples}
-    return {
-        sample.id: given[head] or source_cluster(addresses.get(head, "")) or head
-        for sample in samples
-        for head in (find(sample.id),)
-    }
-
-
-def source_cluster(address: str) -> str:
-    """The name of a cluster by its address, which cannot be read back from it; "" without one."""
-    if not address:
-        return ""
-    return "source-" + hashlib.sha256(plain_address(address).encode("utf-8", "replace")).hexdigest()[:12]
+    heads = {sample_id: by_id[find(sample_id)] for sample_id in by_id}
+    return {key: head.cluster or source_cluster(head.source) or head.id for key, head in heads.items()}

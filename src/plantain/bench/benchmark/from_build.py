@@ -1,8 +1,8 @@
-"""Turning a build into a radiology benchmark: every success is two samples, one of which ends at a real image.
+"""Turn a build into a radiology benchmark: every success is two samples, one of which ends at a real image.
 
-What a build added can be asked to be removed again, and the real original is then the ground truth; so is the real
-image with disease where a build removed it. The editor's own mask is the region, exact to the pixel. The forward
-direction comes along with the judged success as its ground truth, marked as synthetic.
+A build's added finding can be removed again, and the real original is then the ground truth; so is the real image with
+disease where a build removed it. The editor's own mask is the region, exact to the pixel. The forward direction has the
+judged success as its ground truth, marked as synthetic.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
 from plantain.catalogue.groups import Groups
 from plantain.findings import Taxonomy, describe_place, load_taxonomy
-from plantain.journal import BlobStore, JournalReader, TaskRow
+from plantain.journal import JournalReader, TaskRow
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.offline.language import Intent, compose, read_instruction
-from plantain.offline.wordings import presentation
+from plantain.offline.writer import signs_of
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_mask
 from plantain.pixels.prepare import resize
@@ -38,22 +38,25 @@ from plantain.records import (
 
 REAL = "real ground truth: the image after is an original"
 SYNTHETIC = f"{SYNTHETIC_TRUTH}: the image after is an edit that a judge let pass"
-NO_REGION = "no region: the editor did not say where it changed pixels"
+NO_REGION = "no region: the editor gave no mask"
 
 PARAPHRASE = 5
 """Which of the offline writer's wordings is the paraphrase; the prompt uses the first."""
 
 OPPOSITE = {Direction.ADD: Direction.REMOVE, Direction.REMOVE: Direction.ADD}
 
+_Images = tuple[Pixels, Pixels, Mask | None]
+"""(before, after, region)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What came of a build.
+    """The benchmark made of a build.
 
     Attributes:
         path: of `benchmark.json`.
         successes: tasks of the build that ended as success.
-        real, synthetic: samples by what their ground truth is.
+        real, synthetic: samples by kind of ground truth.
         regions: samples with a region.
         licences: samples by licence.
         left_out: why successes were not used -> how many.
@@ -67,6 +70,20 @@ class Conversion:
     licences: dict[str, int]
     left_out: dict[str, int]
 
+    @property
+    def restricted(self) -> str:
+        """Return a line on images that may not be passed on; "" if all may."""
+        closed = {
+            name: n for name, n in self.licences.items() if name not in (Licence.OPEN, Licence.ATTRIBUTION)
+        }
+        if not closed:
+            return ""
+        kinds = ((n, "of unknown licence" if name == Licence.UNKNOWN else name) for name, n in closed.items())
+        return (
+            f"{', '.join(f'{n} {name}' for n, name in kinds)}: do not pass the folder on, and hosted models need the "
+            "owner's recorded consent"
+        )
+
 
 def benchmark_from_build(
     run: Path,
@@ -78,7 +95,7 @@ def benchmark_from_build(
     taxonomy: Taxonomy | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Conversion:
-    """Writes a benchmark in our own format from a build's successes; the build is only read.
+    """Write a benchmark in our own format from a build's successes; the build is only read.
 
     Args:
         run: the build's folder.
@@ -86,219 +103,188 @@ def benchmark_from_build(
         name: of the benchmark; default: the build's with ", as a benchmark".
         real_only: leave out the samples whose ground truth is synthetic.
         side: longest side in pixels; 0 keeps the build's 1024.
-        taxonomy: with the findings of the build; default: those that come with plantain.
+        taxonomy: with the findings of the build; default: plantain's.
         progress: called with tasks done and in all.
 
     Raises:
-        InputError: not a run; `out` holds something; nothing in the run can become a sample.
+        InputError: not a run; `out` is not empty; no success can become a sample.
     """
     taxonomy = taxonomy or load_taxonomy()
-    tally = _Tally()
+    left_out: Counter[str] = Counter()
+    notes: Counter[str] = Counter()
+    licences: Counter[str] = Counter()
     with JournalReader.open(run) as reader:
         wanted = reader.counts(TaskKind.EDIT).get(TaskState.SUCCESS, 0)
         facts: dict[str, object] = {"made_from": {"run": reader.header.run_id, "build": reader.header.name}}
         writer = BenchmarkWriter(out, name or f"{reader.header.name}, as a benchmark", facts)
-        blobs = BlobStore(run / "blobs")
-        names = _Names(tuple(reader.images()))
+        converter = _Converter(reader, taxonomy, side)
         edits = (row for row in reader.tasks(TaskState.SUCCESS) if row.task.kind is TaskKind.EDIT)
         for done, row in enumerate(edits, 1):
-            attempt, finding = _success(reader, row), _finding(taxonomy, row)
-            image = reader.image(row.task.image_id)
-            if attempt is None or finding is None:
-                tally.left_out["no edited image" if finding else f"unknown finding {row.task.finding!r}"] += 1
-            elif absent := _absent(reader, image, attempt):
-                tally.left_out[absent] += 1
+            success = converter.success(row)
+            if isinstance(success, str):
+                left_out[success] += 1
             else:
-                image, cluster = names.named_for(image)
-                success = _Success(row, attempt, finding, image, cluster, taxonomy, blobs, side)
-                for sample, pixels in success.samples(real_only):
-                    writer.add(sample, *pixels)
-                    tally.add(sample)
+                for sample, images in success.samples(real_only):
+                    writer.add(sample, *images)
+                    notes.update(sample.notes)
+                    licences[sample.image.licence.value] += 1
             if progress:
                 progress(done, wanted)
     if not writer.count:
-        why = (
-            "; ".join(f"{reason}: {n}" for reason, n in tally.left_out.items()) or "no task ended as success"
-        )
+        why = "; ".join(f"{reason}: {n}" for reason, n in left_out.items()) or "no task ended as success"
         raise InputError(f"{run}: nothing in it can become a sample ({why})")
-    return tally.conversion(writer.close(), wanted)
+    regions = writer.count - notes[NO_REGION]
+    counts = notes[REAL], notes[SYNTHETIC], regions, dict(sorted(licences.items())), dict(left_out)
+    return Conversion(writer.close(), wanted, *counts)
+
+
+class _Converter:
+    """Reads the successes of a build."""
+
+    def __init__(self, reader: JournalReader, taxonomy: Taxonomy, side: int) -> None:
+        self._reader, self._taxonomy, self._side = reader, taxonomy, side
+        self._names = _Names(tuple(reader.images()))
+
+    def success(self, row: TaskRow) -> _Success | str:
+        """Return the success of a task, or why it cannot be used."""
+        reader, task = self._reader, row.task
+        try:
+            finding = self._taxonomy.get(task.modality, task.finding)
+        except InputError:
+            return f"unknown finding {task.finding!r}"
+        attempts = reader.attempts(row.id, row.generation)
+        attempt = next((one for one in attempts if one.round == row.round and one.edited is not None), None)
+        if attempt is None or attempt.edited is None:
+            return "no edited image"
+        image = reader.image(task.image_id)
+        hashes = {"original": image.prepared_sha256, "edited image": attempt.edited}
+        if reader.meta(BLOBS_ABSENT) is not None:  # an imported run may lack images
+            for name, sha256 in hashes.items():
+                if not reader.has_blob(sha256):
+                    return f"no {name}: it was not in the release that this run was imported from"
+        original, edited = (
+            _sized(decode(reader.read_blob(sha256)), self._side) for sha256 in hashes.values()
+        )
+        region = (
+            None if attempt.mask is None else _region(decode_mask(reader.read_blob(attempt.mask)), original)
+        )
+        image, cluster = self._names.named_for(image)
+        title = self._taxonomy.titles[image.modality]
+        return _Success(row, attempt, finding, title, image, cluster, (original, edited, region))
 
 
 class _Names:
-    """Images as a benchmark tells of them: of credentialed sources without ids, their patients counted through."""
+    """Names in the benchmark: images of credentialed sources lose their ids, and their patients become numbers."""
 
     def __init__(self, images: Sequence[SourceImage]) -> None:
         self._groups = Groups(images)
-        self._restricted = {self._groups.name(image) for image in images if _restricted(image)}
-        self._known: dict[str, str] = {}
+        self._restricted = {self._groups.name(image) for image in images if _is_restricted(image)}
+        self._numbers: dict[str, str] = {}
 
     def named_for(self, image: SourceImage) -> tuple[SourceImage, str]:
-        """The image and its cluster; a number for both names, and no file hash that an owner's list would name.
+        """Return the image and its cluster: a number for both names, without the hash of the owner's file.
 
         An open image that is near one of a credentialed source shares its cluster, and so its number.
         """
         cluster = self._groups.name(image)
         if cluster in self._restricted:
-            cluster = self._known.setdefault(cluster, f"group {len(self._known) + 1}")
-        return replace(image, group=cluster, source_sha256="") if _restricted(image) else image, cluster
+            cluster = self._numbers.setdefault(cluster, f"group {len(self._numbers) + 1}")
+        return replace(image, group=cluster, source_sha256="") if _is_restricted(image) else image, cluster
 
 
-def _restricted(image: SourceImage) -> bool:
+def _is_restricted(image: SourceImage) -> bool:
     return image.licence is Licence.CREDENTIALED
 
 
-class _Tally:
-    """What the samples are, counted as they come."""
-
-    def __init__(self) -> None:
-        self.left_out: Counter[str] = Counter()
-        self._notes: Counter[str] = Counter()
-        self._licences: Counter[str] = Counter()
-
-    def add(self, sample: Sample) -> None:
-        """Counts one sample."""
-        self._notes.update(sample.notes)
-        self._licences[sample.image.licence.value] += 1
-
-    def conversion(self, path: Path, successes: int) -> Conversion:
-        """Everything counted."""
-        real, synthetic = self._notes[REAL], self._notes[SYNTHETIC]
-        regions = real + synthetic - self._notes[NO_REGION]
-        licences = dict(sorted(self._licences.items()))
-        return Conversion(path, successes, real, synthetic, regions, licences, dict(self.left_out))
-
-
-def _success(reader: JournalReader, row: TaskRow) -> Attempt | None:
-    for attempt in reader.attempts(row.id, row.generation):
-        if attempt.round == row.round and attempt.edited is not None:
-            return attempt
-    return None
-
-
-def _absent(reader: JournalReader, image: SourceImage, attempt: Attempt) -> str:
-    """Which picture an imported run does not have; "" where both are there, and of any other run."""
-    if reader.meta(BLOBS_ABSENT) is None:
-        return ""
-    held = {"original": image.prepared_sha256, "edited image": attempt.edited or ""}
-    missing = next((name for name, sha256 in held.items() if not reader.has_blob(sha256)), "")
-    return f"no {missing}: it was not in the release that this run was imported from" if missing else ""
-
-
-def _finding(taxonomy: Taxonomy, row: TaskRow) -> Finding | None:
-    try:
-        return taxonomy.get(row.task.modality, row.task.finding)
-    except InputError:
-        return None
-
-
-_Pictures = tuple[Pixels, Pixels, Mask | None]
-
-
+@dataclass(frozen=True, slots=True, eq=False)
 class _Success:
     """One success of a build, and the samples that it becomes."""
 
-    def __init__(
-        self,
-        row: TaskRow,
-        attempt: Attempt,
-        finding: Finding,
-        image: SourceImage,
-        cluster: str,
-        taxonomy: Taxonomy,
-        blobs: BlobStore,
-        side: int,
-    ) -> None:
-        self._row, self._attempt, self._finding, self._image = row, attempt, finding, image
-        self._cluster = cluster
-        self._title = taxonomy.titles[image.modality]
-        self._asked = read_instruction(attempt.instruction, (finding,))
-        assert attempt.edited is not None
-        self._original = _sized(decode(blobs.read(image.prepared_sha256)), side)
-        self._edited = _sized(decode(blobs.read(attempt.edited)), side)
-        self._region = _region(blobs, attempt.mask, self._original.shape[1], self._original.shape[0])
+    row: TaskRow
+    attempt: Attempt
+    finding: Finding
+    title: str
+    image: SourceImage
+    cluster: str
+    images: _Images
 
-    def samples(self, real_only: bool) -> Iterator[tuple[Sample, _Pictures]]:
-        """The way back, which ends at the original; then the way there, which ends at the edit.
+    def samples(self, real_only: bool) -> Iterator[tuple[Sample, _Images]]:
+        """Yield the way back, which ends at the original, then the way there, which ends at the edit.
 
-        There is no way back to an original that is itself an edit: nothing real lies at its end.
+        If the original is itself an edit there is no way back: it would not end at a real image.
         """
-        forward = self._row.task.direction
-        if not self._image.synthetic:
-            yield self._sample(OPPOSITE[forward], REAL), (self._edited, self._original, self._region)
+        forward = self.row.task.direction
+        original, edited, region = self.images
+        if not self.image.synthetic:
+            yield self._sample(OPPOSITE[forward], REAL), (edited, original, region)
         if not real_only:
-            yield self._sample(forward, SYNTHETIC), (self._original, self._edited, self._region)
+            yield self._sample(forward, SYNTHETIC), (original, edited, region)
 
     def _sample(self, direction: Direction, truth: str) -> Sample:
-        row, finding = self._row, self._finding
-        sample_id = f"{row.id[:12]}-{direction.value}"
-        intent = replace(self._asked, finding=finding.name, direction=direction)
-        if truth == REAL:
-            # What was said of the finding's looks was a wish; only its place still holds on the way back.
+        forward, finding = truth == SYNTHETIC, self.finding
+        original, _, region = self.images
+        sample_id = f"{self.row.id[:12]}-{direction.value}"
+        asked = read_instruction(self.attempt.instruction, (finding,))
+        intent = replace(asked, finding=finding.name, direction=direction)
+        if not forward:  # the finding's requested appearance applies to the way there only
             intent = Intent(finding.name, direction, intent.side, intent.zone)
-        forward = truth == SYNTHETIC
-        notes = [truth, self._region_note()]
-        if forward and self._image.synthetic:
-            notes.append("the image before is synthetic: the build's original was itself an edit")
+        notes = [truth, NO_REGION]
+        if region is not None:
+            notes[1] = f"region: the editor's own mask ({self.attempt.support or 'local'} change)"
         if not forward:
-            did = f"{row.task.direction.value} {finding.name}, task {row.id}"
+            did = f"{self.row.task.direction.value} {finding.name}, task {self.row.id}"
             notes.append(f"the image before is synthetic: {did}")
+        elif self.image.synthetic:
+            notes.append("the image before is synthetic: the build's original was itself an edit")
         return Sample(
             id=sample_id,
-            organ=self._title,
+            organ=self.title,
             task=f"{direction.value.capitalize()} {finding.title}",
-            prompt=self._attempt.instruction if forward else compose(intent, finding),
+            prompt=self.attempt.instruction if forward else compose(intent, finding),
             rephrased=compose(intent, finding, phrasing=PARAPHRASE),
             detailed=self._described(intent),
             key_concept=finding.title,
             direction=direction,
             finding=finding.name,
-            cluster=self._cluster,
-            image=self._pictured(sample_id, forward),
+            cluster=self.cluster,
+            image=self._record(sample_id, forward),
             previous=Path(),
-            size=(self._original.shape[1], self._original.shape[0]),
+            size=(original.shape[1], original.shape[0]),
             aligned=True,
-            notes=tuple(note for note in notes if note),
+            notes=tuple(notes),
         )
 
     def _described(self, intent: Intent) -> str:
-        """Modality, action, entity, region and what is then seen, in the manner of MedEBench's descriptions."""
+        """Return modality, action, entity, region and appearance, as in MedEBench's descriptions."""
         done = "added" if intent.direction is Direction.ADD else "removed"
         place = describe_place(intent.zone, intent.side)
         where = f" {place}" if place else ""
-        seen = " ".join(presentation(intent, self._finding, self._image, 0))
+        seen = signs_of(intent, self.finding, self.image)
         parts = (
-            f"{self._title}: {self._finding.title}{where} was {done}.",
-            seen,
+            f"{self.title}: {self.finding.title}{where} was {done}.",
+            f"It shows {seen}." if seen else "",
             "Everything else stays as it was.",
         )
         return " ".join(part for part in parts if part)
 
-    def _pictured(self, sample_id: str, forward: bool) -> SourceImage:
-        """What is known of the image before: the original's licence, group and acquisition whichever it is."""
-        image = replace(self._image, id=sample_id)
+    def _record(self, sample_id: str, forward: bool) -> SourceImage:
+        """Return the record of the image before, with the original's licence, group and acquisition."""
+        image = replace(self.image, id=sample_id)
         if not forward:
-            adding = self._row.task.direction is Direction.ADD
-            labels = (self._finding.name,) if adding else ()
+            adding = self.row.task.direction is Direction.ADD
             note = "; ".join(part for part in (image.note, "an edit of a real image") if part)
+            labels = (self.finding.name,) if adding else ()
             image = replace(image, labels=labels, synthetic=True, note=note)
-        scale = self._original.shape[1] / 1024
+        scale = self.images[0].shape[1] / 1024
         return image if image.spacing_mm is None else replace(image, spacing_mm=image.spacing_mm / scale)
 
-    def _region_note(self) -> str:
-        if self._region is None:
-            return NO_REGION
-        support = self._attempt.support or "local"
-        return f"region: the editor's own mask ({support} change)"
 
-
-def _region(blobs: BlobStore, mask: str | None, width: int, height: int) -> Mask | None:
-    """The editor's mask at the sample's size: a pixel counts as soon as any part of it was meant to change."""
-    if mask is None:
-        return None
-    region = decode_mask(blobs.read(mask))
-    if region.shape != (height, width):
-        region = np.asarray(resize(region.astype(np.uint8) * 255, width, height) > 0)
-    return region if region.any() and not region.all() else None
+def _region(mask: Mask, image: Pixels) -> Mask | None:
+    """Return the editor's mask at the image's size: every pixel of which any part was meant to change."""
+    height, width = image.shape[:2]
+    if mask.shape != (height, width):
+        mask = np.asarray(resize(mask.astype(np.uint8) * 255, width, height) > 0)
+    return mask if mask.any() and not mask.all() else None
 
 
 def _sized(pixels: Pixels, side: int) -> Pixels:
@@ -307,16 +293,3 @@ def _sized(pixels: Pixels, side: int) -> Pixels:
         return pixels
     scale = side / max(height, width)
     return resize(pixels, round(width * scale), round(height * scale))
-
-
-def restricted(conversion: Conversion) -> str:
-    """A line on images that may not be passed on; "" where all may."""
-    closed = {
-        name: n for name, n in conversion.licences.items() if name not in (Licence.OPEN, Licence.ATTRIBUTION)
-    }
-    if not closed:
-        return ""
-    held = ", ".join(
-        f"{n} {'of unknown licence' if name == Licence.UNKNOWN else name}" for name, n in closed.items()
-    )
-    return f"{held}: do not pass the folder on, and hosted models need the owner's recorded consent"

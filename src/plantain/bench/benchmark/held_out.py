@@ -1,22 +1,21 @@
-"""The part of a benchmark that a training held out, and a benchmark made of held-out pairs of anything else."""
+"""A benchmark made of the held-out pairs of a training."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import BenchmarkWriter, plain_image
-from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
+from plantain.bench.benchmark.native_format import BenchmarkWriter
+from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample, plain_image
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import InputError
 
 
 class HeldOutPair(Protocol):
-    """What is needed of a pair, whichever room made it."""
+    """A pair of any package."""
 
     @property
     def id(self) -> str: ...
@@ -34,16 +33,10 @@ class HeldOutPair(Protocol):
     def region(self) -> Mask | None: ...
 
 
-def held_out_part(benchmark: Benchmark, ids: Collection[str]) -> Benchmark:
-    """The benchmark with these samples only."""
-    kept = frozenset(ids)
-    return replace(benchmark, samples=tuple(sample for sample in benchmark.samples if sample.id in kept))
-
-
 def write_held_out(pairs: Iterable[HeldOutPair], out: Path, name: str, digest: str) -> Benchmark:
-    """Makes a benchmark of pairs, or opens the one that was made of the same data before.
+    """Make a benchmark of pairs, or open the one that was made of the same data before.
 
-    Its ground truths are edits that a judge let pass, not real images, and its notes say so.
+    Its ground truths are edits that a judge let pass, as their notes say.
 
     Args:
         pairs: read one at a time.
@@ -52,10 +45,9 @@ def write_held_out(pairs: Iterable[HeldOutPair], out: Path, name: str, digest: s
         digest: of the pairs' source and choice; a folder made of other ones is refused.
 
     Raises:
-        InputError: the folder holds something else.
+        InputError: the folder has other contents.
     """
-    mark = hashlib.sha256(digest.encode()).hexdigest()
-    named = f"{name} {mark[:12]}"
+    named = f"{name} {hashlib.sha256(digest.encode()).hexdigest()[:12]}"
     if (out / "benchmark.json").is_file():
         benchmark = Benchmark.load(out)
         if benchmark.name != named:

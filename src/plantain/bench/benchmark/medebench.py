@@ -1,4 +1,4 @@
-"""Reading MedEBench as its authors published it, and as their paper shows it."""
+"""Read MedEBench as its authors published it, and as their paper shows it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,30 @@ from typing import Final
 
 import orjson
 
-from plantain.bench.benchmark.entries import BenchmarkEntry, EntryReader, Reading
-from plantain.bench.benchmark.organs import canonical_organ
+from plantain.bench.benchmark.entries import EntryReader, Reading
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.files.opening import read_inside
 from plantain.records import Direction, InputError
 from plantain.records.suggestions import nearest
 
 METADATA: Final = "editing_metadata.json"
+
+ORGANS: dict[str, tuple[str, ...]] = {
+    "Teeth": ("tooth", "dental"),
+    "Eyes": ("eye",),
+    "Spine and Bones": ("spine", "bone", "bones", "bones and spine", "skeleton"),
+    "Skin": (),
+    "Nose": (),
+    "Face": (),
+    "GI Tract": ("gi", "gastrointestinal tract", "gastrointestinal", "digestive tract", "intestine"),
+    "Ears": ("ear",),
+    "Hands": ("hand",),
+    "Mouth": ("lip", "lips"),
+    "Torso": ("trunk",),
+    "Feet": ("foot",),
+    "Hair": (),
+}
+"""Other names by canonical name, in the order of the paper's Table 2 (which says Spine; Table 4 says Bones)."""
 
 _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "id": ("id",),
@@ -41,7 +58,7 @@ _REMOVING = re.compile(
 
 
 def direction_of(text: str) -> Direction:
-    """What an instruction's or a task's opening verb says; any other change where it says neither.
+    """Return the direction of an instruction or task by its opening verb; CHANGE for other verbs.
 
     Example:
         >>> direction_of("Remove the second tooth.").value, direction_of("Add or remove braces.").value
@@ -54,8 +71,33 @@ def direction_of(text: str) -> Direction:
     return Direction.ADD if _ADDING.match(text) else Direction.CHANGE
 
 
+def _folded(name: str) -> str:
+    """Return a name without case, punctuation and the word "and"."""
+    return " ".join(word for word in re.split(r"[\W_]+", name.casefold()) if word and word != "and")
+
+
+_NAMES = {_folded(alias): organ for organ, aliases in ORGANS.items() for alias in (organ, *aliases)}
+
+
+def canonical_organ(name: str) -> tuple[str, str]:
+    """Return the organ's canonical name, and a remark if it is none of the thirteen; other names are kept.
+
+    Example:
+        >>> canonical_organ(" bones ")
+        ('Spine and Bones', '')
+        >>> canonical_organ("Teath")
+        ('Teath', "not one of MedEBench's organs; did you mean 'Teeth'?")
+    """
+    found = _NAMES.get(_folded(name))
+    if found:
+        return found, ""
+    near = nearest(_folded(name), _NAMES, cutoff=0.75)
+    hint = f"; did you mean {_NAMES[near]!r}?" if near else ""
+    return " ".join(name.split()), f"not one of MedEBench's organs{hint}"
+
+
 def read_medebench(metadata: Path, *, keep_sources: bool = False) -> Reading:
-    """Reads `editing_metadata.json` beside `previous/`, `changed/` and `previous_mask/`.
+    """Read `editing_metadata.json` beside `previous/`, `changed/` and `previous_mask/`.
 
     The file may be a list of samples, `{"samples": [...]}` as published, or an object by id. Paths are relative to
     the metadata's folder or to the one above (as published: "editing/previous/1.png").
@@ -65,16 +107,15 @@ def read_medebench(metadata: Path, *, keep_sources: bool = False) -> Reading:
         keep_sources: keep the samples' addresses, which can name patients; else only hashes remain.
 
     Raises:
-        InputError: the file is no JSON of that shape at all; everything else becomes a problem.
+        InputError: the file is no JSON of that shape; everything else becomes a problem.
     """
-    root = metadata.parent
-    reader = EntryReader(root, metadata.name, "MedEBench", keep_sources)
+    reader = EntryReader(metadata.parent, metadata.name, keep_sources)
     for index, (given_id, row) in enumerate(_rows(metadata)):
         where = f"samples[{index}]"
-        if not isinstance(row, dict):
+        if isinstance(row, dict):
+            _read_row(reader, where, given_id, row)
+        else:
             reader.problem(where, "not an object with the fields of a sample")
-            continue
-        _read_row(reader, where, given_id, row)
     return reader.reading("MedEBench")
 
 
@@ -93,77 +134,69 @@ def _rows(metadata: Path) -> list[tuple[str, object]]:
 
 
 def _read_row(reader: EntryReader, where: str, given_id: str, row: dict[str, object]) -> None:
-    values, unknown = _named(row)
-    for key in unknown:
-        near = nearest(key, ("rephrased_prompt", "detailed_prompt", *_KEYS))
-        hint = f"; did you mean {near!r}?" if near else ""
-        reader.problem(f"{where}.{key[:40]}", f"a field that is not read{hint}", warning=True)
-    texts: dict[str, str] = {}
-    for name, value in values.items():
-        if name == "id" and isinstance(value, int) and not isinstance(value, bool):
-            value = str(value)
-        if value is None:
-            value = ""
-        if not isinstance(value, str):
-            reader.problem(f"{where}.{name}", f"expected text, found {type(value).__name__}")
-            return
-        texts[name] = value.strip()
-    sample_id = texts.get("id") or given_id
-    missing = [name for name in ("organ", "task", "prompt") if not texts.get(name)]
-    if not sample_id:
-        missing.insert(0, "id")
-    if missing:
-        reader.problem(
-            f"{where}.{missing[0]}",
-            "missing" + (f", as are {', '.join(missing[1:])}" if missing[1:] else ""),
-            sample_id,
-        )
+    texts = _texts(reader, where, row)
+    if texts is None:
         return
+    texts["id"] = texts.get("id") or given_id
+    missing = [name for name in ("id", "organ", "task", "prompt") if not texts.get(name)]
+    if missing:
+        more = f", as are {', '.join(missing[1:])}" if missing[1:] else ""
+        reader.problem(f"{where}.{missing[0]}", f"missing{more}", texts["id"])
+        return
+    sample_id = texts["id"]
     organ, remark = canonical_organ(texts["organ"])
     if remark:
         reader.problem(f"{where}.organ", f"{organ!r} is {remark}", sample_id, warning=True)
-    paths = {what: _paths(reader.root, what, texts.get(what, ""), sample_id) for what in _FOLDERS}
-    reader.add(
-        BenchmarkEntry(
-            where=where,
-            id=sample_id,
-            organ=organ,
-            task=texts["task"].rstrip(". "),
-            prompt=texts["prompt"],
-            rephrased=texts.get("rephrased", ""),
-            detailed=texts.get("detailed", ""),
-            key_concept=texts.get("key_concept", ""),
-            direction=direction_of(texts["prompt"]),
-            source=texts.get("source", ""),
-            previous=paths["previous"],
-            changed=paths["changed"],
-            roi=paths["roi"],
-        )
+    sample = Sample(
+        id=sample_id,
+        organ=organ,
+        task=texts["task"].rstrip(". "),
+        prompt=texts["prompt"],
+        cluster="",
+        image=plain_image(sample_id, (0, 0), "MedEBench"),
+        previous=Path(),
+        size=(0, 0),
+        rephrased=texts.get("rephrased", ""),
+        detailed=texts.get("detailed", ""),
+        key_concept=texts.get("key_concept", ""),
+        direction=direction_of(texts["prompt"]),
+        source=texts.get("source", ""),
     )
+    files = {what: _paths(reader.root, what, texts.get(what, ""), sample_id) for what in _FOLDERS}
+    reader.add(where, sample, files)
 
 
-def _named(row: dict[str, object]) -> tuple[dict[str, object], list[str]]:
-    """Values by our names, and the keys that mean nothing to us."""
+def _texts(reader: EntryReader, where: str, row: dict[str, object]) -> dict[str, str] | None:
+    """Return the row's texts by our names; None, with a problem noted, if one is no text."""
     folded = {re.sub(r"[\W_]+", "", str(key)).casefold(): key for key in row}
-    values: dict[str, object] = {}
     used: set[str] = set()
+    texts: dict[str, str] = {}
     for ours, theirs in _KEYS.items():
-        for name in theirs:
-            if name in folded:
-                used.add(folded[name])
-                values.setdefault(ours, row[folded[name]])
-    return values, [str(key) for key in row if key not in used]
+        keys = [folded[name] for name in theirs if name in folded]
+        used.update(keys)
+        if not keys:
+            continue
+        value = row[keys[0]]
+        if ours == "id" and isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        if not isinstance(value, str | None):
+            reader.problem(f"{where}.{ours}", f"expected text, found {type(value).__name__}")
+            return None
+        texts[ours] = (value or "").strip()
+    for key in row:
+        if key not in used:
+            near = nearest(str(key), ("rephrased_prompt", "detailed_prompt", *_KEYS))
+            hint = f"; did you mean {near!r}?" if near else ""
+            reader.problem(f"{where}.{str(key)[:40]}", f"a field that is not read{hint}", warning=True)
+    return texts
 
 
 def _paths(root: Path, what: str, written: str, sample_id: str) -> tuple[str, ...]:
-    """Where a file may lie: as written; without the leading folder of the published paths; by the layout's rule."""
+    """Return where a file may be: as written, without the published leading folder, or by the layout's rule."""
     by_rule = f"{_FOLDERS[what]}/{sample_id}.png"
     if not written:
         return (by_rule,) if what == "previous" or (root / by_rule).is_file() else ()
     written = written.replace("\\", "/")
     _, _, below = written.partition("/")
-    return (
-        (written, below)
-        if below and written.startswith(("editing/", f"{root.resolve().name}/"))
-        else (written,)
-    )
+    published = below and written.startswith(("editing/", f"{root.resolve().name}/"))
+    return (written, below) if published else (written,)

@@ -10,15 +10,15 @@ from typing import Annotated, Final
 
 import cv2
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from plantain.bench.benchmark.entries import BenchmarkEntry, EntryReader, Reading, id_order
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.entries import EntryReader, Reading, id_order
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.files.opening import read_inside
 from plantain.files.writing import replace_file
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.encode import encode_mask
-from plantain.records import Direction, Geometry, InputError, Licence, SourceImage
+from plantain.records import Direction, InputError, SourceImage
 
 OWN: Final = "benchmark.json"
 FORMAT: Final = "plantain-benchmark"
@@ -47,19 +47,18 @@ class _Row(BaseModel):
     aligned: bool | None = None
     notes: tuple[str, ...] = ()
     sha256: dict[str, str] = Field(default_factory=dict)
-    hidden: dict[str, str] = Field(default_factory=dict)
-    image: dict[str, object] | None = None
+    image: SourceImage | None = None
 
 
-_ROW = TypeAdapter(_Row)
-_IMAGE = TypeAdapter(SourceImage)
+_FILES = {"previous": "previous", "changed": "changed", "roi": "previous_mask"}
+"""Field of a row -> folder of its file."""
 
 
 def read_own(metadata: Path, *, keep_sources: bool = False) -> Reading:
-    """Reads `benchmark.json`.
+    """Read `benchmark.json`.
 
     Raises:
-        InputError: it is no such file, or a newer version of it.
+        InputError: it is no such file, or another version of it.
     """
     try:
         data = orjson.loads(read_inside(metadata.parent, metadata))
@@ -72,74 +71,44 @@ def read_own(metadata: Path, *, keep_sources: bool = False) -> Reading:
         raise InputError(
             f"{metadata}: version: {str(version)[:20]} is not read; this plantain reads {VERSION}"
         )
-    if not isinstance(name, str) or not name or not isinstance(rows, list):
-        field = "samples" if isinstance(name, str) and name else "name"
-        raise InputError(f"{metadata}: {field}: expected {'a list' if field == 'samples' else 'text'}")
-    reader = EntryReader(metadata.parent, metadata.name, name, keep_sources)
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{metadata}: name: expected text")
+    if not isinstance(rows, list):
+        raise InputError(f"{metadata}: samples: expected a list")
+    reader = EntryReader(metadata.parent, metadata.name, keep_sources)
     for index, row in enumerate(rows):
         where = f"samples[{index}]"
         try:
-            parsed = _ROW.validate_python(row)
-            image = None if parsed.image is None else _IMAGE.validate_python(parsed.image)
+            parsed = _Row.model_validate(row)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, first["loc"]))[:80]
             reader.problem(f"{where}.{place}" if place else where, str(first["msg"])[:200])
             continue
-        reader.add(_entry(where, parsed, image))
-    return replace(
-        reader.reading(name),
-        named=_named(data.get("edition")),
-        public_digest=str(data.get("public_digest", ""))[:64],
-    )
-
-
-def _named(edition: object) -> tuple[str, str]:
-    """Version and content hash of the newest edition that the file names."""
-    named = edition if isinstance(edition, dict) else {}
-    version, digest = named.get("version"), named.get("digest")
-    return (version, digest) if isinstance(version, str) and isinstance(digest, str) else ("", "")
-
-
-def _entry(where: str, row: _Row, image: SourceImage | None) -> BenchmarkEntry:
-    return BenchmarkEntry(
-        where=where,
-        id=row.id,
-        organ=row.organ,
-        task=row.task,
-        prompt=row.prompt,
-        previous=(row.previous,),
-        changed=(row.changed,) if row.changed else (),
-        roi=(row.roi,) if row.roi else (),
-        rephrased=row.rephrased,
-        detailed=row.detailed,
-        key_concept=row.key_concept,
-        direction=row.direction,
-        finding=row.finding,
-        cluster=row.cluster,
-        source=row.source,
-        aligned=row.aligned,
-        notes=row.notes,
-        image=image,
-        sha256=row.sha256,
-    )
+        texts = {
+            key: getattr(parsed, key) for key in _Row.model_fields if key not in {*_FILES, "sha256", "image"}
+        }
+        image = parsed.image or plain_image(parsed.id, (0, 0), name)
+        written = {what: getattr(parsed, what) for what in _FILES}
+        files = {what: (path,) if path else () for what, path in written.items()}
+        reader.add(where, Sample(**texts, image=image, previous=Path(), size=(0, 0)), files, parsed.sha256)
+    return reader.reading(name)
 
 
 class BenchmarkWriter:
-    """Writes a benchmark in our own format, a sample at a time; `benchmark.json` comes last, so that what was cut
-    short is no benchmark yet.
+    """Writes a benchmark in our own format, a sample at a time; `benchmark.json` is written last, on `close`.
 
     Args:
-        out: a folder that does not exist, is empty, or holds only what a writer that was cut short left.
+        out: a folder that does not exist, is empty, or was left unfinished by a writer.
         name: of the benchmark.
-        facts: anything else that the file should say of how it was made.
+        facts: further entries of the file, on how it was made.
 
     Raises:
-        InputError: the folder holds something.
+        InputError: the folder has other contents.
     """
 
     def __init__(self, out: Path, name: str, facts: dict[str, object] | None = None) -> None:
-        if out.exists() and (not out.is_dir() or not _unfinished(out)):
+        if out.exists() and (not out.is_dir() or not _is_unfinished(out)):
             raise InputError(f"{out}: exists and is not an empty folder; give a new one")
         self.out, self.name, self.facts = out, name, facts or {}
         self._rows: dict[str, dict[str, object]] = {}
@@ -147,7 +116,7 @@ class BenchmarkWriter:
 
     @property
     def count(self) -> int:
-        """Samples added so far."""
+        """Return the number of samples added."""
         return len(self._rows)
 
     def __enter__(self) -> BenchmarkWriter:
@@ -162,37 +131,35 @@ class BenchmarkWriter:
     def add(
         self, sample: Sample, previous: Pixels, changed: Pixels | None = None, roi: Mask | None = None
     ) -> None:
-        """Adds one sample; its paths, size and hashes are set here, whatever they say.
+        """Add one sample; its paths, size and hashes are set here.
 
         Args:
-            sample: everything known of it.
+            sample: its texts and record.
             previous, changed: uint8 (H, W, 3) of one size.
             roi: bool (H, W).
         """
         if sample.id in self._rows:
             raise ValueError(f"sample {sample.id!r} already exists")
-        height, width = previous.shape[:2]
-        files = {"previous": ("previous", self._encoded(previous))}
-        if changed is not None:
-            files["changed"] = ("changed", self._encoded(changed))
-        if roi is not None:
-            files["roi"] = ("previous_mask", encode_mask(roi))
         for what, array in (("changed", changed), ("roi", roi)):
-            if array is not None and array.shape[:2] != (height, width):
+            if array is not None and array.shape[:2] != previous.shape[:2]:
                 raise ValueError(
-                    f"sample {sample.id!r}: {what} is {array.shape[:2]}, previous {(height, width)}"
+                    f"sample {sample.id!r}: {what} is {array.shape[:2]}, previous {previous.shape[:2]}"
                 )
-        paths, hashes = {}, {}
-        for what, (folder, data) in files.items():
-            path = self.out / folder / f"{sample.id}.png"
+        files = {"previous": self._encoded(previous)}
+        if changed is not None:
+            files["changed"] = self._encoded(changed)
+        if roi is not None:
+            files["roi"] = encode_mask(roi)
+        paths = {what: f"{_FILES[what]}/{sample.id}.png" for what in files}
+        for what, data in files.items():
+            path = self.out / paths[what]
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, data)
-            paths[what] = f"{folder}/{sample.id}.png"
-            hashes[what] = hashlib.sha256(data).hexdigest()
+        hashes = {what: hashlib.sha256(data).hexdigest() for what, data in files.items()}
         self._rows[sample.id] = _row_of(sample, paths, hashes)
 
     def _encoded(self, pixels: Pixels) -> bytes:
-        """As PNG; the last two are remembered, since one pair often makes two samples, there and back."""
+        """Return a PNG; the last two are cached, as one pair often becomes two samples."""
         for array, data in self._latest:
             if array is pixels:
                 return data
@@ -201,7 +168,7 @@ class BenchmarkWriter:
         return data
 
     def close(self) -> Path:
-        """Writes `benchmark.json` and returns its path."""
+        """Write `benchmark.json` and return its path."""
         rows = [self._rows[key] for key in sorted(self._rows, key=id_order)]
         data = {"format": FORMAT, "version": VERSION, "name": self.name, **self.facts, "samples": rows}
         self.out.mkdir(parents=True, exist_ok=True)
@@ -210,47 +177,29 @@ class BenchmarkWriter:
         return path
 
 
-def _unfinished(out: Path) -> bool:
-    """Nothing but the folders that a writer fills before it writes `benchmark.json`."""
+def _is_unfinished(out: Path) -> bool:
+    """Return True for nothing but the folders that a writer fills before it writes `benchmark.json`."""
     names = {path.name for path in out.iterdir()}
-    return names <= {"previous", "changed", "previous_mask", "proposals", f"{Path(OWN).stem}.part"}
+    return names <= {*_FILES.values(), "proposals", f"{Path(OWN).stem}.part"}
+
+
+def _row_of(sample: Sample, paths: dict[str, str], hashes: dict[str, str]) -> dict[str, object]:
+    row: dict[str, object] = {name: getattr(sample, name) for name in ("id", "organ", "task", "prompt")}
+    row |= {"direction": sample.direction.value, "cluster": sample.cluster, **paths, "sha256": hashes}
+    row["image"] = asdict(replace(sample.image, prepared_sha256=hashes["previous"]))
+    row |= {
+        name: value
+        for name in ("rephrased", "detailed", "key_concept", "finding", "source", "notes")
+        if (value := getattr(sample, name))
+    }
+    return row if sample.aligned is None else row | {"aligned": sample.aligned}
 
 
 def encode_png(pixels: Pixels) -> bytes:
-    """Lossless and deterministic: uint8 (H, W, 3) as PNG."""
+    """Return uint8 (H, W, 3) as PNG, lossless and deterministic."""
     done, data = cv2.imencode(
         ".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 4]
     )
     if not done:
         raise ValueError(f"cannot encode an image of shape {pixels.shape}")
     return bytes(data.tobytes())
-
-
-def _row_of(sample: Sample, paths: dict[str, str], hashes: dict[str, str]) -> dict[str, object]:
-    image = asdict(replace(sample.image, prepared_sha256=hashes["previous"]))
-    row: dict[str, object] = {
-        "id": sample.id,
-        "organ": sample.organ,
-        "task": sample.task,
-        "prompt": sample.prompt,
-        "direction": sample.direction.value,
-        "cluster": sample.cluster,
-        **paths,
-        "sha256": hashes,
-        "image": image,
-    }
-    for name in ("rephrased", "detailed", "key_concept", "finding", "source"):
-        if getattr(sample, name):
-            row[name] = getattr(sample, name)
-    if sample.aligned is not None:
-        row["aligned"] = sample.aligned
-    if sample.notes:
-        row["notes"] = list(sample.notes)
-    return row
-
-
-def plain_image(sample_id: str, size: tuple[int, int], dataset: str) -> SourceImage:
-    """What is known of an image of which nothing is known but its size: unknown licence above all."""
-    width, height = size
-    geometry = Geometry(width, height, "pad", 0, 0, width, height)
-    return SourceImage(sample_id, dataset, "unknown", (), Licence.UNKNOWN, "", "", geometry)

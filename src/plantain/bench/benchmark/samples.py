@@ -1,15 +1,15 @@
-"""The noun of a benchmark: one pair of real images, what was to be done, and where."""
+"""One sample of a benchmark: a pair of images, the instruction, and the region of the change."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.pixels.decode import one_line
-from plantain.records import Direction, SourceImage
+from plantain.records import Direction, Geometry, Licence, SourceImage
 
 SYNTHETIC_TRUTH = "synthetic ground truth"
-"""How the note of a sample begins whose image after was made by a model or a renderer."""
+"""Start of the note of a sample whose image after was made by a model or a renderer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +18,21 @@ class Sample:
 
     Attributes:
         id: unique in its benchmark, a plain file name part, e.g. "38".
-        organ: canonical name of MedEBench's organs ("Skin", "Bone", ...), or a benchmark's own.
-        task: what kind of edit it is, e.g. "Remove benign skin moles"; tables group by it.
+        organ: canonical name of MedEBench's organs ("Skin", "Eyes", ...), or a benchmark's own.
+        task: kind of edit, e.g. "Remove benign skin moles"; tables group by it.
         prompt, rephrased, detailed: the instruction, a paraphrase, and the description of the change ("" when absent).
-        key_concept: the words whose attention should lie on the region; "" when nobody has named them.
-        cluster: what it shares with dependent samples: a hashed source address, a patient group, else its id.
-        image: what is known of the previous image: licence, consent, modality; prepared_sha256 is of the file.
+        key_concept: the words whose attention should be on the region; "" if not named.
+        cluster: shared with dependent samples: a hashed source address, a patient group, else the id.
+        image: the record of the previous image: licence, consent, modality; prepared_sha256 is of the file.
         direction: add, remove, or any other change.
-        finding: the finding concerned, where the benchmark was made from a build; "" otherwise.
+        finding: of the build that the benchmark was made from; "" otherwise.
         previous: file of the image before.
-        changed: file of the image after, real unless `synthetic_truth`; None where there is none.
-        roi: file of the region's mask; None where there is none.
+        changed: file of the image after, real unless `synthetic_truth`; None without one.
+        roi: file of the region's mask; None without one.
         size: (width, height) of the previous image in pixels.
-        aligned: whether the image after lies pixel by pixel over the one before; None when unknown.
-        notes: what a reader must know of this sample, a line each.
-        source: address that the pair came from; "" unless its owner asked to keep it, as addresses can name patients.
+        aligned: True if the image after is aligned with the one before pixel by pixel; None when unknown.
+        notes: remarks on this sample, a line each.
+        source: address of the pair; "" unless its owner asked to keep it, as addresses can name patients.
     """
 
     id: str
@@ -51,25 +51,25 @@ class Sample:
     changed: Path | None = None
     roi: Path | None = None
     aligned: bool | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     source: str = ""
 
     @property
     def synthetic_truth(self) -> bool:
-        """Whether there is an image after that is not real: a note says so."""
+        """Return True if the image after is synthetic, as a note says."""
         return self.changed is not None and any(note.startswith(SYNTHETIC_TRUTH) for note in self.notes)
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkProblem:
-    """Something wrong, or worth knowing, about a benchmark.
+    """A problem of a benchmark.
 
     Attributes:
         file: the file concerned, relative to the benchmark's folder.
         field: the field of the metadata, or "pixels", "size" and the like.
-        detail: what is wrong, and what is allowed.
+        detail: the problem, and what is allowed.
         sample: id of the sample concerned, "" where it is none or several.
-        warning: True where the benchmark can be used nevertheless.
+        warning: True if the benchmark can be used nevertheless.
     """
 
     file: str
@@ -81,3 +81,10 @@ class BenchmarkProblem:
     def __str__(self) -> str:
         sample = f"sample {one_line(self.sample)}: " if self.sample else ""
         return f"{one_line(self.file)}: {sample}{one_line(self.field)}: {one_line(self.detail)}"
+
+
+def plain_image(sample_id: str, size: tuple[int, int], dataset: str) -> SourceImage:
+    """Return the record of an image of which only the size is known; its licence is unknown."""
+    width, height = size
+    geometry = Geometry(width, height, "pad", 0, 0, width, height)
+    return SourceImage(sample_id, dataset, "unknown", (), Licence.UNKNOWN, "", "", geometry)

@@ -1,7 +1,7 @@
-"""The arms that are always there: cheap tricks that a model has to beat, and the real image as a ceiling.
+"""The arms of every run: cheap tricks that a model has to beat, and the real image as a ceiling.
 
 The truth of a benchmark is seldom aligned to the pixel, so that copying the input scores well on many metrics; a model
-that does not beat `copy-input` where it should has edited nothing.
+that does not beat `copy-input` has edited nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BASELINES = (COPY_INPUT, RESIZE_ONLY, JPEG_75, GROUND_TRUTH)
 PROVIDER = "baseline"
 
 WORKING_SIDE = 512
-"""The longest side at which the paper's open models work."""
+"""Longest side at which the paper's open models work, in pixels."""
 
 STEP = 8
 """Latent models work on sides that are multiples of this."""
@@ -35,15 +35,14 @@ STEP = 8
 NO_TRUTH = "the benchmark has no image after the procedure"
 
 
-def copied(pixels: Pixels) -> tuple[Pixels, str]:
-    """Nothing done."""
+def _copied(pixels: Pixels) -> tuple[Pixels, str]:
     return pixels, "the input, unchanged"
 
 
-def resized(pixels: Pixels) -> tuple[Pixels, str]:
-    """To a model's working size and back, bicubic both ways: what a model costs that edits nothing.
+def _resized(pixels: Pixels) -> tuple[Pixels, str]:
+    """Resize to a model's working size and back, bicubic both ways: the cost of a model that edits nothing.
 
-    The working size has a longest side of 512, or of half the image's where the image is no larger than that (else
+    The working size has a longest side of 512, or of half the image's if the image is no larger than that (else
     nothing would happen), both sides floored to multiples of 8.
     """
     height, width = pixels.shape[:2]
@@ -54,8 +53,8 @@ def resized(pixels: Pixels) -> tuple[Pixels, str]:
     return resized_bicubic(through, (width, height)), f"through {small[0]}x{small[1]} and back, bicubic"
 
 
-def compressed(pixels: Pixels) -> tuple[Pixels, str]:
-    """Through a JPEG of quality 75 with halved colour, the usual default of tools."""
+def _compressed(pixels: Pixels) -> tuple[Pixels, str]:
+    """Encode as a JPEG of quality 75 with halved colour, the usual default of tools."""
     done, data = cv2.imencode(".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 75])
     if not done:
         raise ValueError(f"cannot encode an image of shape {pixels.shape}")
@@ -63,14 +62,14 @@ def compressed(pixels: Pixels) -> tuple[Pixels, str]:
 
 
 TRICKS: dict[str, Callable[[Pixels], tuple[Pixels, str]]] = {
-    COPY_INPUT: copied,
-    RESIZE_ONLY: resized,
-    JPEG_75: compressed,
+    COPY_INPUT: _copied,
+    RESIZE_ONLY: _resized,
+    JPEG_75: _compressed,
 }
 
 
 class Trick:
-    """One of the cheap baselines as an editor: deaf to its instruction."""
+    """One of the cheap baselines as an editor; it ignores its instruction."""
 
     def __init__(self, label: str) -> None:
         self.name = f"{PROVIDER}/{label}"
@@ -78,7 +77,6 @@ class Trick:
         self._trick = TRICKS[label]
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """The trick's output, losslessly encoded."""
         return Reply(await asyncio.to_thread(self._edited, request.original), usage=Usage(images=1))
 
     def _edited(self, original: EncodedImage) -> EditedImage:
@@ -87,10 +85,10 @@ class Trick:
 
 
 class Truth:
-    """The real image after the procedure, as if a model had made it: what the metrics say of a perfect edit.
+    """The real image after the procedure as an editor: the metrics of a perfect edit.
 
     Args:
-        read: the sample's truth by its id, uint8 (H, W, 3) of the previous image's size; None where there is none.
+        read: the sample's truth by its id, uint8 (H, W, 3) of the previous image's size; None without one.
     """
 
     name = f"{PROVIDER}/{GROUND_TRUTH}"
@@ -100,11 +98,9 @@ class Truth:
         self._read = read
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """The truth, losslessly encoded; `not_applicable` where the benchmark has none."""
+        """Return the truth; `not_applicable` without one."""
         pixels = await asyncio.to_thread(self._read, request.image.id)
         if pixels is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, NO_TRUTH))
-        data = await asyncio.to_thread(encode_png, pixels)
-        return Reply(
-            EditedImage(EncodedImage(data, "image/png"), note="the real image after"), usage=Usage(images=1)
-        )
+        image = EncodedImage(await asyncio.to_thread(encode_png, pixels), "image/png")
+        return Reply(EditedImage(image, note="the real image after"), usage=Usage(images=1))

@@ -1,26 +1,39 @@
-"""Generating: every arm's outputs for every sample, through the same calls, limits and outcomes as a build."""
+"""Generate every arm's outputs for every sample, with the calls, limits and outcomes of a build."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import orjson
+
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arm_requests import ArmRequest, PlannedArm
-from plantain.bench.generate.arms import Arm, ArmKind
-from plantain.bench.generate.plan import check_wanted, make_plan
-from plantain.bench.generate.shots_confusion import score_confusion
-from plantain.bench.generate.walk import GenerateWalk
-from plantain.journal import JournalReader, TaskRow
+from plantain.bench.benchmark.samples import Sample
+from plantain.bench.generate.arms import ArmKind, output_seed
+from plantain.bench.generate.outputs import PNG, changed_of, keep_output, previous_of
+from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
+from plantain.bench.generate.requests import ArmRequest, EditorSource, PlannedArm
+from plantain.bench.generate.shots import score_demo_similarity
+from plantain.calls import CallSpec, Interrupted, TaskCalls
+from plantain.journal import CallResult, JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states
 from plantain.models.registry import close_models
-from plantain.records import TaskState
+from plantain.pixels.encode import encode_mask
+from plantain.privacy.lineage import made_from
+from plantain.records import Attempt, Direction, OutcomeKind, Step, TaskState
+from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
 from plantain.runs.door import Beginning, Door
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
+
+GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
+"""The model never answered, after all retries."""
 
 
 async def generate(
@@ -32,28 +45,26 @@ async def generate(
     seed: int = 0,
     limit: int | None = None,
     observer: ProgressObserver = SILENT,
-    on_commit: Callable[[int], None] | None = None,
     accept_model_change: bool = False,
 ) -> RunSummary:
-    """Makes what the run lacks of the arms that are wanted, and of the baselines, which are in every run.
+    """Make what the run lacks of the wanted arms and of the baselines, which are in every run.
 
-    Outputs that a run has are never made again; more seeds, a longer sweep, further arms or added samples only make
-    what is missing.
+    Existing outputs are never made again; more seeds, a longer sweep, further arms or added samples only make what is
+    missing.
 
     Args:
-        benchmark: whose samples.
+        benchmark: of the samples.
         run: the run's folder, made or resumed.
         wanted: editors, grid, demonstrations, outputs made elsewhere.
         terms: under which models are called; its models are `wanted.models`.
-        seed: of the run; every output's is drawn from it.
-        limit: ask the editors for at most so many outputs; baselines and files, which cost nothing, do not count.
-        observer: told how the run goes on.
-        on_commit: told the number of durable events so far.
-        accept_model_change: go on, and record it, when a provider serves another model than before.
+        seed: of the run; every output's is derived from it.
+        limit: most outputs to request from editors; baselines and files do not count.
+        observer: receives progress.
+        accept_model_change: continue, and record it, when a provider serves another model than before.
 
     Raises:
-        InputError: the benchmark or an arm is not what this run was begun with; another process holds the run; an
-            image may not be sent to a hosted model; an editor cannot do what is asked. Nothing was called then.
+        InputError: the benchmark or an arm is not the recorded one; another process uses the run; an image may not be
+            sent to a hosted model; an editor cannot do what is asked. Nothing was called then.
     """
     door = Door(terms)
     door.check(images=(sample.image for sample in benchmark.samples))
@@ -61,71 +72,221 @@ async def generate(
     check_wanted(benchmark, wanted, door.editor, seed)
     beginning = Beginning(benchmark.name, seed, {"kind": "bench", "seed": seed})
     async with door.open(
-        run,
-        beginning,
-        observer=observer,
-        on_commit=on_commit,
-        accept_model_change=accept_model_change,
+        run, beginning, observer=observer, accept_model_change=accept_model_change
     ) as opened:
         plan = await make_plan(benchmark, opened.journal, wanted, door.editor, seed)
         arms = {planned.arm.label: planned for planned in plan.arms}
         reader = opened.journal.reader
         opened.planned(_counts(reader, arms), lambda: _counts(reader, arms)[TaskState.PENDING] > 0)
-        await _walk_waves(GenerateWalk(benchmark, opened, seed, arms, wanted.retry), opened, plan.arms, limit)
+        generation = _Generation(benchmark, opened, seed, arms, wanted.retry)
+        await _run_arms(generation, plan.arms, limit)
         if wanted.shots and not opened.stopping:
-            await score_confusion(benchmark, opened.journal, [planned.arm for planned in plan.arms])
+            await score_demo_similarity(benchmark, opened.journal, [planned.arm for planned in plan.arms])
     return opened.summary
 
 
-async def _walk_waves(
-    walk: GenerateWalk, opened: OpenRun, planned: Sequence[PlannedArm], limit: int | None
-) -> None:
-    """Hosted arms, baselines and files together; models whose weights fill the machine one after the other."""
-    restored = [one for one in planned if one.arm.kind is ArmKind.RESTORED]
-    together = [one for one in planned if not one.alone and one not in restored]
+async def _run_arms(generation: _Generation, arms: Sequence[PlannedArm], limit: int | None) -> None:
+    """Run hosted arms, baselines and files together, then models that fill the machine one by one, then restored."""
+    opened = generation.opened
+    restored = [one for one in arms if one.arm.kind is ArmKind.RESTORED]
+    together = [one for one in arms if not one.alone and one not in restored]
     allowance = _Allowance(limit)
-    for wave in (together, *([one] for one in planned if one.alone), restored):
-        arms = {one.arm.label: one.arm for one in wave}
-        rows = list(allowance.taken(_pending(opened.journal.reader, wave), arms))
-        if any(one.alone for one in wave):  # images of one size go through the weights together
-            rows.sort(key=lambda row: walk.benchmark.sample(row.task.image_id).size)
-        opened.observer.asks(list(dict.fromkeys(arms[row.task.finding].model for row in rows)))
-        await opened.walk(rows, walk.carry)
-        await close_models(*(one.closable for one in wave if one.alone))
+    for wave in (together, *([one] for one in arms if one.alone), restored):
+        by_label = {one.arm.label: one for one in wave}
+        rows = list(allowance.take(_pending(opened.journal.reader, by_label), by_label))
+        if any(one.alone for one in wave):  # images of one size are batched through the weights
+            rows.sort(key=lambda row: generation.benchmark.sample(row.task.image_id).size)
+        opened.observer.asks(list(dict.fromkeys(by_label[row.task.finding].arm.model for row in rows)))
+        await opened.walk(rows, generation.run_task)
+        sources = [one.source for one in wave if one.alone]
+        await close_models(*(source.editor for source in sources if isinstance(source, EditorSource)))
 
 
 @dataclass(slots=True)
 class _Allowance:
-    """How many outputs editors may still be asked for; None for any number. One task's outputs are made at once."""
+    """Outputs that editors may still be asked for; None for any number. At least one task is taken."""
 
     outputs: int | None
-    begun: bool = False
+    started: bool = False
 
-    def taken(self, rows: Iterable[TaskRow], arms: Mapping[str, Arm]) -> Iterator[TaskRow]:
-        """The tasks that are done now: those of editors until the outputs are used up, all others."""
+    def take(self, rows: Iterable[TaskRow], arms: Mapping[str, PlannedArm]) -> Iterator[TaskRow]:
+        """Yield tasks of editors until the outputs are used up, and all others."""
         for row in rows:
-            arm = arms[row.task.finding]
+            arm = arms[row.task.finding].arm
             if self.outputs is None or arm.kind is not ArmKind.EDITOR:
                 yield row
-            elif len(arm.grid) <= self.outputs or not self.begun:
-                self.outputs, self.begun = self.outputs - len(arm.grid), True
+            elif len(arm.grid) <= self.outputs or not self.started:
+                self.outputs, self.started = self.outputs - len(arm.grid), True
                 yield row
 
 
-def _pending(reader: JournalReader, wave: Sequence[PlannedArm]) -> Iterator[TaskRow]:
-    arms = {one.arm.label: one for one in wave}
-    return (
-        row
-        for row in reader.tasks(state=TaskState.PENDING)
-        if row.task.finding in arms and arms[row.task.finding].ready(row)
-    )
+def _pending(reader: JournalReader, arms: Mapping[str, PlannedArm]) -> Iterator[TaskRow]:
+    rows = reader.tasks(state=TaskState.PENDING)
+    return (row for row in rows if row.task.finding in arms and arms[row.task.finding].ready(row))
 
 
 def _counts(reader: JournalReader, labels: Iterable[str]) -> dict[TaskState, int]:
-    """Tasks of these arms by state, every state present."""
+    """Return tasks of these arms by state, every state present."""
     wanted = frozenset(labels)
     counts = dict.fromkeys(TaskState, 0)
     for label, state, n in arm_states(reader):
         if label in wanted:
             counts[state] += n
     return counts
+
+
+@dataclass(slots=True)
+class _Generation:
+    """What the tasks of a bench run share. Outputs with an outcome in `retry` are requested again, as another draw."""
+
+    benchmark: Benchmark
+    opened: OpenRun
+    seed: int
+    arms: Mapping[str, PlannedArm]
+    retry: frozenset[OutcomeKind]
+    shown: dict[str, tuple[EncodedImage, EncodedImage]] = field(default_factory=dict)
+
+    async def run_task(self, row: TaskRow) -> None:
+        """Make the outputs that a task lacks, and close it."""
+        planned = self.arms[row.task.finding]
+        sample = self.benchmark.sample(row.task.image_id)
+        if obstacle := planned.obstacle(sample):
+            await self.opened.close_task(row.id, TaskState.NOT_APPLICABLE, 0, obstacle)
+            return
+        reader = self.opened.journal.reader
+        recorded = reader.attempts(row.id, row.generation)
+        made = {one.round: one for one in recorded if not wants_retry(one, self.retry)}
+        lacking = [k for k in range(len(planned.arm.grid)) if k + 1 not in made]
+        if lacking:
+            original, sha256 = await previous_of(self.benchmark, self.opened.journal, sample)
+            draws = Counter(call.key.round for call in reader.calls(row.id, row.generation) if call.final)
+            calls = self.opened.calls(row.id, row.generation)
+            task = _Task(self, row, planned, sample, original, sha256, calls)
+            self.opened.client.replayed += len(made)
+            for attempt in await _all(task.make(k, draws[k + 1]) for k in lacking):
+                made[attempt.round] = attempt
+        state, reason = ending_of([made[number] for number in sorted(made)])
+        await self.opened.close_task(row.id, state, len(made), reason)
+
+    async def demonstration(self, sample_id: str) -> tuple[EncodedImage, EncodedImage]:
+        """Return a demonstration's image before and after; cached, as all samples of a task are shown the same few."""
+        if sample_id not in self.shown:
+            sample = self.benchmark.sample(sample_id)
+            before, _ = await previous_of(self.benchmark, self.opened.journal, sample)
+            self.shown[sample_id] = (before, await changed_of(self.benchmark, sample, before))
+        return self.shown[sample_id]
+
+
+@dataclass(slots=True)
+class _Task:
+    """The outputs of one task, each a memoised call."""
+
+    generation: _Generation
+    row: TaskRow
+    planned: PlannedArm
+    sample: Sample
+    original: EncodedImage
+    sha256: str
+    calls: TaskCalls
+
+    async def make(self, k: int, draw: int) -> Attempt:
+        """Return output k, with its image or with the outcome that left it without one. `draw` counts earlier calls."""
+        request, identity = await self._request(k)
+        attempt = Attempt(self.row.id, self.row.generation, k + 1, request.instruction)
+
+        async def send() -> Reply[EditedImage]:
+            return await self.planned.source.output(request, k)
+
+        async def settle(reply: Reply[EditedImage], draft: CallResult) -> CallResult:
+            if reply.value is None:
+                return replace(draft, attempt=replace(attempt, edit_outcome=reply.outcome))
+            journal = self.generation.opened.journal
+            return await asyncio.to_thread(
+                keep_output, journal, attempt, reply.value, draft, self.sample.size
+            )
+
+        arm = self.planned.arm
+        local = arm.kind is not ArmKind.EDITOR
+        answer = await self.calls.answer(
+            CallSpec(Step.EDIT, k + 1, draw, arm.model, identity, send, settle, local)
+        )
+        edited = orjson.loads(answer.text)["edited"] if answer.outcome.ok else None
+        return replace(attempt, edit_outcome=answer.outcome, edited=edited)
+
+    async def _request(self, k: int) -> tuple[EditRequest, dict[str, object]]:
+        """Return the request of an output, and all that identifies it."""
+        arm, sample, point = self.planned.arm, self.sample, self.planned.arm.grid[k]
+        concept = sample.finding or sample.key_concept
+        direction = None if sample.direction is Direction.CHANGE else sample.direction
+        shown, shown_identity = await self._demonstrations()
+        request = EditRequest(
+            replace(sample.image, id=sample.id, prepared_sha256=self.sha256),
+            self.original,
+            arm.instruction(sample),
+            output_seed(self.generation.seed, sample.id, point.seed),
+            demonstrations=shown,
+            region=await asyncio.to_thread(self._region) if arm.region else None,
+            parameters=point.parameters,
+            concept=concept,
+            direction=direction,
+        )
+        identity: dict[str, object] = {
+            "fingerprint": arm.fingerprint,
+            "seed": request.seed,
+            "image": self.sha256,
+            "instruction": request.instruction,
+            "parameters": dict(point.parameters),
+            "about": [concept, direction],
+        }
+        if shown:
+            identity["demonstrations"] = [self.planned.by_example, *shown_identity]
+        if request.region is not None:
+            identity["region"] = hashlib.sha256(request.region.data).hexdigest()
+        return request, identity
+
+    async def _demonstrations(self) -> tuple[tuple[Demonstration, ...], list[object]]:
+        """Return the first of the study's demonstrations for this task, as many as the arm shows."""
+        arm, benchmark = self.planned.arm, self.generation.benchmark
+        shown: list[Demonstration] = []
+        identity: list[object] = []
+        for sample_id in arm.demonstrations[self.sample.task][: arm.shots] if arm.shots else ():
+            sample = benchmark.sample(sample_id)
+            before, after = await self.generation.demonstration(sample_id)
+            text = arm.instruction(sample) or sample.prompt
+            shown.append(Demonstration(before, text, after))
+            identity.append([sample_id, text, *benchmark.hashes[sample_id][:2]])
+        return tuple(shown), identity
+
+    def _region(self) -> EncodedImage:
+        mask = encode_mask(self.generation.benchmark.roi(self.sample))
+        return EncodedImage(made_from(mask, self.original.data), PNG)
+
+
+async def _all(outputs: Iterable[Awaitable[Attempt]]) -> list[Attempt]:
+    """Make all outputs of a task at once: they may share one batch job, and local models compute them together.
+
+    If one of them stops, the others in flight finish and are recorded before it is raised.
+    """
+    made = await asyncio.gather(*outputs, return_exceptions=True)
+    stops = [stop for stop in made if isinstance(stop, BaseException)]
+    for stop in sorted(stops, key=lambda stop: isinstance(stop, Interrupted)):
+        raise stop  # the cause first, not what it interrupted
+    return [attempt for attempt in made if isinstance(attempt, Attempt)]
+
+
+def ending_of(attempts: Sequence[Attempt]) -> tuple[TaskState, str]:
+    """Return the state of a task with these outputs, and why not all of them are images."""
+    lost = [a.edit_outcome for a in attempts if a.edited is None and a.edit_outcome is not None]
+    if not lost:
+        return TaskState.SUCCESS, ""
+    kinds = {outcome.kind for outcome in lost}
+    if kinds & GAVE_UP:
+        state = TaskState.STOPPED
+    elif kinds == {OutcomeKind.NOT_APPLICABLE} and len(lost) == len(attempts):
+        state = TaskState.NOT_APPLICABLE
+    else:
+        state = TaskState.FAILED
+    first = f"{lost[0].kind.value}: {lost[0].reason}".rstrip(": ")
+    if len(attempts) > 1:
+        first = f"{len(lost)} of {len(attempts)} outputs without an image; the first: {first}"
+    return state, first

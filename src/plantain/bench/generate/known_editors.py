@@ -1,14 +1,13 @@
-"""Editors of known worth: they know the answer and spoil it in one stated way, to test a benchmark itself.
+"""Editors of known quality, to test a benchmark itself: they know the answer and spoil it in one stated way.
 
-None of them reads its instruction. What each is worth is planted, and a benchmark that is any good finds it again:
-more of the change is more accurate, and what is done to the rest of the image costs preservation.
+More of the change is more accurate, and changes of the rest of the image cost preservation: a good benchmark recovers
+this planted order. None of the editors reads its instruction.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import cv2
 import numpy as np
@@ -21,13 +20,13 @@ from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 
 VERSION = "1"
 Spoil = Callable[[Pixels, Pixels, Mask, np.random.Generator], Pixels]
-"""(before, truth, region, draws) -> output; images are uint8 (H, W, 3)."""
+"""(before, truth, region, generator) -> output; images are uint8 (H, W, 3)."""
 
 NOISE = 2.0
-"""Grey levels of the noise that `noisy` lays over everything."""
+"""Standard deviation of `noisy`, in grey levels."""
 
 COARSE = 8
-"""How many times smaller `repainted` makes an image before it draws it again."""
+"""Factor by which `repainted` shrinks an image before it enlarges it again."""
 
 
 def exact(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
@@ -46,13 +45,13 @@ def faint(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator)
 
 
 def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """The true change under noise over the whole image."""
+    """The true change, with noise over the whole image."""
     grain = rng.normal(0.0, NOISE, before.shape[:2])[..., None]
     return _bytes(truth + grain)
 
 
 def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """The true change in an image that was drawn anew: coarser, and a little out of place everywhere."""
+    """The true change in a redrawn image: coarser, and a little displaced everywhere."""
     height, width = truth.shape[:2]
     small = cv2.resize(truth, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
     coarse = cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)
@@ -63,7 +62,7 @@ def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Genera
 
 
 def misplaced(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """The whole change, on the other side of the image, or elsewhere where the change is on both."""
+    """The whole change on the other side of the image, or elsewhere if the change is on both sides."""
     change = truth.astype(np.float64) - before
     there, elsewhere = change[:, ::-1], region[:, ::-1]
     if (elsewhere & region).any():
@@ -80,53 +79,36 @@ def _bytes(values: np.ndarray) -> Pixels:
     return np.asarray(np.clip(np.rint(values), 0, 255), np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class Planted:
-    """One planted way of editing: its name and what it does."""
-
-    name: str
-    spoil: Spoil
-
-    @property
-    def label(self) -> str:
-        return f"planted/{self.name}"
-
-
-PLANTED = (
-    Planted("exact", exact),
-    Planted("half", half),
-    Planted("faint", faint),
-    Planted("noisy", noisy),
-    Planted("repainted", repainted),
-    Planted("misplaced", misplaced),
-)
+PLANTED: dict[str, Spoil] = {
+    f"planted/{spoil.__name__}": spoil for spoil in (exact, half, faint, noisy, repainted, misplaced)
+}
 
 ACCURACY = ("planted/exact", "planted/half", "planted/faint", "copy-input")
 """Planted order in editing accuracy: more of the change first."""
 
 PRESERVATION = ("planted/exact", "planted/noisy", "planted/repainted")
-"""Planted order in context preservation: less done to the rest first."""
+"""Planted order in context preservation: smaller changes of the rest first."""
 
 
 class KnownEditor:
     """One planted way as an editor over one benchmark, whose truths it looks up."""
 
-    def __init__(self, planted: Planted, benchmark: Benchmark) -> None:
-        self.name = planted.label
-        self.fingerprint = f"{planted.name}@{VERSION}"
-        self._planted, self._benchmark = planted, benchmark
+    def __init__(self, label: str, benchmark: Benchmark) -> None:
+        self.name = label
+        self.fingerprint = f"{label.partition('/')[2]}@{VERSION}"
+        self._spoil, self._benchmark = PLANTED[label], benchmark
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """The spoilt truth; `not_applicable` for a sample without truth or region."""
+        """Return the spoilt truth; `not_applicable` for a sample without truth or region."""
         sample = self._benchmark.sample(request.image.id)
         if sample.changed is None or sample.roi is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "a planted edit needs a truth and a region"))
         data = await asyncio.to_thread(self._edited, request.image.id)
-        note = f"planted: {(self._planted.spoil.__doc__ or '').strip().rstrip('.').lower()}"
+        note = f"planted: {(self._spoil.__doc__ or '').strip().rstrip('.').lower()}"
         return Reply(EditedImage(EncodedImage(data, "image/png"), note=note))
 
     def _edited(self, sample_id: str) -> bytes:
         sample = self._benchmark.sample(sample_id)
         rng = np.random.default_rng(derive_seed(0, self.name, sample_id))
         before, truth = self._benchmark.previous(sample), self._benchmark.changed(sample)
-        return encode_png(self._planted.spoil(before, truth, self._benchmark.roi(sample), rng))
+        return encode_png(self._spoil(before, truth, self._benchmark.roi(sample), rng))

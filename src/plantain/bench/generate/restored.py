@@ -26,7 +26,7 @@ PROVIDER = "restored"
 
 
 def restored_arm(base: Arm) -> Arm:
-    """The arm beside an editor's."""
+    """Return the restored arm of an editor's arm."""
     return Arm(
         base.label + SUFFIX,
         f"{PROVIDER}/{base.label}",
@@ -49,23 +49,21 @@ class RestoredSource:
     base: Arm
 
     def ready(self, row: TaskRow) -> bool:
-        """Whether the editor's own task on this sample is done."""
-        return self._task(self.benchmark.sample(row.task.image_id)).state is not TaskState.PENDING
+        """Return True if the editor's own task on this sample is done."""
+        return self._task(row.task.image_id).state is not TaskState.PENDING
 
-    def came_later(self, sample_id: str, attempts: Sequence[Attempt]) -> bool:
-        """Whether the editor has made an output by now that was missing when this arm wanted it."""
-        made = {
-            one.round for one in self._attempts(self.benchmark.sample(sample_id)) if one.edited is not None
-        }
+    def is_outdated(self, sample_id: str, attempts: Sequence[Attempt]) -> bool:
+        """Return True if the editor has since made an output that was missing for one of these attempts."""
+        made = {one.round for one in self._attempts(sample_id) if one.edited is not None}
         return any(one.edited is None and one.round in made for one in attempts)
 
     async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
-        """Output k of the editor, restored; how it ended where the editor made none."""
+        """Return output k of the editor, restored; the editor's outcome if it made none."""
         return await asyncio.to_thread(self._output, request, k)
 
     def _output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
         sample = self.benchmark.sample(request.image.id)
-        made = next((one for one in self._attempts(sample) if one.round == k + 1), None)
+        made = next((one for one in self._attempts(sample.id) if one.round == k + 1), None)
         if made is None or made.edited is None:
             why = made.edit_outcome if made is not None else None
             return failed(why or Outcome(OutcomeKind.NO_IMAGE, f"{self.base.label} made no such output"))
@@ -82,16 +80,16 @@ class RestoredSource:
         image = EncodedImage(encode_png(done.pixels), "image/png")
         return Reply(EditedImage(image, mask=mask, note=note), usage=usage)
 
-    def _task(self, sample: Sample) -> TaskRow:
-        return self.reader.task(bench_task_id(sample, self.base.label))
+    def _task(self, sample_id: str) -> TaskRow:
+        return self.reader.task(bench_task_id(self.benchmark.sample(sample_id), self.base.label))
 
-    def _attempts(self, sample: Sample) -> list[Attempt]:
-        row = self._task(sample)
+    def _attempts(self, sample_id: str) -> list[Attempt]:
+        row = self._task(sample_id)
         return self.reader.attempts(row.id, row.generation)
 
 
 def _finding(sample: Sample) -> Finding | None:
-    """The taxonomy's finding of a sample; None where it knows none of that name."""
+    """Return the taxonomy's finding of a sample, None if it is unknown."""
     try:
         return load_taxonomy().get(sample.image.modality, sample.finding)
     except InputError:

@@ -1,25 +1,27 @@
 """A bench run read back: its benchmark, its arms, and every output with its place in the grid.
 
-The run's meta holds three entries: `bench` (which benchmark), `bench.arms` (how outputs are made) and `bench.samples`
-(what tables need of the samples), so that scores can be tabulated from the run alone.
+The run's meta has three entries: `bench` (which benchmark), `bench.arms` (how outputs are made) and `bench.samples`
+(facts of the samples), so that scores can be tabulated from the run alone.
 """
 
 from __future__ import annotations
 
+import heapq
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from plantain.bench.generate.arms import Arm, arm_from_json, arm_to_json
-from plantain.journal import Journal, JournalReader, TaskRow
+from plantain.bench.generate.arms import Arm
+from plantain.journal import Journal, JournalReader, JsonValue, StoredScore, TaskRow
 from plantain.journal.questions.benchmark import arm_tasks
-from plantain.records import Attempt, InputError, TaskState
+from plantain.records import Attempt, InputError, Score, TaskState
 
 BENCH, ARMS, SAMPLES = "bench", "bench.arms", "bench.samples"
 """Keys of the run's meta."""
@@ -31,26 +33,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BenchHeader:
-    """Which benchmark a run belongs to.
+    """The benchmark of a run.
 
     Attributes:
-        root: its folder: absolute, or in older runs as it was given.
+        root: its folder, absolute.
         name: of the benchmark; digest: of all its content.
-        beside: its folder as seen from the run's, so that both can be moved together; "" in older runs.
-        edition: the benchmark's semantic version; "" where it has none, and in older runs.
+        beside: its folder relative to the run's, so that both can be moved together.
     """
 
     root: str
     name: str
     digest: str
-    beside: str = ""
-    edition: str = ""
+    beside: str
 
     @classmethod
-    def of(cls, root: Path, name: str, digest: str, run: Path, edition: str = "") -> BenchHeader:
-        """The header of a run of the benchmark in a folder."""
+    def of(cls, root: Path, name: str, digest: str, run: Path) -> BenchHeader:
+        """Return the header of a run of the benchmark in a folder."""
         folder = root.resolve()
-        return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()), edition)
+        return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class SampleFacts:
         size: (width, height) in pixels.
         has_truth, has_roi: whether there is an image after, and a region.
         roi_share: share of the image that the region covers; None without a region.
-        content: hash of all that the sample is, files included; a run refuses a sample whose hash changed.
-        synthetic_truth: the image after is not real.
+        content: `Benchmark.content_of` the sample; a run refuses a sample whose content changed.
+        synthetic_truth: the image after is synthetic.
     """
 
     id: str
@@ -92,9 +92,9 @@ class Output:
 
     Attributes:
         sample_id, arm, k: which; `attempt.round` is k + 1.
-        task_id, generation: of the journal's task, for scores and traces; the id is "" where there is no task yet.
-        attempt: what the journal has; None where it was never made. Its `edited` is the PNG's blob, None without one.
-        parameters: those of the grid point.
+        task_id, generation: of the journal's task; the id is "" where there is no task yet.
+        attempt: None if it was never made. Its `edited` is the PNG's blob, None without one.
+        parameters: of the grid point.
         reason: why there is no image, in a line; "" where there is one.
     """
 
@@ -109,8 +109,12 @@ class Output:
 
     @property
     def edited(self) -> str | None:
-        """Hash of the output's PNG, of the sample's own size; None where there is no image."""
+        """Return the hash of the output's PNG; None where there is no image."""
         return self.attempt.edited if self.attempt is not None else None
+
+    def score(self, metric: str, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
+        """Return a score of this output as the journal stores it."""
+        return StoredScore(self.task_id, self.generation, self.k + 1, metric, score, detail)
 
 
 class BenchRun:
@@ -133,11 +137,7 @@ class BenchRun:
 
     @classmethod
     def open(cls, run: Path) -> BenchRun:
-        """Opens a run.
-
-        Raises:
-            InputError: not a run, or a run of something else than a benchmark.
-        """
+        """Open a run. Raises InputError if it is not the run of a benchmark."""
         reader = JournalReader.open(run)
         try:
             return cls(reader)
@@ -147,17 +147,12 @@ class BenchRun:
 
     @property
     def benchmark_root(self) -> Path:
-        """Where the benchmark is now: beside the run as it was, where it was, or seen from a folder above the run.
-
-        Whether it still is the same one is for its reader to say; without any such folder it is where the run says.
-        """
-        run, recorded = self.run.resolve(), Path(self.header.root)
-        places = [run / self.header.beside] if self.header.beside else []
-        places += [recorded, *(parent / recorded for parent in run.parents)]
-        return next((place.resolve() for place in places if place.exists()), recorded)
+        """Return the benchmark's folder: relative to the run if it exists there, else where the run recorded it."""
+        moved = (self.run.resolve() / self.header.beside).resolve()
+        return moved if moved.exists() else Path(self.header.root)
 
     def find_benchmark(self, stated: Path | None) -> Path:
-        """Where the benchmark is: where a person says, else `benchmark_root`. Raises InputError where it is gone."""
+        """Return the stated folder, else `benchmark_root`. Raises InputError if that does not exist."""
         root = stated or self.benchmark_root
         if stated is None and not root.exists():
             raise InputError(
@@ -177,52 +172,52 @@ class BenchRun:
         self.close()
 
     def covered(self, arm: str) -> list[SampleFacts]:
-        """The samples that an arm covers, in order of id."""
+        """Return the samples that an arm covers, in order of id."""
         chosen = self.arms[arm]
         return [facts for facts in self.samples.values() if chosen.covers(facts.id)]
 
     def outputs(self, arm: str) -> Iterator[Output]:
-        """Every output that the arm has or should have, by sample id and k; those never made say so.
+        """Yield every output that the arm has or should have, by sample id and k.
 
         Raises:
             KeyError: no arm of that label.
         """
-        chosen = self.arms[arm]
-        rows = self._tasks(arm)
+        rows = {row.task.image_id: row for row in self._tasks(arm)}
         for facts in self.covered(arm):
             row = rows.get(facts.id)
-            attempts = {} if row is None else self._attempts(row)
-            for k, point in enumerate(chosen.grid):
+            made = () if row is None else self.reader.attempts(row.id, row.generation)
+            attempts = {attempt.round: attempt for attempt in made}
+            for k, point in enumerate(self.arms[arm].grid):
                 attempt = attempts.get(k + 1)
-                yield Output(
-                    facts.id,
-                    arm,
-                    k,
-                    row.id if row is not None else "",
-                    row.generation if row is not None else 0,
-                    attempt,
-                    point.parameters,
-                    _why_no_image(row, attempt),
-                )
+                task_id, generation = ("", 0) if row is None else (row.id, row.generation)
+                reason = _why_no_image(row, attempt)
+                yield Output(facts.id, arm, k, task_id, generation, attempt, point.parameters, reason)
 
     def scored(self, arm: str) -> Iterator[Output]:
-        """The outputs that the arm's rule names."""
-        ks = set(self.arms[arm].scored)
-        return (output for output in self.outputs(arm) if output.k in ks)
+        """Yield the outputs that the arm's rule names."""
+        return (output for output in self.outputs(arm) if output.k in self.arms[arm].scored)
+
+    def by_sample(self) -> Iterator[tuple[str, list[Output]]]:
+        """Yield the outputs of all arms that were tried, sample by sample."""
+        place = {sample_id: i for i, sample_id in enumerate(self.samples)}
+        streams = (self.outputs(label) for label in self.arms)
+        together = heapq.merge(*streams, key=lambda output: place[output.sample_id])
+        for sample_id, outputs in groupby(together, key=lambda output: output.sample_id):
+            yield sample_id, [output for output in outputs if output.attempt is not None]
+
+    def scores(self, output: Output) -> dict[str, StoredScore]:
+        """Return the scores that an output has, by metric."""
+        rows = self.reader.scores(output.task_id, output.generation)
+        return {row.metric: row for row in rows if row.round == output.k + 1}
 
     def read(self, output: Output) -> bytes:
-        """The PNG of an output. Raises ValueError where it has none, BadBlob where it is damaged."""
+        """Return the PNG of an output. Raises ValueError if it has none, BadBlob if it is damaged."""
         if output.edited is None:
             raise ValueError(f"{output.arm}, sample {output.sample_id}, output {output.k}: {output.reason}")
         return self.reader.read_blob(output.edited)
 
-    def _tasks(self, arm: str) -> dict[str, TaskRow]:
-        """The arm's tasks by sample."""
-        rows = [self.reader.task(task.id) for task in arm_tasks(self.reader, arm)]
-        return {row.task.image_id: row for row in rows}
-
-    def _attempts(self, row: TaskRow) -> dict[int, Attempt]:
-        return {attempt.round: attempt for attempt in self.reader.attempts(row.id, row.generation)}
+    def _tasks(self, arm: str) -> Iterator[TaskRow]:
+        return (self.reader.task(task.id) for task in arm_tasks(self.reader, arm))
 
 
 def _why_no_image(row: TaskRow | None, attempt: Attempt | None) -> str:
@@ -237,7 +232,7 @@ def _why_no_image(row: TaskRow | None, attempt: Attempt | None) -> str:
 
 
 def read_header(reader: JournalReader) -> BenchHeader:
-    """Which benchmark a run belongs to. Raises InputError where it belongs to none."""
+    """Return the benchmark of a run. Raises InputError if it has none."""
     text = reader.meta(BENCH)
     if text is None:
         raise InputError(f"{reader.run}: not a run of a benchmark; make one with `plantain bench generate`")
@@ -245,19 +240,18 @@ def read_header(reader: JournalReader) -> BenchHeader:
 
 
 def read_arms(reader: JournalReader) -> dict[str, Arm]:
-    """The run's arms by label; none before the first was planned."""
-    rows = _entry(reader, ARMS, reader.meta(ARMS) or "{}", dict[str, Any])
-    return {label: arm_from_json(label, arm, str(reader.run)) for label, arm in rows.items()}
+    """Return the run's arms by label."""
+    return {arm.label: arm for arm in _entry(reader, ARMS, reader.meta(ARMS) or "[]", list[Arm])}
 
 
 def read_samples(reader: JournalReader) -> dict[str, SampleFacts]:
-    """What the run knows of its samples, by id."""
+    """Return the run's samples by id."""
     rows = _entry(reader, SAMPLES, reader.meta(SAMPLES) or "[]", list[SampleFacts])
     return {sample.id: sample for sample in rows}
 
 
 def _entry(reader: JournalReader, key: str, text: str, kind: type[T]) -> T:
-    """An entry of the run's meta as it was written; a run may come from somebody else."""
+    """Return an entry of the run's meta, validated: a run may come from someone else."""
     try:
         return TypeAdapter(kind).validate_json(text, strict=True)
     except ValidationError as error:
@@ -267,15 +261,15 @@ def _entry(reader: JournalReader, key: str, text: str, kind: type[T]) -> T:
 
 
 async def write_bench(
-    journal: Journal, header: BenchHeader, arms: Mapping[str, Arm], samples: Mapping[str, SampleFacts]
+    journal: Journal, header: BenchHeader, arms: Iterable[Arm], samples: Mapping[str, SampleFacts]
 ) -> None:
-    """Stores the run's three entries, each only where it changed; the header last, as the mark that all are there."""
+    """Store the run's three entries, each only if it changed; the header last, as it makes the run a bench run."""
     entries = {
-        ARMS: orjson.dumps({label: arm_to_json(arm) for label, arm in arms.items()}),
-        SAMPLES: orjson.dumps([asdict(samples[key]) for key in sorted(samples)]),
-        BENCH: orjson.dumps(asdict(header)),
+        ARMS: [asdict(arm) for arm in arms],
+        SAMPLES: [asdict(samples[key]) for key in sorted(samples)],
+        BENCH: asdict(header),
     }
     for key, value in entries.items():
-        text = value.decode()
+        text = orjson.dumps(value).decode()
         if journal.reader.meta(key) != text:
             await journal.set_meta(key, text)

@@ -1,4 +1,4 @@
-"""The few-shot study: which tasks, which worked examples, and which samples are held out (MedEBench, 3.4).
+"""The few-shot study: tasks, demonstrations and held-out samples (MedEBench, 3.4), and the score `demo_similarity`.
 
 The held-out samples are the same for every number of demonstrations; demonstrations are nested (two shots show the one
 of one shot and one more); no held-out sample shares a cluster with a demonstration.
@@ -6,16 +6,30 @@ of one shot and one more); no held-out sample shares a cluster with a demonstrat
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from plantain.bench.benchmark.benchmark import Benchmark, resized_bicubic
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm
-from plantain.records import InputError, derive_seed
+from plantain.journal import Journal, JsonValue, StoredScore
+from plantain.journal.questions.benchmark import arm_tasks
+from plantain.metrics import ssim
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode
+from plantain.records import Attempt, InputError, Score, derive_seed, unscored
 
 TASKS, IMAGES, MOST_SHOTS = 6, 30, 3
 """The paper's: six tasks, 30 images of each, up to three demonstrations."""
+
+METRIC = "demo_similarity"
+VERSION = 1
+
+BATCH = 50
+"""Scores that are stored at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +46,15 @@ class ShotStudy:
 
 
 def choose_study(
-    samples: Iterable[Sample],
-    seed: int,
-    *,
-    tasks: int = TASKS,
-    images: int = IMAGES,
-    most: int = MOST_SHOTS,
+    samples: Iterable[Sample], seed: int, *, tasks: int = TASKS, images: int = IMAGES
 ) -> ShotStudy:
-    """Chooses tasks and samples by the seed; nothing depends on the order of `samples`.
+    """Choose tasks and samples by the seed; the order of `samples` does not matter.
 
     Args:
-        samples: of the benchmark; those without a real image after cannot be demonstrations and are left out.
+        samples: of the benchmark; those without a real image after are left out.
         seed: the run's.
         tasks: how many tasks: those with most samples, the first by name among equals.
-        images: samples of each task, demonstrations included, at most.
-        most: demonstrations of each task.
+        images: most samples of each task, demonstrations included.
 
     Raises:
         InputError: no task has a sample left beside its demonstrations.
@@ -58,39 +66,132 @@ def choose_study(
     chosen: dict[str, tuple[str, ...]] = {}
     held_out: list[str] = []
     for task, members in sorted(by_task.items(), key=lambda item: (-len(item[1]), item[0])):
-        demonstrations, tests = _split(task, members, seed, images, most)
+        demonstrations, tests = _split(task, members, seed, images)
         if tests and len(chosen) < tasks:
             chosen[task] = demonstrations
             held_out += tests
     if not chosen:
         raise InputError(
-            f"--shots: no task has {most + 1} samples of different sources with an image after, "
-            f"which {most} demonstrations and a held-out sample need"
+            f"--shots: no task has {MOST_SHOTS + 1} samples of different sources with an image after, "
+            f"which {MOST_SHOTS} demonstrations and a held-out sample need"
         )
     return ShotStudy(chosen, tuple(sorted(held_out)))
 
 
 def recorded_study(arms: Iterable[Arm]) -> ShotStudy | None:
-    """The study that a run has begun; None where it has none. A benchmark that grew does not change it."""
+    """Return the study of a run, None without one. Samples added to the benchmark later do not change it."""
     for arm in arms:
         if arm.shots is not None and arm.samples is not None:
             return ShotStudy(arm.demonstrations, arm.samples)
     return None
 
 
-def _split(
-    task: str, members: Sequence[Sample], seed: int, images: int, most: int
-) -> tuple[tuple[str, ...], list[str]]:
-    """Demonstrations, one from each of the first clusters by lot, and the samples of the other clusters."""
+def _split(task: str, members: Sequence[Sample], seed: int, images: int) -> tuple[tuple[str, ...], list[str]]:
+    """Return demonstrations, one from each of the first clusters drawn, and the samples of the other clusters."""
     clusters: dict[str, list[Sample]] = defaultdict(list)
     for sample in members:
         clusters[sample.cluster].append(sample)
-    drawn = sorted(clusters, key=lambda name: (derive_seed(seed, "shots", task, name), name))
-    ordered = [
-        sorted(clusters[name], key=lambda one: (derive_seed(seed, "shots", task, one.id), one.id))
-        for name in drawn
-    ]
-    if len(ordered) <= most:
+
+    def drawn(name: str) -> tuple[int, str]:
+        return derive_seed(seed, "shots", task, name), name
+
+    ordered = [sorted(clusters[name], key=lambda one: drawn(one.id)) for name in sorted(clusters, key=drawn)]
+    if len(ordered) <= MOST_SHOTS:
         return (), []
-    tests = [sample.id for cluster in ordered[most:] for sample in cluster]
-    return tuple(cluster[0].id for cluster in ordered[:most]), tests[: images - most]
+    tests = [sample.id for cluster in ordered[MOST_SHOTS:] for sample in cluster]
+    return tuple(cluster[0].id for cluster in ordered[:MOST_SHOTS]), tests[: images - MOST_SHOTS]
+
+
+class DemonstrationSimilarity:
+    """How much closer outputs are to demonstrations than their inputs are: a measure of confusing the two.
+
+    MedEBench saw that models confuse demonstration and case. For every demonstration image d of the task (before and
+    after) the output's SSIM to d is compared with that of its input; the score is the largest difference. A copied
+    input scores 0, a drawn demonstration far above. All demonstrations of the study count for every number of shots,
+    shown or not, so that the largest of equally many is taken, and the arm without demonstrations is the control.
+    """
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self._benchmark = benchmark
+        self._images = lru_cache(maxsize=64)(self._read)
+        self._before = lru_cache(maxsize=4096)(self._similarity_before)
+
+    def differences(self, sample: Sample, output: Pixels, demonstrations: Sequence[str]) -> list[list[float]]:
+        """Return the difference to each demonstration's image before and after.
+
+        Raises:
+            ValueError: the images are too small for SSIM.
+        """
+        return [
+            [
+                _ssim(output, self._images(shown, after, sample.size)) - self._before(sample.id, shown, after)
+                for after in (False, True)
+            ]
+            for shown in demonstrations
+        ]
+
+    def _read(self, sample_id: str, after: bool, size: tuple[int, int]) -> Pixels:
+        sample = self._benchmark.sample(sample_id)
+        pixels = self._benchmark.changed(sample) if after else self._benchmark.previous(sample)
+        return resized_bicubic(pixels, size)
+
+    def _similarity_before(self, sample_id: str, shown: str, after: bool) -> float:
+        sample = self._benchmark.sample(sample_id)
+        return _ssim(self._benchmark.previous(sample), self._images(shown, after, sample.size))
+
+
+async def score_demo_similarity(benchmark: Benchmark, journal: Journal, arms: Sequence[Arm]) -> int:
+    """Score every output of the few-shot arms that lacks the score; return how many were scored."""
+    measure = DemonstrationSimilarity(benchmark)
+    batch: list[StoredScore] = []
+    scored = 0
+    for arm, sample, attempt in _unscored(benchmark, journal, arms):
+        batch.append(await asyncio.to_thread(_score, measure, journal, arm, sample, attempt))
+        if len(batch) == BATCH:
+            scored += await journal.add_scores(batch)
+            batch = []
+    return scored + await journal.add_scores(batch)
+
+
+def _unscored(
+    benchmark: Benchmark, journal: Journal, arms: Sequence[Arm]
+) -> Iterator[tuple[Arm, Sample, Attempt]]:
+    for arm in arms:
+        for task in arm_tasks(journal.reader, arm.label) if arm.shots is not None else ():
+            have = {
+                (stored.round, stored.detail.get("blob"))
+                for stored in journal.reader.scores(task.id, task.generation)
+                if stored.metric == METRIC and stored.detail.get("version") == VERSION
+            }
+            for attempt in journal.reader.attempts(task.id, task.generation):
+                if (attempt.round, attempt.edited) not in have:
+                    yield arm, benchmark.sample(task.sample), attempt
+
+
+def _score(
+    measure: DemonstrationSimilarity, journal: Journal, arm: Arm, sample: Sample, attempt: Attempt
+) -> StoredScore:
+    demonstrations = arm.demonstrations[sample.task]
+    score, detail = unscored("no image"), dict[str, JsonValue]()
+    if attempt.edited is not None:
+        output = decode(journal.reader.read_blob(attempt.edited))
+        try:
+            found = measure.differences(sample, output, demonstrations)
+        except ValueError as error:
+            score = unscored(str(error))
+        else:
+            score = Score(max(value for pair in found for value in pair))
+            detail = {
+                "by_demonstration": [[round(value, 6) for value in pair] for pair in found],
+                "demonstrations": list(demonstrations),
+                "shown": arm.shots,
+            }
+    detail = {**detail, "blob": attempt.edited, "version": VERSION}
+    return StoredScore(attempt.task_id, attempt.generation, attempt.round, METRIC, score, detail)
+
+
+def _ssim(one: Pixels, other: Pixels) -> float:
+    score = ssim(one, other)
+    if score.value is None:
+        raise ValueError(score.reason)
+    return score.value

@@ -1,4 +1,4 @@
-"""Which models are told apart: paired differences on common samples, and the marks that follow from them."""
+"""Which models differ: paired differences on common samples, and the marks and ranks that follow from them."""
 
 from __future__ import annotations
 
@@ -19,74 +19,74 @@ def differences(
     clusters: Sequence[Hashable],
     strata: Sequence[Hashable] | None,
 ) -> tuple[Difference, ...]:
-    """All pairs of models of one group of samples, corrected by Holm over these pairs; empty below two models."""
+    """Return the differences of all pairs of models on one group of samples, corrected by Holm over these pairs.
+
+    Args:
+        measure: of the values.
+        values: one value per sample for each model, NaN where unscored.
+        clusters, strata: of each sample.
+    """
     known = {label: array for label, array in values.items() if np.isfinite(array).any()}
     if len(known) < 2:
         return ()
     return tuple(paired_differences(known, clusters, strata, low=measure.low, high=measure.high))
 
 
-def marks(measure: Measure, means: Mapping[str, float | None], pairs: Sequence[Difference]) -> dict[str, str]:
-    """Which model is best and which second, where the differences are more than noise.
+def ahead_of(measure: Measure, pairs: Sequence[Difference]) -> set[tuple[str, str]]:
+    """Return (better, worse) for every pair whose difference is significant."""
+    ahead = set()
+    for pair in pairs:
+        if pair.differs and pair.estimate.value:
+            first_is_better = (pair.estimate.value > 0) == measure.higher_is_better
+            ahead.add((pair.first, pair.second) if first_is_better else (pair.second, pair.first))
+    return ahead
 
-    Best is the model with the best mean, if it differs from every other; second the next one, if there is a best and
-    it differs from every one behind it. Nothing is marked otherwise: a bold number that chance chose says too much.
+
+def marks(measure: Measure, means: Mapping[str, float | None], pairs: Sequence[Difference]) -> dict[str, str]:
+    """Return the best and the second best model, where their differences are significant.
+
+    Best is the model with the best mean if it differs from every other; second is the next one, if there is a best
+    and it differs from every model behind it. A difference that chance can explain marks nothing.
 
     Args:
-        measure: which way is up.
+        measure: decides which way is better.
         means: of each model.
         pairs: the differences of all pairs.
 
     Returns:
-        The marks by model; most have none.
+        `BEST` and `SECOND` by model; most models have none.
     """
-    sign = 1.0 if measure.higher_is_better else -1.0
-    scored = [(sign * mean, label) for label, mean in means.items() if mean is not None]
-    order = [label for _, label in sorted(scored, key=lambda pair: (-pair[0], pair[1]))]
-    apart = {frozenset((pair.first, pair.second)): pair for pair in pairs}
-
-    def ahead(label: str, others: Sequence[str]) -> bool:
-        return bool(others) and all(
-            _ahead(apart.get(frozenset((label, other))), label, sign) for other in others
-        )
-
-    if not ahead(order[0] if order else "", order[1:]):
-        return {}
-    found = {order[0]: BEST}
-    if len(order) > 2 and ahead(order[1], order[2:]):
-        found[order[1]] = SECOND
+    ahead = ahead_of(measure, pairs)
+    sign = -1.0 if measure.higher_is_better else 1.0
+    order = [label for _, label in sorted((sign * m, label) for label, m in means.items() if m is not None)]
+    found: dict[str, str] = {}
+    for place, mark in enumerate((BEST, SECOND)):
+        behind = order[place + 1 :]
+        if not behind or not all((order[place], other) in ahead for other in behind):
+            break
+        found[order[place]] = mark
     return found
 
 
-def places(
+def ranks(
     measure: Measure, means: Mapping[str, float | None], pairs: Sequence[Difference]
 ) -> dict[str, tuple[int, int]]:
-    """From which to which place each model may have, 1 the best, at 95 % for all of them together.
+    """Return the lowest and highest rank of each model, 1 the best, at 95 % for all of them together.
 
-    A model stands behind those that are ahead of it, and before those that it is ahead of, by the paired differences
-    corrected over all pairs; which of the others come first is not known (Mogstad, Romano, Shaikh and Wilhelm 2024).
+    A model ranks after those that are ahead of it and before those that it is ahead of, by the paired differences
+    corrected over all pairs; the order of the others is unknown (Mogstad, Romano, Shaikh and Wilhelm 2024).
 
     Returns:
-        Places by model; empty below two models with a mean.
+        Ranks by model; empty below two models with a mean.
     """
-    sign = 1.0 if measure.higher_is_better else -1.0
     scored = [label for label, mean in means.items() if mean is not None]
     if len(scored) < 2:
         return {}
-    known = [pair for pair in pairs if pair.differs and pair.estimate.value]
-    ahead = [
-        (p.first, p.second) if sign * (p.estimate.value or 0.0) > 0 else (p.second, p.first) for p in known
-    ]
+    ahead = ahead_of(measure, pairs)
     return {
         label: (
-            1 + sum(behind == label for _, behind in ahead),
-            len(scored) - sum(first == label for first, _ in ahead),
+            1 + sum(worse == label for _, worse in ahead),
+            len(scored) - sum(better == label for better, _ in ahead),
         )
         for label in scored
     }
-
-
-def _ahead(pair: Difference | None, label: str, sign: float) -> bool:
-    if pair is None or not pair.differs or pair.estimate.value is None:
-        return False
-    return sign * pair.estimate.value * (1 if pair.first == label else -1) > 0

@@ -1,4 +1,4 @@
-"""The figures of a leaderboard: organs by models, accuracy against preservation, and what demonstrations change."""
+"""The figures of a leaderboard: organs by models, accuracy against preservation, and the effect of examples."""
 
 from __future__ import annotations
 
@@ -10,32 +10,52 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 
-from plantain.bench.generate.arms import Arm
-from plantain.bench.leaderboard.demonstrated import ShotRow
 from plantain.bench.leaderboard.measures import Measure
-from plantain.bench.leaderboard.table_rows import baseline
+from plantain.bench.leaderboard.scores import is_baseline
+from plantain.bench.leaderboard.studies import ShotRow
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
+from plantain.metrics.statistics.means import Estimate
 from plantain.pages.drawing import ACCENT, INK, MUTED, RULE, SERIES, legend, row_axis, svg
 from plantain.pages.wording import DASH, plain
 
 MARKERS = "osD^vPX*"
-HOLLOW = ("s", "D", "^", "*")
-"""Of the baselines, in their order."""
+BASELINE_MARKERS = "sD^*"
 
 RADAR_MODELS = len(SERIES)
-"""More lines than this nobody can follow; the heat map has them all."""
+"""Most lines of a radar; the heat map shows all models."""
 
 RADAR_ORGANS = 3
+"""Fewest organs of a radar."""
 
 
-def short(label: str, width: int = 30) -> str:
-    """An arm's label, cut where it would crowd a figure out."""
+def all_figures(table: Table, shots: dict[str, list[ShotRow]]) -> dict[str, str]:
+    """Return the SVG of every figure that has data, by name."""
+    drawn = {"scatter": scatter(table)}
+    for measure in table.main:
+        drawn[f"heat-{measure.name}"] = heat_map(table, measure)
+        drawn[f"radar-{measure.name}"] = radar(table, measure)
+    for name, rows in shots.items():
+        shown = [m for m in table.measures if any(row.metric == m.name for row in rows)]
+        drawn[f"shots-{name}"] = shots_figure(name, rows, shown)
+    return {name: figure for name, figure in drawn.items() if figure}
+
+
+def _short(label: str, width: int = 30) -> str:
     label = plain(label)
     return label if len(label) <= width else label[: width - 1] + "…"
 
 
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name.lower())
+
+
+def _value(table: Table, label: str, organ: str, measure: Measure) -> float:
+    cell = table.cell(label, organ, measure.name)
+    return math.nan if cell is None or cell.estimate.value is None else cell.estimate.value
+
+
 def heat_map(table: Table, measure: Measure) -> str:
-    """Organs by arms, the number in each cell, the darker the better; the baselines below a line."""
+    """Draw organs by arms with the number in each cell, the darker the better; the baselines below a line."""
     arms = table.general[::-1]
     organs = [*table.scores.organs, OVERALL]
 
@@ -44,8 +64,8 @@ def heat_map(table: Table, measure: Measure) -> str:
         for y, arm in enumerate(arms):
             for x, organ in enumerate(organs):
                 _tile(axes, x, y, table.cell(arm.label, organ, measure.name), measure)
-        row_axis(axes, [short(arm.label) for arm in arms])
-        floor = sum(baseline(arm) for arm in arms)
+        row_axis(axes, [_short(arm.label) for arm in arms])
+        floor = sum(map(is_baseline, arms))
         if 0 < floor < len(arms):
             axes.axhline(floor - 0.5, color=MUTED, lw=1.0)
         axes.axvline(len(organs) - 1.5, color=MUTED, lw=1.0)
@@ -71,9 +91,9 @@ def _tile(axes: Axes, x: int, y: int, cell: TableCell | None, measure: Measure) 
 
 
 def radar(table: Table, measure: Measure) -> str:
-    """One line per model around the organs; "" below three. The area means nothing: it hangs on the organs' order."""
+    """Draw one line per model around the organs; return "" below three organs."""
     organs = table.scores.organs
-    models = [arm for arm in table.general if not baseline(arm)][:RADAR_MODELS]
+    models = [arm.label for arm in table.general if not is_baseline(arm)][:RADAR_MODELS]
     if len(organs) < RADAR_ORGANS or not models:
         return ""
     angles = [2 * math.pi * i / len(organs) for i in range(len(organs))]
@@ -83,10 +103,17 @@ def radar(table: Table, measure: Measure) -> str:
         assert isinstance(axes, PolarAxes)
         axes.set_theta_zero_location("N")
         axes.set_theta_direction(-1)
-        for colour, marker, arm in zip(SERIES, MARKERS, models, strict=False):
-            values = [_mean(table, arm, organ, measure) for organ in organs]
-            axes.plot([*angles, angles[0]], [*values, values[0]], color=colour, marker=marker, markersize=4, lw=1.3,
-                      label=short(arm.label))  # fmt: skip
+        for colour, marker, label in zip(SERIES, MARKERS, models, strict=False):
+            values = [_value(table, label, organ, measure) for organ in organs]
+            axes.plot(
+                [*angles, angles[0]],
+                [*values, values[0]],
+                color=colour,
+                marker=marker,
+                markersize=4,
+                lw=1.3,
+                label=_short(label),
+            )
         axes.set_xticks(angles, organs)
         axes.set_ylim(0, 1)
         axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"])
@@ -98,7 +125,7 @@ def radar(table: Table, measure: Measure) -> str:
 
 
 def scatter(table: Table) -> str:
-    """Accuracy against preservation over all samples, both with their intervals; "" without a judge."""
+    """Draw accuracy against preservation over all samples, both with intervals; return "" without a judge."""
     accuracy, preservation = table.measure("EA"), table.measure("CP") or table.measure("cp_reference")
     if accuracy is None or preservation is None:
         return ""
@@ -106,21 +133,21 @@ def scatter(table: Table) -> str:
     for arm in table.general:
         x, y = (table.cell(arm.label, OVERALL, m.name) for m in (preservation, accuracy))
         if x and y and x.estimate.value is not None and y.estimate.value is not None:
-            points.append((arm, x, y))
+            points.append((arm, x.estimate, y.estimate))
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
-        models = [point for point in points if not baseline(point[0])]
+        models = [point for point in points if not is_baseline(point[0])]
         for rank, (arm, x, y) in enumerate(models):
-            colour, marker = SERIES[rank % len(SERIES)], MARKERS[rank % len(MARKERS)]
-            _point(axes, x, y, colour, marker, short(arm.label))
-        for marker, (arm, x, y) in zip(HOLLOW, points[len(models) :], strict=False):
-            _point(axes, x, y, MUTED, marker, arm.label, hollow=True)
+            colour = SERIES[rank % len(SERIES)]
+            _point(axes, (x, y), colour, colour, MARKERS[rank % len(MARKERS)], _short(arm.label))
+        for marker, (arm, x, y) in zip(BASELINE_MARKERS, points[len(models) :], strict=False):
+            _point(axes, (x, y), MUTED, "none", marker, arm.label)
         axes.grid(color=RULE, lw=0.5)
         axes.set_axisbelow(True)
         axes.set_ylim(-0.04, 1.04)
-        low = min((_least(x) for _, x, _ in points), default=0.0)
-        axes.set_xlim(max(-1.0, min(0.5, low - 0.05)), 1.03)
+        lows = [x.value if x.low is None else x.low for _, x, _ in points]
+        axes.set_xlim(max(-1.0, min(0.5, min((low or 0.0 for low in lows), default=0.0) - 0.05)), 1.03)
         axes.set_xlabel(f"context preservation ({preservation.name})")
         axes.set_ylabel("editing accuracy (EA)")
         legend(axes, columns=2)
@@ -128,23 +155,25 @@ def scatter(table: Table) -> str:
     return svg("scatter", 6.4, 4.0 + 0.24 * math.ceil(len(points) / 2), draw)
 
 
-def _least(cell: TableCell) -> float:
-    """The low end of a cell's interval, or its mean where there is none."""
-    ends = (cell.estimate.low, cell.estimate.value)
-    return next((end for end in ends if end is not None), 0.0)
-
-
 def _point(
-    axes: Axes, x: TableCell, y: TableCell, colour: str, marker: str, label: str, *, hollow: bool = False
+    axes: Axes, at: tuple[Estimate, Estimate], colour: str, face: str, marker: str, label: str
 ) -> None:
-    across, up = x.estimate.value or 0.0, y.estimate.value or 0.0
-    if x.estimate.low is not None and x.estimate.high is not None:
-        axes.plot([x.estimate.low, x.estimate.high], [up, up], color=colour, lw=1.1, alpha=0.55)
-    if y.estimate.low is not None and y.estimate.high is not None:
-        axes.plot([across, across], [y.estimate.low, y.estimate.high], color=colour, lw=1.1, alpha=0.55)
-    face = "none" if hollow else colour
-    axes.plot([across], [up], color=colour, marker=marker, markersize=7, ls="none", label=label,
-              markerfacecolor=face)  # fmt: skip
+    x, y = at
+    across, up = x.value or 0.0, y.value or 0.0
+    if x.low is not None and x.high is not None:
+        axes.plot([x.low, x.high], [up, up], color=colour, lw=1.1, alpha=0.55)
+    if y.low is not None and y.high is not None:
+        axes.plot([across, across], [y.low, y.high], color=colour, lw=1.1, alpha=0.55)
+    axes.plot(
+        [across],
+        [up],
+        color=colour,
+        marker=marker,
+        markersize=7,
+        ls="none",
+        label=label,
+        markerfacecolor=face,
+    )
 
 
 def shots_figure(
@@ -153,37 +182,28 @@ def shots_figure(
     measures: Sequence[Measure],
     what: str = "demonstrations in the prompt",
 ) -> str:
-    """Means over the study's samples against the number of examples (`what` they are), with intervals."""
+    """Draw means over the study's samples, with intervals, against the number of examples (`what` they are)."""
+    overall = [row for row in rows if row.task == ""]
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
-        numbers = sorted({row.shots for row in rows})
         for i, measure in enumerate(measures):
-            line = [row for row in rows if row.metric == measure.name and row.task == ""]
+            colour = SERIES[i % len(SERIES)]
+            line = [row for row in overall if row.metric == measure.name]
             xs = [row.shots + 0.06 * (i - len(measures) / 2) for row in line]
             ys = [np.nan if row.estimate.value is None else row.estimate.value for row in line]
-            axes.plot(xs, ys, color=SERIES[i % len(SERIES)], marker=MARKERS[i % len(MARKERS)], markersize=6, lw=1.4,
-                      label=measure.name)  # fmt: skip
+            marker = MARKERS[i % len(MARKERS)]
+            axes.plot(xs, ys, color=colour, marker=marker, markersize=6, lw=1.4, label=measure.name)
             for x, row in zip(xs, line, strict=True):
                 if row.estimate.low is not None and row.estimate.high is not None:
-                    axes.plot(
-                        [x, x], [row.estimate.low, row.estimate.high], color=SERIES[i % len(SERIES)], lw=1.1
-                    )
+                    axes.plot([x, x], [row.estimate.low, row.estimate.high], color=colour, lw=1.1)
+        numbers = sorted({row.shots for row in rows})
         axes.set_xticks(numbers, [str(number) for number in numbers])
         axes.set_xlabel(what)
-        ends = [row.estimate.low for row in rows if row.task == "" and row.estimate.low is not None]
+        ends = [row.estimate.low for row in overall if row.estimate.low is not None]
         axes.set_ylim(min(-0.04, *ends, 0.0), 1.04)
         axes.grid(axis="y", color=RULE, lw=0.5)
         axes.set_axisbelow(True)
         legend(axes, columns=4)
 
     return svg(f"shots-{_slug(model)}", 6.4, 3.6, draw)
-
-
-def _mean(table: Table, arm: Arm, organ: str, measure: Measure) -> float:
-    cell = table.cell(arm.label, organ, measure.name)
-    return float("nan") if cell is None or cell.estimate.value is None else cell.estimate.value
-
-
-def _slug(name: str) -> str:
-    return "".join(c if c.isalnum() else "-" for c in name.lower())

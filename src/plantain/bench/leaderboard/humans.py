@@ -1,8 +1,8 @@
-"""What people said of a run's outputs: one CSV file per rater.
+"""Ratings of a run's outputs by people: one CSV file per rater, named after the rater.
 
 A file has a header and one line per output. Columns, in any order and case: `sample` (id), `model` (label of the arm),
 and at least one of `EA`, `CP`, `VQ` (scores, higher is better) or `EA_rank`, `CP_rank`, `VQ_rank` (1 is best, ties
-allowed). An empty cell was not rated. `note` is kept out of the numbers. The file's name names the rater.
+allowed). An empty cell was not rated. The column `note` is ignored.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from plantain.records import InputError
 from plantain.records.suggestions import nearest, suggest
 
 DIMENSIONS = ("EA", "CP", "VQ")
-_COLUMNS = {name.lower(): (name, 1.0) for name in DIMENSIONS} | {
-    f"{name.lower()}_rank": (name, -1.0) for name in DIMENSIONS
+_RATINGS = {
+    column: (name, sign)
+    for name in DIMENSIONS
+    for column, sign in ((name.lower(), 1.0), (f"{name.lower()}_rank", -1.0))
 }
+"""Column -> dimension, and the sign that makes higher better."""
+
 _KEYS = ("sample", "model")
-_IGNORED = ("note",)
-LARGEST = 64 * 2**20
-"""Bytes of a file that is still read."""
+MAX_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class HumanRatings:
         raters: by the names of their files.
         models: labels of the arms that anyone rated, in the order of the run.
         values: by dimension, (raters, samples, models), higher is better, NaN where not rated; a rank r is kept as -r.
-        mixed: dimensions in which some raters gave scores and others ranks: only the order is common to them.
+        mixed: dimensions in which some raters gave scores and others ranks: only the order is comparable.
     """
 
     raters: tuple[str, ...]
@@ -48,45 +50,54 @@ class HumanRatings:
     values: Mapping[str, Floats]
     mixed: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(
+        cls, raters: Sequence[str], models: Sequence[str], tables: Mapping[str, Floats], mixed: frozenset[str]
+    ) -> HumanRatings:
+        """Keep the models and dimensions that have a rating; `values` is empty without any."""
+        rated = np.logical_or.reduce([np.isfinite(table).any(axis=(0, 1)) for table in tables.values()])
+        values = {name: table[:, :, rated] for name, table in tables.items() if np.isfinite(table).any()}
+        kept = tuple(models[int(i)] for i in np.flatnonzero(rated))
+        return cls(tuple(raters), kept, values, mixed & set(values))
+
 
 def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
-    """Reads one file per rater.
+    """Read one file per rater.
 
     Args:
         paths: the files.
         samples, models: ids and labels that a line may name.
 
     Raises:
-        InputError: the first thing that is wrong, with file, line and column.
+        InputError: the first problem, with file, line and column.
     """
     raters = [path.stem for path in paths]
     for rater in raters:
         if raters.count(rater) > 1:
-            raise InputError(f"--ratings: two files are named {rater!r}: the name tells raters apart")
-    place = {sample: i for i, sample in enumerate(samples)}
-    arm = {model: i for i, model in enumerate(models)}
-    values = {name: np.full((len(paths), len(samples), len(models)), np.nan) for name in DIMENSIONS}
+            raise InputError(
+                f"--ratings: two files are named {rater!r}: raters are distinguished by file name"
+            )
+    places = {
+        name: {key: i for i, key in enumerate(keys)}
+        for name, keys in (("sample", samples), ("model", models))
+    }
+    tables = {name: np.full((len(paths), len(samples), len(models)), np.nan) for name in DIMENSIONS}
     columns: set[str] = set()
     for number, path in enumerate(paths):
-        columns |= _read(path, place, arm, {name: table[number] for name, table in values.items()})
-    rated = np.logical_or.reduce([np.isfinite(table).any(axis=(0, 1)) for table in values.values()])
-    kept = np.flatnonzero(rated)
-    found = {name: table[:, :, kept] for name, table in values.items() if np.isfinite(table).any()}
-    if not found:
+        columns |= _read(path, places, {name: table[number] for name, table in tables.items()})
+    mixed = frozenset(name for name in DIMENSIONS if {name.lower(), f"{name.lower()}_rank"} <= columns)
+    ratings = HumanRatings.of(raters, models, tables, mixed)
+    if not ratings.values:
         raise InputError(f"{paths[0] if paths else '--ratings'}: no ratings in it")
-    mixed = frozenset(name for name in found if {name.lower(), f"{name.lower()}_rank"} <= columns)
-    return HumanRatings(tuple(raters), tuple(models[int(i)] for i in kept), found, mixed)
+    return ratings
 
 
-def _read(
-    path: Path, place: Mapping[str, int], arm: Mapping[str, int], into: Mapping[str, Floats]
-) -> set[str]:
-    """Fills in one rater's ratings; returns the columns that have any."""
+def _read(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str, Floats]) -> set[str]:
+    """Enter one rater's ratings; return the columns that have any."""
     columns: set[str] = set()
     seen: dict[tuple[int, int], int] = {}
     for line, row in _lines(path):
-        sample = _known(path, line, "sample", row["sample"], place)
-        model = _known(path, line, "model", row["model"], arm)
+        sample, model = (_place(path, line, column, row[column], places[column]) for column in _KEYS)
         if (sample, model) in seen:
             raise InputError(
                 f"{path}: line {line}: sample {row['sample']!r} of {row['model']!r} was rated in line "
@@ -94,17 +105,17 @@ def _read(
             )
         seen[sample, model] = line
         for column, text in row.items():
-            if column in _COLUMNS and text:
-                name, sign = _COLUMNS[column]
+            if column in _RATINGS and text:
+                name, sign = _RATINGS[column]
                 into[name][sample, model] = sign * _number(path, line, column, text)
                 columns.add(column)
     return columns
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows by line number, keyed by lower-case column, streamed."""
+    """Yield the rows by line number, keyed by lower-case column."""
     try:
-        text = read_regular(path, str(path), LARGEST).decode("utf-8-sig")
+        text = read_regular(path, str(path), MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -118,34 +129,31 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                 raise InputError(
                     f"{path}: line {reader.line_num}: {len(cells)} cells under {len(header)} columns"
                 )
-            yield (
-                reader.line_num,
-                {name: whole(cell.strip()) for name, cell in zip(header, cells, strict=True)},
-            )
+            yield reader.line_num, dict(zip(header, (whole(cell.strip()) for cell in cells), strict=True))
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num}: {error}") from error
 
 
 def _check_header(path: Path, header: Sequence[str]) -> None:
-    allowed = (*_KEYS, *_COLUMNS, *_IGNORED)
+    allowed = (*_KEYS, *_RATINGS, "note")
     for name in header:
         if name not in allowed:
             raise InputError(f"{path}: line 1: no column is called {name!r}; {suggest(name, allowed)}")
         if header.count(name) > 1:
             raise InputError(f"{path}: line 1: two columns are called {name!r}")
+        if f"{name}_rank" in header:
+            dimension = _RATINGS[name][0]
+            raise InputError(f"{path}: line 1: both {dimension} and {dimension}_rank: give scores or ranks")
     for name in _KEYS:
         if name not in header:
             raise InputError(f"{path}: line 1: the column {name!r} is missing")
-    for name in DIMENSIONS:
-        if name.lower() in header and f"{name.lower()}_rank" in header:
-            raise InputError(f"{path}: line 1: both {name} and {name}_rank: give scores or ranks")
-    if not any(name in header for name in _COLUMNS):
+    if not any(name in _RATINGS for name in header):
         raise InputError(
             f"{path}: line 1: no ratings; add a column EA, CP or VQ (or EA_rank, CP_rank, VQ_rank)"
         )
 
 
-def _known(path: Path, line: int, column: str, text: str, names: Mapping[str, int]) -> int:
+def _place(path: Path, line: int, column: str, text: str, names: Mapping[str, int]) -> int:
     if text not in names:
         near = nearest(text, names)
         hint = f"; did you mean {near!r}?" if near else ""

@@ -1,21 +1,21 @@
-"""Table 7 (a): what an editor learned from n samples of each task, against itself without any."""
+"""Table 7 (a): what an editor learned from n samples of each task, against itself without training."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.demonstrated import ShotRow, level_rows
 from plantain.bench.leaderboard.figures import shots_figure
-from plantain.bench.leaderboard.latex import csv_text
 from plantain.bench.leaderboard.measures import MAIN, Measure
-from plantain.bench.leaderboard.table_rows import Scores, mean_of_known, read_scores
+from plantain.bench.leaderboard.rows import csv_text
+from plantain.bench.leaderboard.scores import Scores, mean_of_known, read_scores
+from plantain.bench.leaderboard.studies import ShotRow, level_rows
 from plantain.bench.leaderboard.tables import make_table
 from plantain.models.registry import close_models
 from plantain.pages.drawing import printed
@@ -31,16 +31,16 @@ SEPARATOR = "+n"
 
 
 def trained_label(size: int, seed: int) -> str:
-    """The arm of the models that learned from `size` samples, under one seed; the base has size 0."""
+    """Return the label of the arm trained on `size` samples of each task with one seed; the base has size 0."""
     return f"trained{SEPARATOR}{size}-s{seed}"
 
 
 class TrainedEditor:
-    """One model for each task, as one editor: the task of a sample says which is asked.
+    """One model for each task, as one editor.
 
     Args:
         name: as a model's, e.g. "diffusers/trained+n4-s0".
-        by_task: the task's own editor.
+        by_task: the editor of each task.
         task_of: task of each sample by its id.
     """
 
@@ -51,12 +51,11 @@ class TrainedEditor:
         self.fingerprint = hashlib.sha256(json.dumps(tasks).encode()).hexdigest()[:16]
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Asks the editor of the sample's task; all of them together are the model that answered."""
+        """Ask the editor of the sample's task; the served model is all of them together."""
         reply = await self._by_task[self._task_of[request.image.id]].edit(request)
         return replace(reply, usage=replace(reply.usage, served_model=f"{self.name}@{self.fingerprint}"))
 
     async def aclose(self) -> None:
-        """Gives up all of them."""
         await close_models(*self._by_task.values())
 
 
@@ -67,9 +66,9 @@ class Learning:
     Attributes:
         rows: over all tasks and by task.
         measures: of its columns.
-        levels: numbers of samples; seeds: trainings behind each.
+        levels: numbers of samples; seeds: trainings of each.
         judge: whose EA and VQ; None without one.
-        scores: what it was computed from.
+        scores: of the run.
     """
 
     rows: list[ShotRow]
@@ -81,7 +80,7 @@ class Learning:
 
 
 def learning_of(scores: Scores, judge: str | None = None) -> Learning:
-    """Computes the table from a run whose arms are `trained_label`s; the seeds of one size are averaged per sample.
+    """Compute the table from a run whose arms have `trained_label`s; seeds of one size are averaged per sample.
 
     Raises:
         InputError: the run has no such arms, or no such judge.
@@ -92,7 +91,7 @@ def learning_of(scores: Scores, judge: str | None = None) -> Learning:
         if head == "trained" and separator:
             arms.setdefault(int(rest.partition("-")[0]), []).append(arm.label)
     if len(arms) < 2:
-        raise InputError(f"{scores.run}: no outputs of models trained on different numbers of samples")
+        raise InputError(f"{scores.runs[0]}: no outputs of models trained on different numbers of samples")
     table = make_table(scores, judge)
     measures = tuple(measure for measure in table.measures if measure.name in MAIN)
     rows: list[ShotRow] = []
@@ -100,7 +99,7 @@ def learning_of(scores: Scores, judge: str | None = None) -> Learning:
         chosen = np.flatnonzero([task in ("", sample.task) for sample in scores.samples])
         for measure in measures:
             levels = {size: _mean_of_seeds(scores, arms[size], measure) for size in sorted(arms)}
-            rows.extend(level_rows(scores, "trained", task, measure, levels, chosen))
+            rows += level_rows(scores, "trained", task, measure, levels, chosen)
     seeds = {size: len(labels) for size, labels in arms.items()}
     return Learning(rows, measures, tuple(sorted(arms)), seeds, table.judge, scores)
 
@@ -112,7 +111,7 @@ def _mean_of_seeds(scores: Scores, labels: list[str], measure: Measure) -> Float
 
 
 def write_learning(run: Path, to: Path, title: str, *, judge: str | None = None) -> Path:
-    """Writes Table 7 (a) and its plot as one HTML page, with JSON, CSV and SVG beside it; returns the page's path.
+    """Write Table 7 (a) and its figure as one HTML page, with JSON, CSV and SVG beside it; return the page's path.
 
     Raises:
         InputError: as `learning_of`; or the folder cannot be written to.
@@ -120,36 +119,34 @@ def write_learning(run: Path, to: Path, title: str, *, judge: str | None = None)
     target = html_target(to / PAGE)
     with BenchRun.open(run) as opened:
         learning = learning_of(read_scores(opened), judge)
-    figure = shots_figure(
-        "trained", learning.rows, learning.measures, "samples of each task that were learned from"
-    )
+    figure = shots_figure("trained", learning.rows, learning.measures, "training samples of each task")
     records = [_record(row) for row in learning.rows]
     write_page(target.with_suffix(".json"), json.dumps(records, indent=1, ensure_ascii=False) + "\n")
     write_page(target.with_suffix(".csv"), csv_text(records))
     write_page(target.with_suffix(".svg"), printed(figure))
     environment = page_environment(TEMPLATES, "")
     environment.filters["number"] = lambda value, digits=3: "–" if value is None else f"{value:.{digits}f}"
+    tasks = list(dict.fromkeys(row.task for row in learning.rows))
     page = environment.get_template("learning.html.j2").render(
-        learning=learning, figure=figure, title=title, tasks=_tasks(learning), version=__version__
+        learning=learning, figure=figure, title=title, tasks=tasks, version=__version__
     )
     write_page(target, page)
     return target
 
 
-def _tasks(learning: Learning) -> list[str]:
-    return list(dict.fromkeys(row.task for row in learning.rows))
-
-
 def _record(row: ShotRow) -> dict[str, object]:
-    estimate, change = row.estimate, row.change
-    row_record = {
+    mean, change = row.estimate, row.change
+    return {
         "task": row.task or "all",
         "n": row.shots,
         "metric": row.metric,
-        **{name: value for name, value in asdict(estimate).items() if name in ("value", "low", "high")},
-        "samples": estimate.n,
-        "sources": estimate.clusters,
+        "value": mean.value,
+        "low": mean.low,
+        "high": mean.high,
+        "samples": mean.n,
+        "sources": mean.clusters,
+        "change_value": change and change.value,
+        "change_low": change and change.low,
+        "change_high": change and change.high,
+        "p_holm": row.p_holm,
     }
-    for name in ("value", "low", "high"):
-        row_record[f"change_{name}"] = getattr(change, name) if change is not None else None
-    return {**row_record, "p_holm": row.p_holm}

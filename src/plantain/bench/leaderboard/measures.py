@@ -1,8 +1,10 @@
-"""What a benchmark's table knows of each metric by its stored name: how it is printed, which way is up, its range."""
+"""Metrics as a benchmark's tables show them: name, label, which way is better, range."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
 
 from plantain.metrics.registry import registered
 
@@ -13,10 +15,10 @@ class Measure:
 
     Attributes:
         name: in tables and JSON: "EA", "CP", "VQ", "CP judge", else the stored name.
-        stored: in the journal.
+        stored: name in the journal, e.g. "masked_ssim", "lpips:tiny", "ea@offline/instruments/D".
         label: for a reader.
-        higher_is_better: which way is up.
-        low, high: the range, where it is bounded: an unscored output is counted at either end for the bounds.
+        higher_is_better: which way is better.
+        low, high: the range, None where unbounded; bounds count unscored outputs at either end.
         digits: after the decimal point.
     """
 
@@ -29,40 +31,25 @@ class Measure:
     digits: int = 2
 
 
-_UNREGISTERED = {
-    "ssim_previous": ("ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0, 2),
-    "attention_iou": ("attention_iou", "overlap of attention and region", True, 0.0, 1.0, 2),
-    "attention_chance": (
-        "attention_chance",
-        "overlap expected of as many pixels at random",
-        True,
-        0.0,
-        1.0,
-        2,
+MAIN = ("EA", "CP", "VQ")
+"""The three columns of the paper's Table 2, per organ."""
+
+_NOT_REGISTERED = (
+    Measure("ssim_previous", "ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0),
+    Measure("attention_iou", "attention_iou", "overlap of attention and region", True, 0.0, 1.0),
+    Measure(
+        "attention_chance", "attention_chance", "overlap expected of as many pixels at random", True, 0.0, 1.0
     ),
-    "attention_mass": (
-        "attention_mass",
-        "attention inside over the region's share of the area",
-        True,
-        0.0,
-        None,
-        2,
+    Measure(
+        "attention_mass", "attention_mass", "attention inside over the region's share of the area", True, 0.0
     ),
-    "attention_pointing": ("attention_pointing", "strongest attention lies in the region", True, 0.0, 1.0, 2),
-    "attention_auroc": ("attention_auroc", "attention ranks the region first", True, 0.0, 1.0, 2),
-    "demo_similarity": ("demo_similarity", "likeness to the demonstrations", False, None, None, 2),
-}
-"""What is measured beside the outputs, by `attend` or of an arm, and so is no metric that can be asked for."""
-
-
-def _known() -> dict[str, tuple[str, str, bool, float | None, float | None, int]]:
-    """What tables need of every metric but the judges', by stored name."""
-    from_registry = {
-        name: (m.column or name, m.label, m.higher_is_better, m.low, m.high, m.digits)
-        for name, m in registered().items()
-    }
-    return {**_UNREGISTERED, **from_registry}
-
+    Measure(
+        "attention_pointing", "attention_pointing", "strongest attention is in the region", True, 0.0, 1.0
+    ),
+    Measure("attention_auroc", "attention_auroc", "attention ranks the region first", True, 0.0, 1.0),
+    Measure("demo_similarity", "demo_similarity", "likeness to the demonstrations", False),
+)
+"""Measured by `bench attention` or of an arm, not by a metric of `--metrics`."""
 
 _FIRST = (
     *(
@@ -77,7 +64,7 @@ _FIRST = (
     ),
     *("clip_isim", "clip_talign", "clip_dalign", "image_reward"),
 )
-"""Their order in a table, before all others."""
+"""Metrics that come first in tables, in this order."""
 
 _JUDGED = {
     "ea": ("EA", "editing accuracy"),
@@ -87,73 +74,70 @@ _JUDGED = {
 _PUBLISHED = {"ea": "Accuracy", "cp": "Preservation", "vq": "Quality"}
 """MedEBench's names of its judge's scores, before the variant: Accuracy_P, Accuracy_D."""
 
-MAIN = ("EA", "CP", "VQ")
-"""The three columns of the paper's Table 2, per organ."""
+
+@cache
+def _known() -> dict[str, Measure]:
+    """Return every metric but the judges', by stored name."""
+    known = {one.stored: one for one in _NOT_REGISTERED}
+    for name, m in registered().items():
+        known[name] = Measure(m.column or name, name, m.label, m.higher_is_better, m.low, m.high, m.digits)
+    return known
 
 
 def measure(stored: str, judge: str | None = None) -> Measure:
-    """What is known of a stored metric.
+    """Return the measure of a stored metric; one that nobody registered is called by its stored name.
 
     Args:
-        stored: as in the journal, e.g. "masked_ssim", "lpips:tiny", "ea@offline/instruments/D".
-        judge: the one whose scores are EA, VQ and "CP judge"; another's keep their stored names.
+        stored: name in the journal.
+        judge: the one whose scores are EA, VQ and "CP judge"; those of others keep their stored names.
     """
-    dimension, _, who = stored.partition("@")
-    if who and dimension in _JUDGED:
-        name, label = _JUDGED[dimension]
-        return Measure(name if who == judge else stored, stored, f"{label} by {who}", True, 0.0, 1.0)
-    base, _, wording = dimension.partition(":")
-    if who and base in _JUDGED and wording == "published":
-        model, _, variant = who.rpartition("/")
-        name = f"{_PUBLISHED[base]}_{variant}" if judge is None or judge.startswith(f"{model}/") else stored
+    metric, _, who = stored.partition("@")
+    base, _, variant = metric.partition(":")
+    if who and base in _JUDGED and variant == "published":
+        model, _, asked = who.rpartition("/")
+        name = f"{_PUBLISHED[base]}_{asked}" if judge is None or judge.startswith(f"{model}/") else stored
         return Measure(name, stored, f"{_JUDGED[base][1]} by {who}, published protocol", True, 0.0, 1.0)
-    if who and base in _JUDGED and wording:
-        return Measure(
-            stored, stored, f"{_JUDGED[base][1]} by {who}, asked in the words of {wording}", True, 0.0, 1.0
-        )
-    if who:  # by a rubric of somebody's own: the share of its scale
-        return Measure(
-            stored, stored, f"{base.replace('_', ' ')} by {who}, by the rubric {wording}", True, 0.0, 1.0
-        )
-    base, _, variant = stored.partition(":")
+    if who:
+        name, label = _JUDGED.get(base, (stored, base.replace("_", " ")))
+        if not variant:
+            return Measure(name if who == judge else stored, stored, f"{label} by {who}", True, 0.0, 1.0)
+        how = "prompts" if base in _JUDGED else "the rubric"
+        return Measure(stored, stored, f"{label} by {who}, {how} {variant}", True, 0.0, 1.0)
     known = _known()
     if base not in known and base.rpartition("_")[0] in known:  # "clip_talign_d", "image_reward_p"
-        base, variant = base.rpartition("_")[0], f"{base.rpartition('_')[2]}{':' * bool(variant)}{variant}"
+        base, _, suffix = base.rpartition("_")
+        variant = ":".join(filter(None, (suffix, variant)))
     if base not in known:
         return Measure(stored, stored, stored)
-    name, label, higher, low, high, digits = known[base]
     if variant:
-        return Measure(stored, stored, f"{label} ({variant})", higher, low, high, digits)
-    return Measure(name, stored, label, higher, low, high, digits)
+        return replace(known[base], name=stored, stored=stored, label=f"{known[base].label} ({variant})")
+    return known[base]
 
 
-def judges(stored: list[str]) -> list[str]:
-    """The judges that scored something, best first.
+def judges(stored: Iterable[str]) -> list[str]:
+    """Return the judges that scored something, the best informed first.
 
-    Whoever sees the truth comes before the blind, the description of the change before the prompt, a model before an
-    instrument.
+    Those that see the truth come before blind ones, the description of the change before the prompt, models before
+    the offline instruments.
     """
-    found = sorted(
-        {name.partition("@")[2] for name in stored if name.partition("@")[0] in _JUDGED and "@" in name}
-    )
+    found = {who for name in stored for metric, _, who in [name.partition("@")] if who and metric in _JUDGED}
     return sorted(
         found,
         key=lambda who: (
             who.endswith("-blind"),
             who.startswith("offline/"),
             who.rpartition("/")[2][:1] != "D",
+            who,
         ),
     )
 
 
-def ordered(stored: list[str], judge: str | None) -> list[Measure]:
-    """All metrics in the order of a table: EA, CP, VQ, then the known ones, then the rest by name."""
+def ordered(stored: Iterable[str], judge: str | None) -> list[Measure]:
+    """Return all measures in the order of a table: EA, CP, VQ, then the known ones, then the rest by name."""
     known = _known()
-    names = sorted(known, key=lambda name: name not in _FIRST)
-    order = [*MAIN, "CP judge", *(known[name][0] for name in (*_FIRST, *names) if name in known)]
-    rank = {name: i for i, name in enumerate(dict.fromkeys(order))}
-    measures = [measure(name, judge) for name in stored]
+    order = [*MAIN, "CP judge", *(known[name].name for name in (*_FIRST, *known) if name in known)]
+    rank = {name: i for i, name in reversed(list(enumerate(order)))}
     return sorted(
-        measures,
+        (measure(name, judge) for name in stored),
         key=lambda m: (rank.get(m.name, rank.get(m.stored.partition(":")[0], len(rank))), m.name),
     )

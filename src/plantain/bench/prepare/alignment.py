@@ -1,7 +1,6 @@
-"""Registers a later picture to the earlier one: an affine map, its quality, and a refusal where that is too low.
+"""Align the image after to the one before: an affine map, its quality, and a refusal below a minimum.
 
-Pairs of photographs differ in pose, distance and light, and in the very change that they are to show. So the map is
-fitted to everything and its quality measured tile by tile, as the median: the change may ruin half of the tiles.
+Quality is the median over tiles of the correlation, so that the change itself may spoil half of the tiles.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from plantain.metrics.ssim import ssim
 from plantain.pixels.arrays import Field, Floats, Mask, Pixels
 
 WORKING = 512
-"""Longest side in pixels at which maps are looked for."""
+"""Longest side in pixels at which the map is fitted."""
 
 TILES = 8
 """Tiles along each side over which the quality's median is taken."""
 
 LEAST_QUALITY = 0.5
-"""Median correlation of tiles below which a pair is refused. Pairs of different things reached 0.31 at most, true ones
-that can be aligned 0.67 and more; see docs/design/benchmark-data.md for what was measured."""
+"""Quality below which a pair is refused: pairs of different things reached at most 0.31, true ones at least 0.67
+(docs/design/benchmark-data.md)."""
 
 WORTH = 0.01
-"""A map must raise the quality by more than this: resampling blurs, and an exact pair must stay exact."""
+"""A map must raise the quality by more than this, so that an exact pair is not resampled."""
 
 LEAST_OVERLAP = 0.5
 """Share of the image before that the one after must cover."""
@@ -37,12 +36,12 @@ class Alignment:
 
     Attributes:
         matrix: float64 (2, 3); maps pixels (x, y) of the image after to those of the image before.
-        method: "as it is", or the start that won, refined by correlation: "correlation", "features", "search".
+        method: "as it is", or the start that won: "correlation", "features" or "search".
         quality: median over tiles of the correlation of the two, in [-1, 1].
-        before: the same without any map but the change of size.
+        before: the same after resizing alone.
         similarity: SSIM over the overlap, in [-1, 1].
         overlap: share of the image before that is covered, in [0, 1].
-        shift: how far the map moves a corner at most, in shares of the longest side.
+        shift: largest movement of a corner, in shares of the longest side.
     """
 
     matrix: Floats
@@ -54,7 +53,7 @@ class Alignment:
     shift: float
 
     def refused_below(self, least_quality: float = LEAST_QUALITY) -> str:
-        """Why a pair aligned like this must not enter a benchmark; "" when it may."""
+        """Return why a pair aligned like this may not enter a benchmark; "" if it may."""
         if self.overlap < LEAST_OVERLAP:
             return f"the images overlap in {self.overlap:.0%} only; at least {LEAST_OVERLAP:.0%} is needed"
         if self.quality < least_quality:
@@ -63,7 +62,7 @@ class Alignment:
 
     @property
     def line(self) -> str:
-        """One line for a sample's notes."""
+        """Describe it in a line, for a sample's notes."""
         return (
             f"aligned ({self.method}): quality {self.quality:.2f} (was {self.before:.2f}), SSIM {self.similarity:.2f} "
             f"on an overlap of {self.overlap:.0%}, corners moved by {self.shift:.1%}"
@@ -71,11 +70,10 @@ class Alignment:
 
 
 def align(previous: Pixels, changed: Pixels) -> Alignment:
-    """The best affine map from the image after to the image before.
+    """Return the best affine map from the image after to the image before.
 
-    Tried are the mere change of size, matches of SIFT features (RANSAC) and a coarse search over turns, scales and
-    shifts, each refined by maximising the correlation coefficient (ECC; Evangelidis and Psarakis 2008) on lightly
-    blurred grey.
+    Starts are resizing, matched SIFT features (RANSAC) and a coarse search over rotations, scales and shifts, each
+    refined by maximising the correlation coefficient (ECC; Evangelidis and Psarakis 2008) on lightly blurred grey.
 
     Args:
         previous, changed: uint8 (H, W, 3), of any sizes.
@@ -91,8 +89,15 @@ def align(previous: Pixels, changed: Pixels) -> Alignment:
     identity = np.eye(2, 3)
     plain = tile_quality(fixed, moving, np.ones(fixed.shape, bool))
     best = (plain, "as it is", identity)
-    for method, start in _starts(fixed, moving, identity) if plain < 1.0 - WORTH else ():
-        for matrix in (start, _refined(fixed, moving, start)):
+    starts: dict[str, Floats | None] = {}
+    if plain < 1.0 - WORTH:
+        starts = {
+            "correlation": identity,
+            "features": _features(fixed, moving),
+            "search": _searched(fixed, moving),
+        }
+    for method, start in starts.items():
+        for matrix in () if start is None else (start, _refined(fixed, moving, start)):
             if matrix is None or not _plausible(matrix):
                 continue
             quality = tile_quality(fixed, *_warped(moving, matrix, size))
@@ -112,15 +117,8 @@ def align(previous: Pixels, changed: Pixels) -> Alignment:
     )
 
 
-def _starts(fixed: Field, moving: Field, identity: Floats) -> list[tuple[str, Floats]]:
-    """Where the search for a map begins, by name."""
-    matched = _features(fixed, moving)
-    found = [] if matched is None else [("features", matched)]
-    return [("correlation", identity), *found, ("search", _searched(fixed, moving))]
-
-
 def apply_alignment(changed: Pixels, matrix: Floats, size: tuple[int, int]) -> tuple[Pixels, Mask]:
-    """The image after in the frame of the image before.
+    """Return the image after in the frame of the image before.
 
     Args:
         changed: uint8 (H, W, 3).
@@ -136,7 +134,7 @@ def apply_alignment(changed: Pixels, matrix: Floats, size: tuple[int, int]) -> t
 
 
 def common_rectangle(covered: Mask) -> tuple[int, int, int, int]:
-    """The largest rectangle (left, top, width, height) that is wholly covered; zeros where nothing is."""
+    """Return the largest covered rectangle (left, top, width, height); zeros if nothing is covered."""
     heights = np.zeros(covered.shape[1] + 1, np.int64)
     best, where = 0, (0, 0, 0, 0)
     for row, line in enumerate(covered):
@@ -153,16 +151,13 @@ def common_rectangle(covered: Mask) -> tuple[int, int, int, int]:
 
 
 def tile_quality(fixed: Field, moving: Field, covered: Mask) -> float:
-    """Median over tiles of the correlation coefficient of two grey images, float32 (H, W), where both have texture.
+    """Return the median over textured tiles of the correlation of two grey images, float32 (H, W), in [-1, 1].
 
-    Returns:
-        In [-1, 1]; 1 for two images without any texture that are the same, 0 where nothing can be compared.
+    Without texture it is 1 for equal images and 0 for others.
     """
     found = []
     for rows in np.array_split(np.arange(fixed.shape[0]), TILES):
         for columns in np.array_split(np.arange(fixed.shape[1]), TILES):
-            if not rows.size or not columns.size:
-                continue
             place = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
             seen = covered[place]
             if seen.mean() < 0.5:
@@ -186,7 +181,7 @@ def _grey(pixels: Pixels, size: tuple[int, int]) -> Field:
 
 
 def _features(fixed: Field, moving: Field) -> Floats | None:
-    """A similarity from matched SIFT features by RANSAC; None where too few agree."""
+    """Return a similarity from matched SIFT features by RANSAC; None if too few agree."""
     finder = cv2.SIFT.create(2000, contrastThreshold=0.02)
     first, first_words = finder.detectAndCompute(fixed.astype(np.uint8), None)
     second, second_words = finder.detectAndCompute(moving.astype(np.uint8), None)
@@ -208,7 +203,7 @@ def _features(fixed: Field, moving: Field) -> Floats | None:
 
 
 def _searched(fixed: Field, moving: Field) -> Floats:
-    """The best of a coarse grid of turns and scales, the shift of each by phase correlation."""
+    """Return the best of a coarse grid of rotations and scales, each shifted by phase correlation."""
     share = 128 / max(fixed.shape)
     size = (max(16, round(fixed.shape[1] * share)), max(16, round(fixed.shape[0] * share)))
     first, second = (cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in (fixed, moving))
@@ -229,7 +224,7 @@ def _searched(fixed: Field, moving: Field) -> Floats:
 
 
 def _refined(fixed: Field, moving: Field, start: Floats) -> Floats | None:
-    """Maximises the correlation coefficient, coarse to fine; None where it does not converge."""
+    """Maximise the correlation coefficient, coarse to fine; None if it does not converge."""
     inverse = cv2.invertAffineTransform(start).astype(np.float32)
     stop = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 60, 1e-5)
     for share in (0.25, 0.5, 1.0):
@@ -250,7 +245,7 @@ def _refined(fixed: Field, moving: Field, start: Floats) -> Floats | None:
 
 
 def _plausible(matrix: Floats) -> bool:
-    """Neither mirrored nor beyond 2.5-fold in any direction, nor sheared to twice as long as wide."""
+    """Return False for mirrored maps, scales beyond 2.5 in any direction, and shears beyond 2 to 1."""
     linear = matrix[:, :2]
     if np.linalg.det(linear) <= 0:
         return False
@@ -280,7 +275,7 @@ def _shift(matrix: Floats, size: tuple[int, int]) -> float:
 
 
 def _compose(last: Floats, middle: Floats, first: Floats) -> Floats:
-    """One affine map out of: first (2, 3), then middle (2, 3), then a linear (2, 2)."""
+    """Return one affine map: first (2, 3), then middle (2, 3), then a linear (2, 2)."""
 
     def square(matrix: Floats) -> Floats:
         return np.vstack([np.hstack([matrix, np.zeros((2, 3 - matrix.shape[1]))]), [[0.0, 0.0, 1.0]]])

@@ -1,29 +1,36 @@
-"""Who puts pairs into words: our own describer, which says only what it was told, or a hosted model under terms."""
+"""Descriptions of raw pairs: by their owner's words alone, or by a hosted model under a run's terms."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
 
 import cv2
 import numpy as np
 import orjson
 
-from plantain.calls import CallSpec, TaskCalls
+from plantain.calls import Answer, CallSpec
 from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
-from plantain.records import Direction, EditTask, InputError, Step, TaskKind, Usage, derive_seed
+from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
-from plantain.runs.door import Door
+from plantain.runs.door import Beginning, Door, changed_since
+from plantain.runs.engine import engine_alone
+from plantain.runs.open_run import OpenRun, together
+from plantain.runs.settings.terms import Terms
+from plantain.runs.summary import RunSummary
 
 AS_TOLD = "offline/as-told"
 GIVEN = ("modality", "action", "entity", "region", "context")
-"""What the owner of a pair may say of it, beside organ, task and prompt."""
+"""What the owner of a pair may say about it, besides organ, task and prompt."""
 
 SEAM = 8
-"""Pixels of white between the two halves of a concatenated picture."""
+"""Width in pixels of the white line between the two halves of a concatenated image."""
 
 _VERBS = {
     "remove": ("Take away", "Erase", "Eliminate"),
@@ -38,25 +45,72 @@ _VERBS = {
     "replace": ("Exchange", "Substitute", "Swap out"),
 }
 
+T = TypeVar("T")
 
-class GivenDescription:
-    """Describes a pair without looking at it: what its owner says, in a fixed order of words. No model."""
+Describe = Callable[[DescribeRequest], Awaitable[ChangeDescription | str]]
+"""Return the description of a pair, or why there is none."""
 
-    name = AS_TOLD
-    fingerprint = "as-told@1"
+Carry = Callable[[int, Describe], Awaitable[None]]
+"""Prepare the pair of that number."""
 
-    async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:
-        """The owner's words; a description only where action and entity, or a prompt, were given."""
-        given = {name: request.given.get(name, "").strip() for name in GIVEN}
-        prompt = request.prompt.strip() or f"{request.task.strip().rstrip('.')}."
-        description = ChangeDescription(
-            prompt=prompt, rephrasings=rephrased(prompt), description=_sentence(given), **given
-        )
-        return Reply(description, usage=Usage(served_model=self.fingerprint))
+
+async def walk_pairs(
+    pairs: int, images: Iterable[SourceImage], carry: Carry, terms: Terms, run: Path, seed: int
+) -> RunSummary:
+    """Prepare every pair, several at once.
+
+    Args:
+        pairs: how many there are.
+        images: the images before, for the consent check.
+        carry: called once per pair.
+        terms: whose one model is the describer.
+        run: folder of the journal of a hosted describer's calls.
+        seed: of the describer's draws.
+
+    Raises:
+        InputError: there is no such describer, or an image may not be sent to it.
+    """
+    name = terms.models[0]
+    if name == AS_TOLD:
+        numbers = iter(range(pairs))
+
+        async def some() -> None:
+            for number in numbers:
+                await carry(number, described_as_told)
+
+        async with engine_alone(terms.engine) as room:
+            await together(some() for _ in range(max(1, 2 * room)))
+        return RunSummary()
+    door = Door(terms)
+    door.check(images=images)
+    describer = describer_of(door, name)
+    beginning = Beginning("descriptions", seed, {"kind": "describe", "seed": seed})
+    async with door.open(run, beginning) as opened:
+        changed = await changed_since(opened.journal, "describe.models", {"describer": describer.fingerprint})
+        if changed:
+            raise InputError(f"{run}: {changed}")
+
+        async def describe(request: DescribeRequest) -> ChangeDescription | str:
+            return await _described(opened, describer, request)
+
+        async def one(number: int) -> None:
+            await carry(number, describe)
+
+        await opened.walk(range(pairs), one)
+    return opened.summary
+
+
+async def described_as_told(request: DescribeRequest) -> ChangeDescription:
+    """Describe a pair in its owner's words, without looking at it."""
+    given = {name: request.given.get(name, "").strip() for name in GIVEN}
+    prompt = request.prompt.strip() or f"{request.task.strip().rstrip('.')}."
+    return ChangeDescription(
+        prompt=prompt, rephrasings=rephrased(prompt), description=_sentence(given), **given
+    )
 
 
 def rephrased(prompt: str) -> tuple[str, ...]:
-    """Other wordings of an instruction that begins with a verb that we know; none for any other.
+    """Return other wordings of an instruction that begins with a known verb; none for any other.
 
     Example:
         >>> rephrased("Remove the mole.")
@@ -68,8 +122,8 @@ def rephrased(prompt: str) -> tuple[str, ...]:
     return tuple(f"{verb} {match[2].strip()}" for verb in _VERBS.get(match[1].casefold(), ()))
 
 
-def _sentence(given: dict[str, str]) -> str:
-    """What was told as one sentence; "" where it says neither what was done nor to what."""
+def _sentence(given: Mapping[str, str]) -> str:
+    """Return what was told as one sentence; "" without an action and an entity."""
     if not given["action"] or not given["entity"]:
         return ""
     start = f"{given['modality']}: " if given["modality"] else ""
@@ -80,7 +134,7 @@ def _sentence(given: dict[str, str]) -> str:
 
 
 def describer_of(door: Door, name: str) -> Describer:
-    """The model of that name that puts pairs into words: any hosted "provider/model".
+    """Return a hosted model that describes pairs.
 
     Raises:
         InputError: no such provider, a missing key or extra, or a provider without language models.
@@ -95,35 +149,30 @@ def describer_of(door: Door, name: str) -> Describer:
 
 
 def concatenated(previous: Pixels, changed: Pixels) -> EncodedImage:
-    """One picture of both: before on the left, after on the right, PNG; the after is brought to the before's height."""
+    """Return one PNG of both: before on the left, after on the right, scaled to the same height."""
     height = previous.shape[0]
-    width = max(1, round(changed.shape[1] * height / changed.shape[0]))
-    after = (
-        cv2.resize(changed, (width, height), interpolation=cv2.INTER_AREA)
-        if changed.shape[0] != height
-        else changed
-    )
+    if changed.shape[0] != height:
+        width = max(1, round(changed.shape[1] * height / changed.shape[0]))
+        changed = cv2.resize(changed, (width, height), interpolation=cv2.INTER_AREA)
     seam = np.full((height, SEAM, 3), 255, np.uint8)
-    done, data = cv2.imencode(".png", cv2.cvtColor(np.hstack([previous, seam, after]), cv2.COLOR_RGB2BGR))
-    if not done:
-        raise ValueError("cannot encode the pair")
+    done, data = cv2.imencode(".png", cv2.cvtColor(np.hstack([previous, seam, changed]), cv2.COLOR_RGB2BGR))
+    assert done
     return EncodedImage(data.tobytes(), "image/png")
 
 
-def describing_task(request: DescribeRequest) -> EditTask:
-    """The task under which a pair's description is journalled: named by its pixels, so that it is never paid twice."""
-    text = hashlib.sha256(request.pair.data).hexdigest()
-    task_id = hashlib.sha256(f"describe\x1f{text}".encode()).hexdigest()[:20]
-    return EditTask(task_id, request.image.id, request.organ, "describe", Direction.CHANGE, TaskKind.BENCH)
-
-
-async def described(
-    calls: TaskCalls, describer: Describer, request: DescribeRequest
+async def _described(
+    opened: OpenRun, describer: Describer, request: DescribeRequest
 ) -> ChangeDescription | str:
-    """A description through the memoised calls of its task, or why there is none."""
+    """Return a hosted model's description, asked for now or recorded before; or why there is none."""
+    pair = hashlib.sha256(request.pair.data).hexdigest()
+    task_id = hashlib.sha256(f"describe\x1f{pair}".encode()).hexdigest()[:20]  # by its pixels: paid for once
+    blob = await asyncio.to_thread(opened.journal.put_blob, request.pair.data, request.pair.media_type)
+    await opened.journal.add_images([(replace(request.image, id=task_id, prepared_sha256=blob.sha256), blob)])
+    task = EditTask(task_id, task_id, request.organ, "describe", Direction.CHANGE, TaskKind.BENCH)
+    await opened.journal.add_tasks([task])
     identity: dict[str, object] = {
         "fingerprint": describer.fingerprint,
-        "pair": hashlib.sha256(request.pair.data).hexdigest(),
+        "pair": pair,
         "said": [request.organ, request.task, request.prompt, sorted(request.given.items())],
         "seed": request.seed,
     }
@@ -131,20 +180,26 @@ async def described(
     async def send() -> Reply[ChangeDescription]:
         return await describer.describe(request)
 
-    async def settle(reply: Reply[ChangeDescription], draft: CallResult) -> CallResult:
-        if reply.value is None:
-            return draft
-        return replace(draft, answer=orjson.dumps(asdict(reply.value)).decode())
-
-    answer = await calls.answer(CallSpec(Step.WRITE, 1, 0, describer.name, identity, send, settle))
+    answer = await asked_once(opened, task, describer.name, identity, send)
     if not answer.outcome.ok:
         return f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": ")
-    answered = orjson.loads(answer.text)
-    return ChangeDescription(**{**answered, "rephrasings": tuple(answered["rephrasings"])})
+    found = orjson.loads(answer.text)
+    return ChangeDescription(**{**found, "rephrasings": tuple(found["rephrasings"])})
 
 
-def chosen_rephrasing(rephrasings: Sequence[str], seed: int, sample_id: str) -> str:
-    """One of several paraphrases, drawn by seed and sample; "" where there is none."""
-    if not rephrasings:
-        return ""
-    return rephrasings[derive_seed(seed, "rephrasing", sample_id) % len(rephrasings)]
+async def asked_once(
+    opened: OpenRun,
+    task: EditTask,
+    model: str,
+    identity: dict[str, object],
+    send: Callable[[], Awaitable[Reply[T]]],
+) -> Answer:
+    """Return the answer to a task's one question, from the run's journal if it has been asked before."""
+
+    async def settle(reply: Reply[T], draft: CallResult) -> CallResult:
+        return draft if reply.value is None else replace(draft, answer=orjson.dumps(reply.value).decode())
+
+    answer = await opened.calls(task.id, 1).answer(CallSpec(Step.WRITE, 1, 0, model, identity, send, settle))
+    state = TaskState.SUCCESS if answer.outcome.ok else TaskState.STOPPED
+    await opened.close_task(task.id, state, 1, answer.outcome.reason)
+    return answer

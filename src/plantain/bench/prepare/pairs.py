@@ -1,4 +1,4 @@
-"""One raw pair to one frame: looked at for text and faces, aligned, cut to what both show, brought to size."""
+"""Bring one raw pair into one frame: check for text and faces, align, cut to what both show, resize."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ PIXEL_ALIGNED = 0.9
 
 @dataclass(frozen=True, slots=True)
 class PairRules:
-    """What is asked of a pair.
+    """What a pair must meet.
 
     Attributes:
         side: longest side of the prepared images in pixels.
         least_quality: alignment quality below which a pair is refused.
         keep_unaligned: keep pairs that cannot be aligned, as they are and marked.
-        accept_text, accept_faces: keep pairs that show what may identify a person; their owner has seen to it.
-        reader: reads text; None where none can be read here.
+        accept_text, accept_faces: keep pairs that show what may identify a person.
+        reader: reads text; None if none is installed.
     """
 
     side: int = SIDE
@@ -55,36 +55,41 @@ class PairRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedPair:
-    """A pair in one frame: uint8 (H, W, 3) both, with what was done, a line each.
+    """A pair in one frame.
 
-    `synthetic` is whether the file of the image before says so of itself; of the image after, a note does.
+    Attributes:
+        previous, changed: uint8 (H, W, 3), of one size.
+        in_place: it could be aligned.
+        aligned: pixel by pixel.
+        notes: what was done, in a line each.
+        sha256: of the file of the image before.
+        synthetic: that file declares itself synthetic; for the image after, a note says so.
     """
 
     previous: Pixels
     changed: Pixels
-    alignment: Alignment
+    in_place: bool
     aligned: bool
     notes: tuple[str, ...]
     sha256: str
-    synthetic: bool = False
+    synthetic: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """A file of a pair: its bytes, and how messages name it."""
+    """A file of a pair: its bytes, and its name for messages."""
 
     data: bytes
     name: str
 
     @classmethod
     def read(cls, path: Path) -> RawFile:
-        """Of a folder of raw pairs. Raises InputError where it cannot be read."""
         name = f"{path.parent.name}/{path.name}"
         return cls(read_regular(path, name), name)
 
 
 def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedPair | str:
-    """The pair in one frame, or why it is refused."""
+    """Return the pair in one frame, or why it is refused."""
     try:
         previous = decode_untrusted(before.data, before.name)
         changed = decode_untrusted(after.data, after.name)
@@ -109,19 +114,13 @@ def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedP
         notes.append(f"{SYNTHETIC_TRUTH}: the file of the image after says so ({truth})")
     aligned = not why and alignment.similarity >= PIXEL_ALIGNED
     sha256 = hashlib.sha256(before.data).hexdigest()
-    return PreparedPair(first, second, alignment, aligned, tuple(notes), sha256, bool(term))
+    return PreparedPair(first, second, not why, aligned, tuple(notes), sha256, bool(term))
 
 
 def prepared_there(
     before: RawFile, after: RawFile, rules: PairRules, reads: str
 ) -> PreparedPair | str | None:
-    """`prepare_pair` on a worker of an engine; None where it has not the reader of text of that name.
-
-    Args:
-        before, after: the pair.
-        rules: without their reader.
-        reads: its name; "" for none.
-    """
+    """`prepare_pair` on a worker of an engine; None if it has no reader of that name. `rules` have no reader."""
     reader = reader_named(reads) if reads else None
     if reads and reader is None:
         return None
@@ -129,7 +128,7 @@ def prepared_there(
 
 
 def _identifying(previous: Pixels, changed: Pixels, rules: PairRules) -> str:
-    """Why a pair may identify somebody; "" where nothing was found or it is accepted. What was read is not repeated."""
+    """Return why a pair may identify somebody, without what was read; "" if nothing was found or it is accepted."""
     for name, pixels in (("before", previous), ("after", changed)):
         if rules.reader is not None and not rules.accept_text:
             texts = (*rules.reader.read(pixels), *small_texts(pixels, rules.reader))
@@ -144,7 +143,7 @@ def _identifying(previous: Pixels, changed: Pixels, rules: PairRules) -> str:
 def _in_one_frame(
     previous: Pixels, changed: Pixels, alignment: Alignment | None, side: int
 ) -> tuple[Pixels, Pixels, float]:
-    """Both images at the same size and place, and the share of the image before that is left."""
+    """Return both images at the same size and place, and the share of the image before that is left."""
     height, width = previous.shape[:2]
     scale = min(1.0, side / max(height, width))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))

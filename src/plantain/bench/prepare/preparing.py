@@ -1,10 +1,10 @@
-"""Making a benchmark from raw pairs: one frame, words, proposed regions; what cannot be used is listed, with why."""
+"""Make a benchmark from raw pairs: align, describe, propose regions; what cannot be used is listed with the reason."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -14,8 +14,7 @@ from plantain.bench.benchmark.entries import id_order, source_cluster
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.prepare.describers import chosen_rephrasing, concatenated
-from plantain.bench.prepare.descriptions import Describe, given_of, walk_pairs
+from plantain.bench.prepare.describers import Describe, concatenated, walk_pairs
 from plantain.bench.prepare.pairs import (
     PairRules,
     PreparedPair,
@@ -36,31 +35,9 @@ from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
 
 PROPOSALS = "proposals"
-"""Folder of the proposed regions, `proposals/ID-K.png`, and with ".json" the file that lists them."""
-
-ROLE = "prepare"
-"""Of the engine's workers that bring pairs into one frame."""
+"""Folder of the proposed regions, `proposals/ID-K.png`; `proposals.json` lists them."""
 
 NOT_CHOSEN = "region: the first of the proposals ({}); nobody has looked at it"
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedBenchmark:
-    """What came of a folder of raw pairs.
-
-    Attributes:
-        path: of `benchmark.json`; None when the walk stopped before its end.
-        samples: how many pairs became one.
-        rejected: reason by id of the pairs that did not.
-        undescribed: reason by id of the samples whose describer failed; the owner's own words stand.
-        walked: calls, money, and why the walk stopped.
-    """
-
-    path: Path | None
-    samples: int
-    rejected: dict[str, str]
-    undescribed: dict[str, str]
-    walked: RunSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +46,13 @@ class PreparePlan:
 
     Attributes:
         name: of the benchmark.
-        rules: what is asked of a pair.
+        rules: that every pair must meet.
         terms: whose one model describes pairs.
-        proposer: proposes regions where the image after lies over the one before.
+        calls: folder of the journal of a hosted describer.
+        proposer: proposes regions.
         seed: of paraphrases and of a describer's draws.
         first_region: take the first proposal as the region until somebody chooses.
         keep_sources: keep addresses, which can name patients; else only their hashes.
-        calls: folder of the journal of a hosted describer.
     """
 
     name: str
@@ -87,52 +64,71 @@ class PreparePlan:
     first_region: bool = True
     keep_sources: bool = False
 
+    @property
+    def facts(self) -> dict[str, object]:
+        """The settings as the benchmark states them."""
+        rules = self.rules
+        read = rules.reader.name if rules.reader else "not looked for"
+        return {
+            "longest_side": rules.side,
+            "least_alignment_quality": rules.least_quality,
+            "keep_unaligned": rules.keep_unaligned,
+            "text": "accepted" if rules.accept_text else read,
+            "faces": "accepted" if rules.accept_faces else "refused",
+            "describer": self.terms.models[0],
+            "regions": self.proposer.name,
+            "seed": self.seed,
+        }
+
+
+@dataclass(slots=True)
+class PreparedBenchmark:
+    """The result.
+
+    Attributes:
+        path: of `benchmark.json`; None if stopped before the end.
+        samples: pairs that became one.
+        rejected: reasons by id of the pairs that did not.
+        undescribed: reasons by id of the samples whose describer failed; their owner's words stand.
+        walked: calls, cost, and why it stopped.
+    """
+
+    path: Path | None = None
+    samples: int = 0
+    rejected: dict[str, str] = field(default_factory=dict)
+    undescribed: dict[str, str] = field(default_factory=dict)
+    walked: RunSummary = field(default_factory=RunSummary)
+
 
 async def prepare_benchmark(
     raw: Path, out: Path, plan: PreparePlan, progress: Callable[[int, int], None] | None = None
 ) -> PreparedBenchmark:
-    """Makes a benchmark in our own format from `pairs.csv`, `before/` and `after/`.
+    """Make a benchmark in our own format from `pairs.csv`, `before/` and `after/`.
 
     Args:
         raw: the folder; only read.
         out: a new folder, or one that an earlier attempt left unfinished.
         plan: how.
-        progress: called with pairs done and in all.
+        progress: called with the pairs done and in all.
 
     Raises:
-        InputError: the table cannot be used; `out` holds something else; no pair can become a sample; an image may not
-            be sent to a hosted describer.
+        InputError: the table cannot be used, `out` holds something else, no pair can become a sample, or an image may
+            not be sent to a hosted describer.
     """
     pairs = read_raw(raw)
-    facts: dict[str, object] = {"prepared": _facts(plan)}
-    making = _Making(plan, pairs, BenchmarkWriter(out, plan.name, facts), progress)
-    images = [_image(pair, plan.name, (1, 1), "") for pair in pairs]
-    walked = await walk_pairs(len(pairs), images, making.carry, plan.terms, plan.calls, plan.seed)
-    if walked.stopped:
-        return PreparedBenchmark(None, making.writer.count, making.rejected, making.undescribed, walked)
-    if not making.writer.count:
-        first, reason = min(making.rejected.items(), key=lambda item: id_order(item[0]))
+    making = _Making(plan, pairs, BenchmarkWriter(out, plan.name, {"prepared": plan.facts}), progress)
+    images = [_image(pair, plan.name) for pair in pairs]
+    made = making.made
+    made.walked = await walk_pairs(len(pairs), images, making.carry, plan.terms, plan.calls, plan.seed)
+    made.samples = making.writer.count
+    if made.walked.stopped:
+        return made
+    if not made.samples:
+        first, reason = min(made.rejected.items(), key=lambda item: id_order(item[0]))
         raise InputError(f"{raw}: no pair can become a sample; the first one, {first}: {reason}")
     making.write_beside(out)
-    return PreparedBenchmark(
-        making.writer.close(), making.writer.count, making.rejected, making.undescribed, walked
-    )
-
-
-def _facts(plan: PreparePlan) -> dict[str, object]:
-    rules = plan.rules
-    return {
-        "longest_side": rules.side,
-        "least_alignment_quality": rules.least_quality,
-        "keep_unaligned": rules.keep_unaligned,
-        "text": "accepted"
-        if rules.accept_text
-        else (rules.reader.name if rules.reader else "not looked for"),
-        "faces": "accepted" if rules.accept_faces else "refused",
-        "describer": plan.terms.models[0],
-        "regions": plan.proposer.name,
-        "seed": plan.seed,
-    }
+    made.path = making.writer.close()
+    return made
 
 
 class _Making:
@@ -149,64 +145,64 @@ class _Making:
         self._done = 0
         self._words: dict[str, ChangeDescription] = {}
         self._proposals: dict[str, list[dict[str, object]]] = {}
-        self.rejected: dict[str, str] = {}
-        self.undescribed: dict[str, str] = {}
+        self.made = PreparedBenchmark()
 
     async def carry(self, number: int, describe: Describe) -> None:
-        """One pair through everything."""
+        """Make one pair a sample."""
         raw = self._pairs[number]
         prepared = await self._in_one_frame(raw)
         if isinstance(prepared, str):
-            self.rejected[raw.id] = prepared
+            self.made.rejected[raw.id] = prepared
         else:
             description = await describe(await asyncio.to_thread(self._request, raw, prepared))
-            if isinstance(description, str):
-                self.undescribed[raw.id] = description
-                description = ChangeDescription(raw.prompt)
-            if not description.prompt:
-                why = self.undescribed.pop(raw.id)
-                self.rejected[raw.id] = f"no prompt: none was given, and the describer failed ({why})"
-            else:
+            if isinstance(description, ChangeDescription):
                 await asyncio.to_thread(self._write, raw, prepared, description)
+            elif raw.prompt:
+                self.made.undescribed[raw.id] = description
+                await asyncio.to_thread(self._write, raw, prepared, ChangeDescription(raw.prompt))
+            else:
+                why = f"no prompt: none was given, and the describer failed ({description})"
+                self.made.rejected[raw.id] = why
         self._done += 1
         if self._progress:
             self._progress(self._done, len(self._pairs))
 
     async def _in_one_frame(self, raw: RawPair) -> PreparedPair | str:
-        """By a worker of the engine, where there is one that has the rules' reader of text; else here."""
+        """Align on a worker of the engine, if there is one with the rules' reader of text; else here."""
         before, after = await asyncio.to_thread(lambda: (RawFile.read(raw.before), RawFile.read(raw.after)))
         rules, engine = self._plan.rules, remote_engine()
         if engine is not None:
             reads = rules.reader.name if rules.reader is not None else ""
             alone = replace(rules, reader=None)
-            made = await repeated(engine, ROLE, prepared_there, before, after, alone, reads)
+            made = await repeated(engine, "prepare", prepared_there, before, after, alone, reads)
             if made is not None:
                 return made
         return await asyncio.to_thread(prepare_pair, before, after, rules)
 
     def _request(self, raw: RawPair, prepared: PreparedPair) -> DescribeRequest:
         pair = concatenated(prepared.previous, prepared.changed)
-        image = self._image(raw, prepared)
         seed = derive_seed(self._plan.seed, "describe", hashlib.sha256(pair.data).hexdigest())
-        return DescribeRequest(pair, raw.organ, raw.task, raw.prompt, given_of(raw.given), image, seed)
+        given = {name: value for name, value in raw.given.items() if value}
+        return DescribeRequest(pair, raw.organ, raw.task, raw.prompt, given, self._image(raw, prepared), seed)
 
     def _write(self, raw: RawPair, prepared: PreparedPair, description: ChangeDescription) -> None:
-        proposals: tuple[RegionProposal, ...] = ()
-        looks_at_after = isinstance(self._plan.proposer, DifferenceProposer)
-        if not looks_at_after or not prepared.notes[0].startswith("not aligned"):
-            words = raw.key_concept or description.entity or raw.task
-            proposals = self._plan.proposer.propose(prepared.previous, prepared.changed, words)[:MOST]
-        notes = list(prepared.notes)
-        if proposals and self._plan.first_region:
-            notes.append(NOT_CHOSEN.format(self._plan.proposer.name))
-        rephrased = raw.rephrased or chosen_rephrasing(description.rephrasings, self._plan.seed, raw.id)
+        plan, notes = self._plan, list(prepared.notes)
+        words = raw.key_concept or description.entity or raw.task
+        proposals: Sequence[RegionProposal] = ()
+        if prepared.in_place or not isinstance(plan.proposer, DifferenceProposer):
+            proposals = plan.proposer.propose(prepared.previous, prepared.changed, words)[:MOST]
+        region = proposals[0].mask if proposals and plan.first_region else None
+        if region is not None:
+            notes.append(NOT_CHOSEN.format(plan.proposer.name))
+        others = description.rephrasings
+        drawn = others[derive_seed(plan.seed, "rephrasing", raw.id) % len(others)] if others else ""
         height, width = prepared.previous.shape[:2]
         sample = Sample(
             id=raw.id,
             organ=raw.organ,
             task=raw.task,
             prompt=description.prompt,
-            rephrased=rephrased,
+            rephrased=raw.rephrased or drawn,
             detailed=raw.detailed or description.description,
             key_concept=raw.key_concept or description.entity,
             direction=direction_of(description.prompt),
@@ -216,18 +212,16 @@ class _Making:
             size=(width, height),
             aligned=prepared.aligned,
             notes=tuple(notes),
-            source=raw.url if self._plan.keep_sources else "",
+            source=raw.url if plan.keep_sources else "",
         )
-        region = proposals[0].mask if proposals and self._plan.first_region else None
         self._propose(raw.id, proposals)
         self._words[raw.id] = description
         self.writer.add(sample, prepared.previous, prepared.changed, region)
 
-    def _propose(self, sample_id: str, proposals: tuple[RegionProposal, ...]) -> None:
-        folder = self.writer.out / PROPOSALS
+    def _propose(self, sample_id: str, proposals: Sequence[RegionProposal]) -> None:
         for number, proposal in enumerate(proposals, 1):
-            folder.mkdir(parents=True, exist_ok=True)
             name = f"{PROPOSALS}/{sample_id}-{number}.png"
+            (self.writer.out / PROPOSALS).mkdir(parents=True, exist_ok=True)
             replace_file(self.writer.out / name, encode_mask(proposal.mask))
             entry: dict[str, object] = {"file": name, "score": proposal.score, "how": proposal.how}
             self._proposals.setdefault(sample_id, []).append(entry)
@@ -238,13 +232,14 @@ class _Making:
         return replace(image, text_checked=self._plan.rules.reader is not None, synthetic=prepared.synthetic)
 
     def write_beside(self, out: Path) -> None:
-        """Descriptions, proposals and rejections, each in the order of the ids."""
-        words = {key: asdict(self._words[key]) for key in sorted(self._words, key=id_order)}
+        """Write descriptions, proposals and rejections, each in the order of the ids."""
+        ids, rejected = sorted(self._words, key=id_order), self.made.rejected
+        words = {key: asdict(self._words[key]) for key in ids}
         _dump(out / "descriptions.json", {"describer": self._plan.terms.models[0], "pairs": words})
-        regions = {key: self._proposals.get(key, []) for key in sorted(self._words, key=id_order)}
+        regions = {key: self._proposals.get(key, []) for key in ids}
         _dump(out / f"{PROPOSALS}.json", {"proposer": self._plan.proposer.name, "samples": regions})
-        refused = [(key, self.rejected[key]) for key in sorted(self.rejected, key=id_order)]
-        replace_file(out / "rejected.csv", written_csv([("id", "reason"), *refused]).encode())
+        rows = [(key, rejected[key]) for key in sorted(rejected, key=id_order)]
+        replace_file(out / "rejected.csv", written_csv([("id", "reason"), *rows]).encode())
 
 
 def _dump(path: Path, data: dict[str, object]) -> None:
@@ -252,13 +247,13 @@ def _dump(path: Path, data: dict[str, object]) -> None:
 
 
 def _cluster(raw: RawPair) -> str:
-    """One person, else one source; both as hashes only."""
+    """Return the hash of the person, else of the source."""
     if raw.patient:
         return "person-" + hashlib.sha256(raw.patient.encode()).hexdigest()[:12]
     return source_cluster(raw.url)
 
 
-def _image(raw: RawPair, dataset: str, size: tuple[int, int], sha256: str) -> SourceImage:
+def _image(raw: RawPair, dataset: str, size: tuple[int, int] = (1, 1), sha256: str = "") -> SourceImage:
     width, height = size
     return SourceImage(
         id=raw.id,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.bench.benchmark.entries import is_inside
-from plantain.bench.benchmark.organs import canonical_organ
+from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.prepare.describers import GIVEN
 from plantain.files.csv_form import whole
 from plantain.files.opening import read_inside

@@ -16,7 +16,6 @@ import orjson
 
 from plantain.bench.generate.runfile import Output
 from plantain.journal import CallRow, Journal, JsonValue, StoredScore
-from plantain.journal.payload import from_json
 from plantain.records import (
     CriterionResult,
     InputError,
@@ -165,82 +164,60 @@ def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | N
 
 
 def stored_name(name: JudgeName, criterion: RubricCriterion) -> str:
-    """The name of a judged score in the journal: "ea@gemini/m/P"; "ea:authors@gemini/m/P" in another wording,
-    "unhurt:teaching@gemini/m/P" by another rubric."""
+    """Return a score's name in the journal: "ea@gemini/m/P"; "ea:authors@gemini/m/P" in another wording."""
     short = (criterion.short or criterion.name).lower()
     return f"{short}{':' * bool(name.variety)}{name.variety}@{name.label}"
 
 
 def wording_files(rubric: Rubric) -> tuple[str, ...]:
-    """The files that word the question of a judge by this rubric."""
+    """Return the names of the files that word a judge's question by this rubric."""
     return tuple(f"{name}.md.j2" for name in (*rubric.asked.templates, rubric.asked.system))
 
 
 def asks_for_scores(folder: Path, rubric: Rubric = MEDEBENCH) -> bool:
-    """Whether a folder of prompts has a wording of its own for the question of a benchmark's judge."""
+    """Return True if a folder of prompts words the question of a benchmark's judge."""
     return any((folder / file).is_file() for file in wording_files(rubric))
 
 
 def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[StoredScore]:
-    """The scores of an output that nobody was asked about, and why: one for each criterion."""
+    """Return the unscored scores of an output that the judge was not asked about."""
     detail: dict[str, JsonValue] = {"version": _version(seated), "blob": output.edited}
-    return _rows(seated, output, [(c, unscored(reason), detail) for c in seated.name.rubric.criteria])
+    return [
+        output.score(stored_name(seated.name, criterion), unscored(reason), detail)
+        for criterion in seated.name.rubric.criteria
+    ]
 
 
 def put_together(
     seated: SeatedJudge, output: Output, draws: Sequence[tuple[int, Observations]]
 ) -> list[StoredScore]:
-    """The scores of an output from its draws, a criterion each: the mean of those scored, as a share of the scale.
+    """Return the scores of an output, one per criterion: the mean over scored draws, as a share of the scale.
 
-    The detail lists each draw with the number under which its call is journalled, so that the answer with its
-    differences and reasons can be looked up.
+    The detail lists each draw with the number of its call in the journal.
     """
-    made: list[tuple[RubricCriterion, Score, dict[str, JsonValue]]] = []
-    for criterion in seated.name.rubric.criteria:
+    name, rows = seated.name, []
+    for criterion in name.rubric.criteria:
         results = [(draw, report.criteria[criterion.name]) for draw, report in draws]
         values = [value for _, result in results if (value := _value(result)) is not None]
-        reasons = list(dict.fromkeys(result.evidence for _, result in results if _value(result) is None))
+        reasons = dict.fromkeys(result.evidence for _, result in results if _value(result) is None)
         least, most = criterion.scale or (0, 1)
-        score = (
-            Score((sum(values) / len(values) - least) / (most - least))
-            if values
-            else unscored("; ".join(reasons))
-        )
-        made.append(
-            (
-                criterion,
-                score,
-                {
-                    "version": _version(seated),
-                    "blob": output.edited,
-                    "judge": seated.name.model,
-                    "variant": seated.name.variant,
-                    "truth": seated.name.truth,
-                    "asked": len(draws),
-                    "scored": len(values),
-                    "draws": [_draw_row(draw, result) for draw, result in results],
-                    **({} if seated.name.rubric == MEDEBENCH else {"scale": [least, most]}),
-                    "reason": draws[0][1].reason[:600],
-                },
-            )
-        )
-    return _rows(seated, output, made)
-
-
-def _rows(
-    seated: SeatedJudge, output: Output, scores: Iterable[tuple[RubricCriterion, Score, dict[str, JsonValue]]]
-) -> list[StoredScore]:
-    return [
-        StoredScore(
-            output.task_id,
-            output.generation,
-            output.k + 1,
-            stored_name(seated.name, criterion),
-            score,
-            detail,
-        )
-        for criterion, score, detail in scores
-    ]
+        score = unscored("; ".join(reasons))
+        if values:
+            score = Score((sum(values) / len(values) - least) / (most - least))
+        detail: dict[str, JsonValue] = {
+            "version": _version(seated),
+            "blob": output.edited,
+            "judge": name.model,
+            "variant": name.variant,
+            "truth": name.truth,
+            "asked": len(draws),
+            "scored": len(values),
+            "draws": [_draw_row(draw, result) for draw, result in results],
+            **({} if name.rubric == MEDEBENCH else {"scale": [least, most]}),
+            "reason": draws[0][1].reason[:600],
+        }
+        rows.append(output.score(stored_name(name, criterion), score, detail))
+    return rows
 
 
 def _version(seated: SeatedJudge) -> str:
@@ -253,19 +230,7 @@ def _draw_row(draw: int, result: CriterionResult) -> dict[str, JsonValue]:
 
 
 def _value(result: CriterionResult) -> float | None:
-    """The number of a criterion with a scale; of one without, 1 where it passed, else 0; None where it is unscored."""
+    """Return the number of a criterion; of one without a scale 1 if it passed, else 0; None if unscored."""
     if result.value is not None or result.passed is None:
         return result.value
     return float(result.passed)
-
-
-def failed_report(reason: str, rubric: Rubric) -> Observations:
-    """What a draw without an answer comes to."""
-    return Observations(
-        {c.name: CriterionResult(None, evidence=reason) for c in rubric.criteria}, reason=reason
-    )
-
-
-def report_from_json(text: str) -> Observations:
-    """Return the report that the memo keeps."""
-    return from_json(Observations, text)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Measured
-from plantain.metrics.networks.at_hand import Networks
+from plantain.metrics.networks.encoders import Networks
 from plantain.pixels.arrays import Pixels
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_changes import text_changes

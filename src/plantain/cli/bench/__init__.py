@@ -13,9 +13,9 @@ app = LazyGroup(
             "a small benchmark from real images, offline editors, a leaderboard",
         ),
         "check": ("plantain.cli.bench.check", "what is wrong with a benchmark, one line a problem"),
-        "overlap": (
-            "plantain.cli.bench.overlap",
-            "pictures of a benchmark that a catalogue, run or release shows too",
+        "leakage": (
+            "plantain.cli.bench.leakage",
+            "images of a benchmark that also occur in a catalogue, release or folder",
         ),
         "describe": (
             "plantain.cli.bench.describe",
@@ -26,22 +26,7 @@ app = LazyGroup(
         "generate": ("plantain.cli.bench.generate", "run editors over a benchmark, or take outputs in"),
         "score": ("plantain.cli.bench.score", "metrics and judges over what was generated"),
         "table": ("plantain.cli.bench.table", "the leaderboard: HTML, CSV, LaTeX, JSON"),
-        "attend": ("plantain.cli.bench.attend", "where open editors looked, against the region"),
-        "version": ("plantain.cli.bench.sharing.version", "versions of a benchmark, and naming the next one"),
-        "diff": ("plantain.cli.bench.sharing.diff", "what differs between two benchmarks"),
-        "export": (
-            "plantain.cli.bench.sharing.export",
-            "a benchmark for others: card, licences, Parquet, checksums",
-        ),
-        "verify": ("plantain.cli.bench.sharing.verify", "whether an exported benchmark is what it says"),
-        "hide": ("plantain.cli.bench.sharing.hide", "a public part of a benchmark, and a private one"),
-        "pack": ("plantain.cli.bench.sharing.pack", "a run as a submission to a leaderboard"),
-        "submit-check": ("plantain.cli.bench.sharing.submit_check", "whether a submission is whole"),
-        "rescore": (
-            "plantain.cli.bench.sharing.rescore",
-            "a submission's scores, recomputed from its outputs",
-        ),
-        "site": ("plantain.cli.bench.sharing.site", "submissions as a static site"),
+        "attention": ("plantain.cli.bench.attention", "attention of open editors, against the region"),
         "rank": ("plantain.cli.bench.rank", "how metrics agree with people"),
     },
 )

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from plantain.bench.demo import Demo, bench_demo
-from plantain.bench.leaderboard.table_json import table_json
+from plantain.bench.leaderboard.rows import table_json
 from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
 from plantain.cli.terminal.application import application

@@ -132,7 +132,7 @@ def _spread(spread: Spread, form: str) -> str:
 
 
 def _write(to: Path, description: Description, rendered: str) -> None:
-    from plantain.bench.benchmark.describing_figures import organs_figure, properties_figure
+    from plantain.bench.benchmark.describing import organs_figure, properties_figure
     from plantain.pages.drawing import printed
 
     to.mkdir(parents=True, exist_ok=True)

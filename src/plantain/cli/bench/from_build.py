@@ -9,7 +9,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from plantain.bench.benchmark.from_build import benchmark_from_build, restricted
+from plantain.bench.benchmark.from_build import benchmark_from_build
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.bar import progress_bar
 from plantain.findings import load_taxonomy
@@ -18,10 +18,10 @@ from plantain.records.counts import counted
 app = application()
 
 
-@app.command(epilog="Example: plantain bench from-build runs/pilot --out benches/pilot")
+@app.command(epilog="Example: plantain bench from-build runs/pilot --to benches/pilot")
 def from_build(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="The build's run folder; it is only read.")],
-    out: Annotated[Path, typer.Option("--out", metavar="BENCH", help="A new folder for the benchmark.")],
+    out: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder for the benchmark.")],
     name: Annotated[str, typer.Option(help="Name of the benchmark; default: the build's.")] = "",
     real_only: Annotated[
         bool, typer.Option("--real-only", help="Only samples whose ground truth is a real image.")
@@ -48,7 +48,7 @@ def from_build(
             progress=progress,
         )
     if in_json:
-        document = asdict(made) | {"path": str(made.path), "restricted": restricted(made)}
+        document = asdict(made) | {"path": str(made.path), "restricted": made.restricted}
         typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return 0
     typer.echo(
@@ -58,7 +58,7 @@ def from_build(
     )
     for reason, n in made.left_out.items():
         typer.echo(f"left out {n}: {reason}")
-    if restricted(made):
-        typer.echo(restricted(made))
+    if made.restricted:
+        typer.echo(made.restricted)
     typer.echo(str(made.path))
     return 0

@@ -35,12 +35,12 @@ class Regions(StrEnum):
     GROUNDED_SAM = "grounded-sam"
 
 
-@app.command(epilog="Example: plantain bench prepare raw --out benches/hands")
+@app.command(epilog="Example: plantain bench prepare raw --to benches/hands")
 def prepare(
     raw: Annotated[
         Path | None, typer.Argument(metavar="RAW", help=f"Folder with {TABLE}, before/ and after/.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="A new folder.")] = None,
+    out: Annotated[Path | None, typer.Option("--to", metavar="DIR", help="A new folder.")] = None,
     name: Annotated[str, typer.Option(help="Name of the benchmark; default: the folder's.")] = "",
     describer: Annotated[
         str,
@@ -78,7 +78,7 @@ def prepare(
     ] = "",
     calls: Annotated[
         Path | None,
-        typer.Option("--calls", "--run", metavar="DIR", help="Run of a hosted describer; default: OUT.calls"),
+        typer.Option("--calls", "--run", metavar="DIR", help="Run of a hosted describer; default: DIR.calls"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of paraphrases and of the describer's draws.")] = 0,
     procedures: Annotated[
@@ -110,7 +110,7 @@ def prepare(
     if chosen is not None:
         return _take_chosen(raw, chosen, in_json)
     if raw is None or out is None:
-        raise InputError("bench prepare: give RAW and --out; --columns says what RAW holds")
+        raise InputError("bench prepare: give RAW and --to; --columns says what RAW holds")
     reader = None if accept_text else open_reader()
     if reader is None and not accept_text:
         print(f"plantain: warning: text in images is not looked for: {why_no_reader()}", file=sys.stderr)
@@ -204,7 +204,7 @@ def _ended(made: PreparedBenchmark, raw: Path, out: Path) -> int:
     if made.walked.stopped is None:
         return 0
     print(
-        f"plantain: stopped ({made.walked.stopped}); go on with: plantain bench prepare {raw} --out {out} "
+        f"plantain: stopped ({made.walked.stopped}); go on with: plantain bench prepare {raw} --to {out} "
         "(the same options); what was described is not paid for again",
         file=sys.stderr,
     )

@@ -1,10 +1,11 @@
-"""`plantain bench rank`: how every metric agrees with people, beside how people agree with each other."""
+"""`plantain bench rank`: how well every metric agrees with people, and how well people agree with each other."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import orjson
 import typer
 
 from plantain.cli.terminal.application import application
@@ -38,11 +39,7 @@ def rank(
     ] = None,
     study: Annotated[
         Path | None,
-        typer.Option(
-            "--study",
-            metavar="STUDY",
-            help="A reader study of this run (`plantain review`), in place of files.",
-        ),
+        typer.Option("--study", metavar="STUDY", help="A reader study of this run, in place of files."),
     ] = None,
     judge: Annotated[
         str | None,
@@ -57,15 +54,15 @@ def rank(
         raise InputError("--ratings: name a CSV file for each rater, or a reader study with --study")
     if files and study is not None:
         raise InputError("--study replaces --ratings; give only one of them")
-    from plantain.bench.generate.runfile import BenchRun
     from plantain.bench.leaderboard.humans import read_ratings
+    from plantain.bench.leaderboard.latex import table_three
+    from plantain.bench.leaderboard.page import read_tables
     from plantain.bench.leaderboard.ranking import rank as compare
     from plantain.bench.leaderboard.ranking import ranking_json
-    from plantain.bench.leaderboard.table_rows import read_scores
     from plantain.bench.leaderboard.tables import make_table
+    from plantain.cli.terminal.tables import print_table
 
-    with BenchRun.open(run) as opened:
-        scores = read_scores(opened)
+    scores = read_tables([run])
     samples, models = [s.id for s in scores.samples], [arm.label for arm in scores.arms]
     if study is not None:
         from plantain.cli.bench.study_ratings import study_ratings
@@ -75,26 +72,19 @@ def rank(
         given = read_ratings(files, samples, models)
     found = compare(make_table(scores, judge), given)
     if as_json:
-        import orjson
-
         print(orjson.dumps(ranking_json(found), option=orjson.OPT_INDENT_2).decode())
         return
     if as_latex:
-        from plantain.bench.leaderboard.latex import table_three
-
         print(table_three(found), end="")
         return
-    from plantain.cli.terminal.tables import print_table
-
-    print_table(correlations(found))
+    print_table(_correlations(found))
     if found.agreement:
-        print_table(agreements(found))
+        print_table(_agreements(found))
     else:
-        print("one rater: nothing to compare them with, and no ceiling")
+        print("one rater: no agreement and no ceiling")
 
 
-def correlations(found: Ranking) -> RichTable:
-    """Table 3 for a terminal; the best metric of each dimension is only the highest, not shown to be best."""
+def _correlations(found: Ranking) -> RichTable:
     from rich.table import Table as RichTable
 
     dimensions = list(found.images)
@@ -102,7 +92,7 @@ def correlations(found: Ranking) -> RichTable:
         title="Table 3: rank correlation with people, mean over images",
         caption=f"{counted(len(found.raters), 'rater')}, {counted(len(found.models), 'model')}; images "
         + ", ".join(f"{name} {n}" for name, n in found.images.items())
-        + "\nSpearman's rho with ties as ties and half of its 95 % interval / Kendall's tau-b",
+        + "\nSpearman's rho, tie-corrected, and its 95 % interval / Kendall's tau-b",
         caption_justify="left",
     )
     shown.add_column("metric")
@@ -129,8 +119,7 @@ def _correlation(rho: Estimate, tau: Estimate) -> str:
     return f"{rho.value:+z.2f}{bounds} / {'–' if tau.value is None else f'{tau.value:+z.2f}'}"
 
 
-def agreements(found: Ranking) -> RichTable:
-    """How far raters agree, with prevalence beside it."""
+def _agreements(found: Ranking) -> RichTable:
     from rich.table import Table as RichTable
 
     shown = RichTable(
@@ -138,28 +127,23 @@ def agreements(found: Ranking) -> RichTable:
         caption="value with its 95 % interval; a kappa of 0 is chance, whatever the raw agreement",
         caption_justify="left",
     )
-    for heading in (
-        "dimension",
-        "Krippendorff's alpha",
-        "Fleiss' kappa",
-        "Cohen's kappa (weighted)",
-        "most frequent",
-    ):
-        shown.add_column(heading, justify="left" if heading == "dimension" else "right")
+    shown.add_column("dimension")
+    for heading in ("Krippendorff's alpha", "Fleiss' kappa", "Cohen's kappa (weighted)", "most frequent"):
+        shown.add_column(heading, justify="right")
     for one in found.agreement:
-        pairs = [f"{a} and {b}: {_agreed(kappa)}" for (a, b), kappa in one.cohen.items()]
+        pairs = [f"{a} and {b}: {_agreement(kappa)}" for (a, b), kappa in one.cohen.items()]
         prevalence = one.krippendorff.prevalence
         shown.add_row(
             one.dimension,
-            f"{_agreed(one.krippendorff)} ({one.level})",
-            _agreed(one.fleiss) if one.fleiss else "–",
+            f"{_agreement(one.krippendorff)} ({one.level})",
+            _agreement(one.fleiss) if one.fleiss else "–",
             "\n".join(pairs) or "–",
             "–" if prevalence is None else f"{100 * prevalence:z.0f} %",
         )
     return shown
 
 
-def _agreed(found: Agreement) -> str:
+def _agreement(found: Agreement) -> str:
     if found.value is None:
         return f"– ({found.reason})"
     interval = "" if found.low is None or found.high is None else f" ({found.low:z.2f} to {found.high:z.2f})"

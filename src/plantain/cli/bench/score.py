@@ -1,4 +1,4 @@
-"""`plantain bench score`: metrics and judges over what a bench run holds."""
+"""`plantain bench score`: metrics and judges over a bench run's outputs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import typer
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.judging import JudgeName
-from plantain.bench.score.kept import kept_scores
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import METRICS, chosen
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
+from plantain.journal import JournalReader
+from plantain.journal.questions.benchmark import score_reasons
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.offline.workers import close_workers
 from plantain.records.counts import counted
@@ -139,34 +140,43 @@ def score(
 
 
 def _judges(given: list[str] | None) -> list[str]:
-    """The judges named, each once; the instruments where nobody is."""
+    """Return the named judges, each once; without any, the instruments."""
     return [name for name in dict.fromkeys(given or [OFFLINE]) if name != NONE]
 
 
 def _print_end(run: Path, summary: RunSummary, *, as_json: bool) -> int:
-    """Says what the run has now and how the process ended; returns the exit code."""
-    kept = kept_scores(run)
+    """Print the scores that the run has now and how the process ended; return the exit code."""
+    with JournalReader.open(run) as reader:
+        rows = score_reasons(reader)
+    scores = []
+    for metric in dict.fromkeys(row[0] for row in rows):
+        reasons = {reason: n for name, missing, reason, n in rows if name == metric and missing}
+        scored = sum(n for name, missing, _, n in rows if name == metric and not missing)
+        scores.append((metric, scored, reasons))
     if as_json:
         document = {
             "stored": {"metrics": summary.measured, "judges": summary.judged, "sets": summary.sets},
             "calls": {"made": summary.made, "replayed": summary.replayed},
             "scores": [
-                {"metric": row.metric, "scored": row.scored, "unscored": row.unscored, "reasons": row.reasons}
-                for row in kept
+                {
+                    "metric": metric,
+                    "scored": scored,
+                    "unscored": sum(reasons.values()),
+                    "reasons": reasons,
+                }
+                for metric, scored, reasons in scores
             ],
             "not_measured": summary.notes,
             "stopped": summary.stopped,
         }
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     else:
-        for row in kept:
-            why = "; ".join(f"{n} x {reason}" for reason, n in list(row.reasons.items())[:3])
-            print(f"{row.metric:<32} {row.scored:>6} scored {row.unscored:>6} unscored")
-            if why:
-                print(f"  {why}")
-        print(
-            f"{counted(summary.measured + summary.judged, 'score')} stored, {counted(summary.made, 'judge call')} made"
-        )
+        for metric, scored, reasons in scores:
+            print(f"{metric:<32} {scored:>6} scored {sum(reasons.values()):>6} unscored")
+            if reasons:
+                print("  " + "; ".join(f"{n} x {reason}" for reason, n in list(reasons.items())[:3]))
+        stored = counted(summary.measured + summary.judged, "score")
+        print(f"{stored} stored, {counted(summary.made, 'judge call')} made")
     if summary.stopped is None:
         return 0
     if summary.left:

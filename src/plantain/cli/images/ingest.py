@@ -33,10 +33,8 @@ from plantain.records import Consent, InputError, Licence
 from plantain.records.counts import counted
 from plantain.runs.engine import engine_for_threads
 from plantain.runs.settings.terms import load_terms
-from plantain.sources.entries import Reader, Refused, SourceOptions
-from plantain.sources.naming import NamingReader
-from plantain.sources.registry import kinds, load
-from plantain.sources.settings import parse_settings
+from plantain.sources.entries import NamingReader, Reader, Refused, SourceOptions
+from plantain.sources.registry import kinds, load, parse_settings
 
 app = application()
 

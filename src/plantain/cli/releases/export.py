@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,41 +12,27 @@ import typer
 
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
-    from plantain.release.plan import EditRating, ExportOptions
 
 from plantain.cli.terminal.application import application
 from plantain.files.installed import installed
-from plantain.records import InputError
 from plantain.records.counts import counted
 
 app = application()
 LAYOUTS = "plantain.layouts"
 
 DEFAULT_LAYOUTS = "med-banana,parquet,preference,trajectory"
-HUB_LAYOUTS = "parquet,preference"
-"""A repository of the Hub should have few, large files."""
 
 
 @app.command(epilog="Example: plantain export runs/demo --to release --licence CC-BY-4.0")
 def export(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")],
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="OUT", help="New folder; an interrupted one is continued.")
-    ] = None,
-    hub_folder: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OUT", help="Instead of --to: ready to push to the Hugging Face Hub, checked as it would."
-        ),
-    ] = None,
+        Path, typer.Option("--to", metavar="OUT", help="New folder; an interrupted one is continued.")
+    ],
     layout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas. "
-            f"[default: {DEFAULT_LAYOUTS}; of --hub-folder: {HUB_LAYOUTS}]",
-        ),
-    ] = None,
+        str,
+        typer.Option(metavar="NAMES", help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas."),
+    ] = DEFAULT_LAYOUTS,
     redistribution_approved: Annotated[
         str, typer.Option(metavar="REF", help="Agreement that allows redistributing a credentialed source.")
     ] = "",
@@ -56,7 +40,7 @@ def export(
         list[str] | None,
         typer.Option(
             metavar="[DATASET=]TERMS",
-            help="Your licence for the edits: an SPDX id, a web address, or a file. Asked for where it is needed.",
+            help="Your licence for the edits: an SPDX id, a web address, or a file.",
         ),
     ] = None,
     originals: Annotated[
@@ -87,63 +71,27 @@ def export(
     key: Annotated[
         Path | None, typer.Option("--key", metavar="KEY", help="Private key of CERT, PEM.")
     ] = None,
-    shard_mb: Annotated[int, typer.Option(min=1, help="Payload of a Parquet or tar shard in MB.")] = 700,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-) -> int:
+) -> None:
     """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
-    from plantain.release.plan import export_options
+    from plantain.release.plan import ExportOptions
 
-    out = hub_folder or to
-    if out is None or (hub_folder and to):
-        raise InputError("plantain export: name one folder, with --to OUT or with --hub-folder OUT")
-    files, people = _studies(study or [], run)
-    layout = layout if layout is not None else HUB_LAYOUTS if hub_folder else DEFAULT_LAYOUTS
-    options = export_options(
-        [name.strip() for name in layout.split(",") if name.strip()],
+    options = ExportOptions(
+        tuple(name.strip() for name in layout.split(",") if name.strip()),
         redistribution_approved=redistribution_approved,
         sign_cert=sign,
         sign_key=key,
-        shard_bytes=shard_mb * 1_000_000,
         licences=tuple(licence or ()),
         originals=originals,
         original_licences=tuple(original_licence or ()),
         doi=doi,
-        beside=files,
-        people=people,
-        hub=hub_folder is not None,
+        beside=_studies(study or [], run),
     )
     from plantain.release.export import export_run
 
-    if not as_json and sys.stdin.isatty():
-        options = _licensed(run, options)
     on_stage = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
-    summary = export_run(run, out, options, on_stage)
-    problems: list[str] = []
-    if hub_folder is not None:
-        from plantain.release.hub import hub_problems
-
-        problems = hub_problems(out)
-    if as_json:
-        document = _document(summary) | ({} if hub_folder is None else {"hub_problems": problems})
-        print(orjson.dumps(document).decode())
-    else:
-        print(_lines(summary))
-        if hub_folder is not None:
-            print("\n".join(f"the Hub: {line}" for line in problems or ["metadata, files and tables hold"]))
-    return 1 if problems else 0
-
-
-def _licensed(run: Path, options: ExportOptions) -> ExportOptions:
-    """The options with a licence for every dataset whose edits need one, asked for on the terminal."""
-    from plantain.journal import JournalReader
-    from plantain.release.licences.permission import unnamed
-
-    with JournalReader.open(run) as reader:
-        for dataset in unnamed(reader, options):
-            asked = f"Licence of your edits of {dataset} (an SPDX id, e.g. CC-BY-4.0; a web address; a file)"
-            named = f"{dataset}={typer.prompt(asked)}"
-            options = replace(options, licences=(*options.licences, named))
-    return options
+    summary = export_run(run, to, options, on_stage)
+    print(orjson.dumps(_document(summary)).decode() if as_json else _lines(summary))
 
 
 def _document(summary: ExportSummary) -> dict[str, object]:
@@ -160,7 +108,7 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "pairs": facts.pairs,
         "without_pair": facts.without_pair,
         "licences": [
-            {"part": part.part, "licence": part.licence, "decided": part.decided} for part in summary.licences
+            {name: part[name] for name in ("part", "licence", "decided")} for part in summary.licences
         ],
         "complete": summary.complete,
         "resumed": summary.resumed,
@@ -169,28 +117,17 @@ def _document(summary: ExportSummary) -> dict[str, object]:
 
 def _licence_line(summary: ExportSummary) -> str:
     """What the release lets others do."""
-    parts = ", ".join(f"{part.part} {part.licence}" for part in summary.licences)
+    parts = ", ".join(f"{part['part']} {part['licence']}" for part in summary.licences)
     return f"licences: {parts}; read LICENSES/ before you publish"
 
 
-def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], tuple[EditRating, ...]]:
-    """Reader studies as they go along: their files by path in the release, and what was said of each edit."""
+def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
+    """Return the files of reader studies by their path in the release."""
     if not folders:
-        return {}, ()  # loading what reads them takes longer than a small export
-    from plantain.release.plan import CriterionRating, EditRating
+        return {}  # loading the reader takes longer than a small export
     from plantain.review.results.released import study_for_release
 
-    files: dict[str, bytes] = {}
-    ratings: list[EditRating] = []
-    for folder in folders:
-        study = study_for_release(folder, run)
-        files |= study.files
-        for (task, number), rows in groupby(study.ratings, key=lambda one: (one.task, one.round)):
-            criterion_rows = list(rows)
-            criteria = tuple(CriterionRating(one.criterion, one.held, one.rating) for one in criterion_rows)
-            first = criterion_rows[0]
-            ratings.append(EditRating(study.name, task, number, first.readers, first.accepted, criteria))
-    return files, tuple(ratings)
+    return {path: data for folder in folders for path, data in study_for_release(folder, run).files.items()}
 
 
 def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:

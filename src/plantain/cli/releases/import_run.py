@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,6 @@ from plantain.records import InputError
 from plantain.records.counts import counted
 
 app = application()
-EVERY_S = 2.0
 
 
 @app.command(epilog="Example: plantain import release --run runs/theirs")
@@ -40,7 +38,10 @@ def import_run(
     ] = None,
     originals: Annotated[
         Path | None,
-        typer.Option("--join-originals", metavar="DIR", help="Of pairs: originals, joined by their names."),
+        typer.Option(
+            metavar="PATH",
+            help="Your own originals: a catalogue or run, found by hash; of pairs a folder, joined by file name.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
@@ -50,13 +51,13 @@ def import_run(
     if layout == "pairs":
         _pairs(path, run, column or [], originals, as_json=as_json)
         return
-    if column or originals is not None:
-        raise InputError("--column and --join-originals belong to --layout pairs")
+    if column:
+        raise InputError("--column belongs to --layout pairs")
     from plantain.release.importing.importing import import_release
 
-    summary = import_release(path, run)
+    summary = import_release(path, run, originals)
     if as_json:
-        print(orjson.dumps({**asdict(summary), "run": str(run)}).decode())
+        print(orjson.dumps(summary, default=str).decode())
         return
     print(
         f"{run}: {counted(summary.tasks, 'task')}, {counted(summary.attempts, 'attempt')}, "
@@ -69,12 +70,8 @@ def import_run(
         )
     if summary.originals or summary.without_original:
         print(
-            f"{counted(summary.originals, 'original')} came along, {summary.without_original} did not"
-            + (
-                "; `plantain release attach` puts your own back before an import"
-                if summary.without_original
-                else ""
-            )
+            f"{counted(summary.originals, 'original')} imported, {summary.without_original} missing"
+            + ("; pass your own with --originals CATALOGUE" if summary.without_original else "")
         )
     if summary.missing:
         print(
@@ -83,34 +80,21 @@ def import_run(
 
 
 def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, as_json: bool) -> None:
-    import sys
-    import time
-
     from plantain.release.importing.pairs import import_pairs
 
     if wrong := next((pair for pair in column if "=" not in pair), None):
         raise InputError(f"--column {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
-    last = time.monotonic()
-
-    def progress(rows: int) -> None:
-        nonlocal last
-        if not as_json and time.monotonic() - last >= EVERY_S:
-            last = time.monotonic()
-            print(f"plantain: {counted(rows, 'row')}", file=sys.stderr, flush=True)
-
     columns = {role: name for role, _, name in (one.partition("=") for one in column)}
-    summary = import_pairs(path, run, columns=columns, originals=originals, on_row=progress)
+    summary = import_pairs(path, run, columns=columns, originals=originals)
     if as_json:
-        print(orjson.dumps(summary.as_json()).decode())
+        print(orjson.dumps(summary, default=str).decode())
         return
     published = ", ".join(f"{n} {verdict}" for verdict, n in sorted(summary.published.items()))
     print(
         f"{run}: {counted(summary.tasks, 'edit')} of {counted(summary.rows, 'row')}; published verdicts: {published}"
     )
     if summary.without_original:
-        print(
-            f"{summary.without_original} without their original: no judge can judge them (--join-originals DIR)"
-        )
+        print(f"{summary.without_original} without their original: no judge can judge them (--originals DIR)")
     if summary.without_instruction:
         print(
             f"{counted(summary.without_instruction, 'row')} without an instruction: the finding stands in for it"

@@ -36,12 +36,6 @@ def verify(
     pixels: Annotated[
         bool, typer.Option("--pixels", help="Also decode every image and compare the hash of its pixels.")
     ] = False,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            "--resume", metavar="FILE", help="Remember there what was found whole, and go on from it."
-        ),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print verdict and all problems as JSON.")] = False,
 ) -> int:
     """Check every checksum, count, row, schema, reference, licence and signature of a release.
@@ -53,7 +47,7 @@ def verify(
     require_extra("plantain verify", "release", "pyarrow")
     from plantain.release.proof.verify import verify_release
 
-    proof = verify_release(out, against=against, pixels=pixels, resume=resume)
+    proof = verify_release(out, against=against, pixels=pixels)
     if as_json:
         document = {
             "ok": proof.ok,
@@ -61,18 +55,11 @@ def verify(
             "bytes": proof.bytes,
             "images": proof.images,
             "release": proof.release,
-            "skipped": proof.skipped,
-            "attached": proof.attached,
             "problems": [{"path": p.path, "kind": p.kind, "detail": p.detail} for p in proof.problems],
         }
         typer.echo(json.dumps(document, indent=1))
         return 0 if proof.ok else 1
     size = f"{counted(proof.files, 'file')}, {proof.bytes / 1e6:,.1f} MB, {counted(proof.images, 'edited image')}"
-    if proof.attached:
-        size += (
-            f", beside "
-            f"{counted(proof.attached, 'attached original that is', 'attached originals that are')} not part of it"
-        )
     if proof.ok:
         typer.echo(f"OK: {size}; release {proof.release[:16]}")
         return 0

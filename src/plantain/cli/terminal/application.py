@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,21 @@ def _shown(argument: TyperArgument) -> str:
     name = argument.display_name_raw.removesuffix("...").strip("[]")
     several = "..." if argument.nargs != 1 else ""
     return (name if argument.required else f"[{name}]") + several
+
+
+def command_again(context: typer.Context) -> str:
+    """Return the command line that repeats this command with the arguments and options that were given."""
+    words = context.command_path.split()
+    for param in context.command.params:
+        source = context.get_parameter_source(param.name or "")
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params[param.name or ""]
+        values = value if isinstance(value, (list, tuple)) else [value]
+        for one in values:
+            option = [] if isinstance(param, TyperArgument) else [max(param.opts, key=len)]
+            words += option if one is True else [*option, str(getattr(one, "value", one))]
+    return shlex.join(words)
 
 
 class _Application(typer.Typer):

@@ -13,7 +13,7 @@ import orjson
 import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.held_out import held_out_part, write_held_out
+from plantain.bench.benchmark.held_out import write_held_out
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
@@ -126,7 +126,7 @@ def _held_out(
 ) -> Benchmark:
     ids = [sample for split in splits for sample in split.held_out]
     if benchmark is not None:
-        return held_out_part(benchmark, ids)
+        return benchmark.subset(ids)
     identity = hashlib.sha256(orjson.dumps([pairs.name, pairs.digest, sorted(ids)])).hexdigest()
     return write_held_out(pairs.read(ids), to / "held-out", pairs.name, identity)
 

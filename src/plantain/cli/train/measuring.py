@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arm_requests import ArmRequest
 from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run

@@ -59,12 +59,6 @@ def stored_pictures(
     return iter(reader.connection.execute(query, sorted(hashes)))
 
 
-def pixel_hash(reader: JournalReader, blob: str) -> str | None:
-    """Return the hash of the decoded pixels of a blob, None if the journal has none."""
-    row = reader.connection.execute("SELECT pixel_sha256 FROM blob WHERE sha256 = ?", (blob,)).fetchone()
-    return None if row is None or row[0] is None else str(row[0])
-
-
 def sources_to_mention(reader: JournalReader) -> tuple[int, int]:
     """Return how many images that tasks use are rendered, and how many were not checked for burned-in text."""
     synthetic, unchecked = reader.connection.execute(_SOURCES).fetchone()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import orjson
@@ -64,17 +64,6 @@ def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | No
     ).fetchone()
     known = settled > 0 and priced == settled
     return (round(cost, 6) if known else None), (None if seconds is None else round(seconds, 3))
-
-
-def answered_by(reader: JournalReader, models: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """Return (task, model that answered, day) of each answer of these models."""
-    return iter(
-        reader.connection.execute(
-            "SELECT task, served_model, substr(started_at, 1, 10) FROM call WHERE final = 1 AND outcome = 'ok' "
-            f"AND model IN ({', '.join('?' * len(models))}) ORDER BY id",
-            sorted(models),
-        ).fetchall()
-    )
 
 
 def worked_s(reader: JournalReader) -> float:

@@ -1,13 +1,14 @@
-"""Agreement of raters beyond chance: Cohen, Fleiss, Randolph and Krippendorff, each with an interval over clusters.
+"""Agreement of raters beyond chance, each coefficient with an interval over clusters.
 
-All of them are functions of sums over items, so whole clusters of items are left out by taking their tables away: the
-jackknife says how far the coefficient would move with other items, and the interval is Student's t on the logit scale
-of [-1, 1] (Fisher's z); a bootstrap of ten items covers 85 % where it says 95. Prevalence stands beside every
-coefficient: 92 % raw agreement can go with a kappa below 0.
+Cohen's and Fleiss' kappa are those of statsmodels (extra `stats`, without which they have no value, with that reason);
+Krippendorff's alpha and the intraclass correlation are computed here. The interval is the jackknife's over clusters,
+with Student's t on the logit scale of [-1, 1] (Fisher's z): a bootstrap of ten items covers 85 % where it should cover
+95. Prevalence is reported beside every coefficient, because 92 % raw agreement is compatible with a kappa below 0.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_choice, check_numbers
+from plantain.files.installing import install_line
+from plantain.metrics.inputs import check_numbers
 from plantain.metrics.statistics.intervals import Sampling
-from plantain.metrics.statistics.means import too_few
+from plantain.metrics.statistics.means import FEWEST, too_few
 from plantain.pixels.arrays import Floats
 
 Level = Literal["nominal", "ordinal", "interval"]
@@ -26,20 +28,19 @@ Level = Literal["nominal", "ordinal", "interval"]
 ONE_CATEGORY = "one category only: chance agreement is certain"
 
 RARE = 10
-"""Ratings outside the commonest category below which no interval covers: by chance, none of them may agree."""
+"""Ratings outside the commonest category below which there is no interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A coefficient with what it rests on.
+    """A coefficient of agreement.
 
     Attributes:
         value: at most 1; 0 is chance; None with a `reason`.
-        low, high: 95 % interval over clusters, in [-1, 1]; None without a value, or where too few clusters change it,
-            so that nothing says how sure it is.
-        observed: share of agreeing pairs of ratings (1 minus the observed disagreement for weighted forms);
-            None for Krippendorff's ordinal and interval alpha, whose disagreement has no such scale.
-        prevalence: share of the most frequent category among all ratings, in [0, 1].
+        low, high: 95 % interval over clusters, in [-1, 1]; None without a value, or where too few clusters change it.
+        observed: share of agreeing pairs of ratings (1 minus the observed disagreement for weighted forms); None for
+            coefficients whose disagreement has no such scale.
+        prevalence: share of the most frequent category among all ratings, in [0, 1]; None for the ICC.
         items, clusters: counts behind it.
     """
 
@@ -58,15 +59,15 @@ def cohen_kappa(
     second: Sequence[Hashable],
     *,
     categories: Sequence[Hashable] | None = None,
-    weights: Literal["none", "linear", "quadratic"] = "none",
+    weights: Literal["none", "quadratic"] = "none",
     clusters: Sequence[Hashable] | None = None,
 ) -> Agreement:
-    """Cohen's kappa of two raters (Cohen 1960; weighted: 1968).
+    """Return Cohen's kappa of two raters (Cohen 1960; weighted: 1968).
 
     Args:
         first, second: one category per item.
-        categories: all categories in order; needed for weights. None: those seen, in order of appearance.
-        weights: disagreement by distance in the order of `categories`.
+        categories: all categories in order; needed for weights. None: those seen.
+        weights: "quadratic": disagreement is the squared distance in the order of `categories`.
         clusters: of each item; None: every item by itself.
 
     Raises:
@@ -74,76 +75,66 @@ def cohen_kappa(
     """
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} ratings: one of each per item")
-    check_choice(weights, ("none", "linear", "quadratic"), "weights")
     if weights != "none" and categories is None:
         raise ValueError("weighted kappa needs the categories in their order")
     order = {name: i for i, name in enumerate(categories or dict.fromkeys([*first, *second]))}
-    strangers = [name for name in [*first, *second] if name not in order]
-    if strangers:
-        raise ValueError(f"rating {strangers[0]!r} is not one of {list(order)}")
-    k = len(order)
-    tables = np.zeros((len(first), k, k))
-    for i, (a, b) in enumerate(zip(first, second, strict=True)):
-        tables[i, order[a], order[b]] = 1.0
-    distance = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
-    cost = {"none": (distance > 0) * 1.0, "linear": distance, "quadratic": distance**2}[weights]
-    scale = float(cost.max()) if k > 1 else 1.0
+    if unknown := [name for name in [*first, *second] if name not in order]:
+        raise ValueError(f"rating {unknown[0]!r} is not one of {list(order)}")
+    k, code = len(order), _codes(clusters, len(first))
+    tables = np.zeros((int(code.max(initial=-1)) + 1, k, k))
+    rows, columns = (np.array([order[name] for name in names], np.intp) for names in (first, second))
+    np.add.at(tables, (code, rows, columns), 1.0)
+    total = tables.sum(axis=0)
+    apart = np.subtract.outer(np.arange(k), np.arange(k)).astype(np.float64)
+    cost = (apart / max(k - 1, 1)) ** 2 if weights == "quadratic" else (apart != 0) * 1.0
 
-    def kappa(total: Floats) -> Floats:
-        share = total / total.sum(axis=(1, 2), keepdims=True)
-        expected = np.einsum("na,nb,ab->n", share.sum(axis=2), share.sum(axis=1), cost)
-        result: Floats = 1.0 - (share * cost).sum(axis=(1, 2)) / expected
-        return result
+    def kappa(left_out: int | None) -> float:
+        from statsmodels.stats.inter_rater import cohens_kappa
 
-    marginal = tables.sum(axis=(0, 1)) + tables.sum(axis=(0, 2))
-    observed = 1.0 - float((tables * cost).sum()) / scale / len(first) if first else None
-    return _with_interval(tables, kappa, marginal, observed, clusters)
+        table = total if left_out is None else total - tables[left_out]
+        wt = None if weights == "none" else weights
+        return float(cohens_kappa(table, wt=wt, return_results=False))
+
+    observed = 1.0 - float((total * cost).sum()) / len(first) if first else None
+    return _with_interval(kappa, code, total.sum(axis=0) + total.sum(axis=1), observed, _lacking())
 
 
-def fleiss_kappa(
-    counts: npt.ArrayLike,
-    *,
-    chance: Literal["observed", "uniform"] = "observed",
-    clusters: Sequence[Hashable] | None = None,
-) -> Agreement:
-    """Fleiss' kappa of several raters, or Randolph's with free margins (Fleiss 1971; Randolph 2005).
+def fleiss_kappa(counts: npt.ArrayLike, *, clusters: Sequence[Hashable] | None = None) -> Agreement:
+    """Return Fleiss' kappa of several raters (Fleiss 1971).
 
     Args:
         counts: (items, categories): how many raters chose each category; the same number for every item.
-        chance: "observed" margins (Fleiss) or "uniform" over categories (Randolph).
         clusters: of each item; None: every item by itself.
 
     Raises:
         ValueError: not the same number of raters, at least 2, for each item (use `krippendorff_alpha`).
     """
-    check_choice(chance, ("observed", "uniform"), "chance")
     table = check_numbers(counts, "counts", "items", "categories")
-    if not table.shape[1] or not (table >= 0).all() or (table % 1 != 0).any():
-        raise ValueError("counts: whole numbers of raters, 0 or more, for at least one category")
-    raters = float(table[0].sum()) if table.shape[0] else 2.0
-    if raters < 2 or (table.sum(axis=1) != raters).any():
-        raise ValueError("Fleiss' kappa needs the same number of raters, at least 2, for every item")
+    raters = table.sum(axis=1)
+    if not ((table >= 0).all() and (table % 1 == 0).all() and (raters == raters.max(initial=2)).all()):
+        raise ValueError("Fleiss' kappa needs the same whole number of raters, at least 2, for every item")
+    code = _codes(clusters, table.shape[0])
+
+    def kappa(left_out: int | None) -> float:
+        from statsmodels.stats import inter_rater
+
+        return float(inter_rater.fleiss_kappa(table if left_out is None else table[code != left_out]))
+
     agreeing = (table * (table - 1)).sum(axis=1) / (raters * (raters - 1))
-    parts = np.column_stack([table / raters, agreeing, np.ones(table.shape[0])])
-
-    def kappa(total: Floats) -> Floats:
-        share = total[:, :-1] / total[:, -1:]
-        margins = share[:, :-1]
-        expected = (margins**2).sum(axis=1) if chance == "observed" else 1.0 / table.shape[1]
-        result: Floats = 1.0 - (1.0 - share[:, -1]) / (1.0 - expected)
-        return result
-
     observed = float(agreeing.mean()) if agreeing.size else None
-    return _with_interval(parts, kappa, table.sum(axis=0), observed, clusters)
+    return _with_interval(kappa, code, table.sum(axis=0), observed, _lacking())
+
+
+def _lacking() -> str:
+    """Return why there is no kappa; "" where there is one."""
+    lacks = importlib.util.find_spec("statsmodels") is None
+    return f"needs statsmodels: {install_line('stats')}" if lacks else ""
 
 
 def krippendorff_alpha(
-    ratings: npt.ArrayLike,
-    level: Level,
-    *,
-    clusters: Sequence[Hashable] | None = None,
+    ratings: npt.ArrayLike, level: Level, *, clusters: Sequence[Hashable] | None = None
 ) -> Agreement:
-    """Krippendorff's alpha of any number of raters with missing ratings (Krippendorff 2011).
+    """Return Krippendorff's alpha of any number of raters with missing ratings (Krippendorff 2011).
 
     Args:
         ratings: (raters, items), numbers; NaN where a rating is missing. Nominal categories as any numbers.
@@ -154,46 +145,107 @@ def krippendorff_alpha(
         The coefficient over items with at least two ratings.
 
     Raises:
-        ValueError: no such table, an infinite rating, another level, or not a cluster for each item.
+        ValueError: no such table, an infinite rating, or not a cluster for each item.
     """
-    check_choice(level, ("nominal", "ordinal", "interval"), "level")
     table = check_numbers(ratings, "ratings", "raters", "items")
-    if clusters is not None and len(clusters) != table.shape[1]:
-        raise ValueError(f"{len(clusters)} clusters for {table.shape[1]} items")
+    code = _codes(clusters, table.shape[1])
     usable = np.isfinite(table).sum(axis=0) >= 2
     table = table[:, usable]
-    kept = None if clusters is None else [c for c, use in zip(clusters, usable, strict=True) if use]
+    _, code = np.unique(code[usable], return_inverse=True)
     known = np.isfinite(table)
     values, inverse = np.unique(table[known], return_inverse=True)
     counts = np.zeros((table.shape[1], max(values.size, 1)))
     np.add.at(counts, (np.nonzero(known)[1], inverse), 1.0)
-    marginal = counts.sum(axis=0)
     if level == "interval":
-        return _with_interval(_moments(table, known), _interval_alpha, marginal, None, kept)
-    m = counts.sum(axis=1)[:, None, None]
+        parts, alpha = _moments(table, known), _interval_alpha
+    else:
+        parts, alpha = _coincidences(counts), _ordinal_alpha if level == "ordinal" else _nominal_alpha
+    sums = np.zeros((int(code.max(initial=-1)) + 1, *parts.shape[1:]))
+    np.add.at(sums, code, parts)
+    total = sums.sum(axis=0)
+    nominal = level == "nominal" and usable.any()
+    return _with_interval(
+        lambda left_out: alpha(total if left_out is None else total - sums[left_out]),
+        code,
+        counts.sum(axis=0),
+        float(np.trace(total) / total.sum()) if nominal else None,
+    )
+
+
+def icc(ratings: npt.ArrayLike) -> Agreement:
+    """Return ICC(2,1): absolute agreement of single ratings (Shrout and Fleiss 1979), raters and items both samples.
+
+    Args:
+        ratings: (raters, items); items that a rater left out (NaN) are left out.
+
+    Returns:
+        The coefficient with McGraw and Wong's interval (1996).
+
+    Example:
+        Shrout and Fleiss' own table of four judges and six targets, for which they print 0.29.
+
+        >>> table = [[9, 6, 8, 7, 10, 6], [2, 1, 4, 1, 5, 2], [5, 3, 6, 2, 6, 4], [8, 2, 8, 6, 9, 7]]
+        >>> round(icc(table).value, 2)
+        0.29
+    """
+    from scipy.special import fdtri
+
+    table = check_numbers(ratings, "ratings", "raters", "items")
+    table = table[:, np.isfinite(table).all(axis=0)]
+    k, n = table.shape
+    if k < 2 or n < 2:
+        return Agreement(None, None, None, None, None, n, n, "fewer than two raters or items in common")
+    grand, by_item, by_rater = table.mean(), table.mean(axis=0), table.mean(axis=1)
+    items = k * float(np.sum((by_item - grand) ** 2)) / (n - 1)
+    raters = n * float(np.sum((by_rater - grand) ** 2)) / (k - 1)
+    error = float(np.sum((table - by_item - by_rater[:, None] + grand) ** 2)) / ((n - 1) * (k - 1))
+    below = items + (k - 1) * error + k * (raters - error) / n
+    if below <= 0:
+        return Agreement(None, None, None, None, None, n, n, "all ratings are the same")
+    value = (items - error) / below
+    if error <= 0 or value >= 1:
+        return Agreement(value, None, None, None, None, n, n)
+    a = k * value / (n * (1 - value))
+    b = 1 + a * (n - 1)
+    freedom = (a * raters + b * error) ** 2 / (
+        (a * raters) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1))
+    )
+    above, under = float(fdtri(n - 1, freedom, 0.975)), float(fdtri(freedom, n - 1, 0.975))
+    spread = k * raters + (k * n - k - n) * error
+    low = n * (items - above * error) / (above * spread + n * items)
+    high = n * (under * items - error) / (spread + n * under * items)
+    return Agreement(value, max(-1.0, low), min(1.0, high), None, None, n, n)
+
+
+def _coincidences(counts: Floats) -> Floats:
+    """Return each item's coincidence matrix, (items, values, values)."""
     pairs = counts[:, :, None] * counts[:, None, :]
-    pairs[:, np.arange(counts.shape[1]), np.arange(counts.shape[1])] -= counts
-    coincidences = pairs / np.maximum(m - 1, 1)
+    diagonal = np.arange(counts.shape[1])
+    pairs[:, diagonal, diagonal] -= counts
+    result: Floats = pairs / np.maximum(counts.sum(axis=1) - 1, 1)[:, None, None]
+    return result
 
-    def alpha(total: Floats) -> Floats:
-        n_c = total.sum(axis=2)
-        n = n_c.sum(axis=1)
-        middle = np.cumsum(n_c, axis=1) - n_c / 2
-        apart = middle[:, :, None] - middle[:, None, :]
-        different = 1.0 - np.eye(n_c.shape[1])
-        delta = apart**2 if level == "ordinal" else np.broadcast_to(different, total.shape)
-        expected = np.einsum("na,nb,nab->n", n_c, n_c, delta * different) / (n - 1)
-        result: Floats = 1.0 - (total * delta).sum(axis=(1, 2)) / expected
-        return result
 
-    observed = None
-    if level == "nominal" and usable.any():
-        observed = float(np.einsum("iaa->", coincidences) / coincidences.sum())
-    return _with_interval(coincidences, alpha, marginal, observed, kept)
+def _nominal_alpha(total: Floats) -> float:
+    return _alpha(total, 1.0 - np.eye(len(total)))
+
+
+def _ordinal_alpha(total: Floats) -> float:
+    marginal = total.sum(axis=1)
+    middle = np.cumsum(marginal) - marginal / 2
+    return _alpha(total, np.subtract.outer(middle, middle) ** 2)
+
+
+def _alpha(total: Floats, delta: Floats) -> float:
+    marginal = total.sum(axis=1)
+    return float(1.0 - (total * delta).sum() * (marginal.sum() - 1) / (marginal @ delta @ marginal))
 
 
 def _moments(table: Floats, known: npt.NDArray[np.bool_]) -> Floats:
-    """Per item: ratings, their sum, sum of squares, and sum of squared differences over (ratings - 1)."""
+    """Return per item: ratings, their sum, sum of squares, and sum of squared differences over (ratings - 1).
+
+    Interval data can have as many values as ratings: coincidence matrices would be too large.
+    """
     centre = float(table[known].mean()) if known.any() else 0.0
     x = np.where(known, table - centre, 0.0)
     m, total, squares = known.sum(axis=0), x.sum(axis=0), (x * x).sum(axis=0)
@@ -201,50 +253,53 @@ def _moments(table: Floats, known: npt.NDArray[np.bool_]) -> Floats:
     return np.column_stack([m, total, squares, np.maximum(within, 0.0)]).astype(np.float64)
 
 
-def _interval_alpha(total: Floats) -> Floats:
-    n, sums, squares, within = total.T
-    expected = 2.0 * (n * squares - sums**2) / (n - 1)
-    result: Floats = 1.0 - within / expected
-    return result
+def _interval_alpha(total: Floats) -> float:
+    n, sums, squares, within = total
+    return float(1.0 - within * (n - 1) / (2.0 * (n * squares - sums**2)))
+
+
+def _codes(clusters: Sequence[Hashable] | None, items: int) -> npt.NDArray[np.intp]:
+    """Return the number of each item's cluster, in order of first appearance."""
+    if clusters is None:
+        return np.arange(items)
+    if len(clusters) != items:
+        raise ValueError(f"{len(clusters)} clusters for {items} items")
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(name, len(seen)) for name in clusters], np.intp)
 
 
 def _with_interval(
-    parts: Floats,
-    statistic: Callable[[Floats], Floats],
+    statistic: Callable[[int | None], float],
+    code: npt.NDArray[np.intp],
     marginal: Floats,
     observed: float | None,
-    clusters: Sequence[Hashable] | None,
+    lacking: str = "",
 ) -> Agreement:
-    """The statistic of the items' summed parts, with the jackknife's interval over clusters."""
-    items = parts.shape[0]
-    if clusters is not None and len(clusters) != items:
-        raise ValueError(f"{len(clusters)} clusters for {items} items")
+    """Return the statistic with the jackknife's interval (Efron and Stein 1981).
+
+    Args:
+        statistic: the coefficient without the cluster of that number; None: with all.
+        code: of each item, the number of its cluster.
+        marginal: ratings of each category.
+        lacking: why the statistic cannot be computed here.
+    """
+    items, clusters = code.size, int(code.max(initial=-1)) + 1
     if not items:
         return Agreement(None, None, None, None, None, 0, 0, "no item has two ratings")
-    seen: dict[Hashable, int] = {}
-    labels = clusters if clusters is not None else range(items)
-    code = np.array([seen.setdefault(name, len(seen)) for name in labels])
     prevalence = float(marginal.max() / marginal.sum())
-    if prevalence == 1.0:
-        return Agreement(None, None, None, observed, prevalence, items, len(seen), ONE_CATEGORY)
-    sums = np.zeros((len(seen), *parts.shape[1:]))
-    np.add.at(sums, code, parts)
-    value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
-    rare = marginal.sum() - marginal.max() < RARE
-    low, high = (None, None) if rare else _jackknife(sums, statistic, value)
-    return Agreement(value, low, high, observed, prevalence, items, len(seen))
-
-
-def _jackknife(
-    sums: Floats, statistic: Callable[[Floats], Floats], value: float
-) -> tuple[float | None, float | None]:
-    """The interval from the values without one cluster each (Efron and Stein 1981)."""
+    if prevalence == 1.0 or lacking:
+        reason = ONE_CATEGORY if prevalence == 1.0 else lacking
+        return Agreement(None, None, None, observed, prevalence, items, clusters, reason)
+    value = statistic(None)
+    known = Agreement(value, None, None, observed, prevalence, items, clusters)
+    if marginal.sum() - marginal.max() < RARE or clusters < FEWEST or not -1.0 < value < 1.0:
+        return known
     with np.errstate(invalid="ignore", divide="ignore"):
-        without = statistic(sums.sum(axis=0, keepdims=True) - sums)
-    without = without[np.isfinite(without)]  # what is left may be of one category only
+        without = np.array([statistic(number) for number in range(clusters)])
+    without = without[np.isfinite(without)]  # the rest may be of one category only
+    if too_few(without - value):
+        return known
     n = without.size
-    if not -1.0 < value < 1.0 or too_few(without - value):
-        return None, None
-    influence = without.mean() - without
-    error = math.sqrt((n - 1) / n * float(np.sum(influence**2)))
-    return Sampling(value, error, n - 1).interval(-1.0, 1.0)
+    error = math.sqrt((n - 1) / n * float(np.sum((without.mean() - without) ** 2)))
+    low, high = Sampling(value, error, n - 1).interval(-1.0, 1.0)
+    return Agreement(value, low, high, observed, prevalence, items, clusters)

@@ -1,9 +1,8 @@
 """Strengths of models from comparisons in pairs: Bradley and Terry with ties, position bias and readers who differ.
 
 A comparison ends left : tie : right as exp(strength of left + position) : exp(ties + mean of both) : exp(strength of
-right) (Davidson 1970; order effect: Davidson and Beaver 1977). Readers and cases are samples: what leaving out one
-reader, and one case, does to the estimates says how sure they are (one-step jackknife over both), with Hillis' degrees
-of freedom as in `readers.py`. Without readers, position and ties this is what `choix` fits.
+right) (Davidson 1970; order effect: Davidson and Beaver 1977). Readers and cases are samples: the error is that of the
+one-step jackknife over both, with Hillis' degrees of freedom as in `readers.py`.
 """
 
 from __future__ import annotations
@@ -16,21 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.statistics.intervals import Sampling
-from plantain.metrics.statistics.means import FEWEST
 from plantain.metrics.statistics.readers import careful
 from plantain.pixels.arrays import Floats
 
 LEFT, TIE, RIGHT = 1, 0, -1
 
 HOLD = 0.01
-"""Weight that holds a strength near 0, so that a model which never lost has one: a hundredth of an answer."""
+"""Ridge penalty, a hundredth of an answer: a model that never lost has a finite strength."""
 
 STEPS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A parameter with its 95 % interval; None where readers or cases are too few to tell."""
+    """A parameter with its 95 % interval; None where there are too few readers or cases."""
 
     value: float
     low: float | None
@@ -39,12 +37,13 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """What comparisons say of models.
+    """Strengths fitted to comparisons.
 
     Attributes:
-        models: in the order given.
-        strength: of each, in logits, their mean 0; exp of a difference is the odds of winning where nobody ties.
-        ranks: of each, (best, worst) that differences beyond chance leave, corrected for all pairs (Bonferroni).
+        models: in alphabetical order.
+        strength: of each, in logits, their mean 0; exp of a difference is the odds of winning without ties.
+        ranks: of each, (best, worst) compatible with the differences beyond chance, corrected for all pairs
+            (Bonferroni).
         position: logits that the left place adds; 0: none.
         ties: logits of a tie between equals; None without ties.
         comparisons, readers, cases: counts.
@@ -62,11 +61,10 @@ class Strengths:
 
 @dataclass(frozen=True, slots=True)
 class ReaderEffects:
-    """How readers differ in what they find strong.
+    """Differences between readers in the strengths of models.
 
     Attributes:
-        effects: (readers, models), how much stronger a reader finds a model than readers do, shrunk by how little was
-            read; each reader's sum to 0.
+        effects: (readers, models), deviation of a reader's strength of a model, shrunk; each reader's sum to 0.
         spread: standard deviation of such effects.
     """
 
@@ -87,12 +85,8 @@ class Comparison:
     case: str
 
 
-def bradley_terry(comparisons: Sequence[Comparison], *, implied: bool = False) -> Strengths:
-    """Fits strengths to comparisons.
-
-    Args:
-        implied: by scores that one judge gave each model by itself. Nothing stood left or right then, so there is no
-            position to fit, and intervals are over cases alone: none with fewer than five of them.
+def bradley_terry(comparisons: Sequence[Comparison]) -> Strengths:
+    """Fit strengths to comparisons.
 
     Raises:
         ValueError: none, one model only, a model against itself, or an outcome that is none.
@@ -106,28 +100,31 @@ def bradley_terry(comparisons: Sequence[Comparison], *, implied: bool = False) -
         >>> round(found.strength[0].value - found.strength[1].value, 1)
         1.4
     """
-    coded = _Coded(comparisons, places=not implied)
+    coded = _Coded(comparisons)
     m = len(coded.models)
     beta, _ = _fit(coded.design, coded.chosen, coded.hold)
-    contrast = np.eye(m) - 1.0 / m
-    beta[:m] = contrast @ beta[:m]
-    measure = _Sure(coded, beta, over_readers=not implied)
+    beta[:m] -= beta[:m].mean()
+    jackknife = _Jackknife(coded, beta)
     unit = np.eye(beta.size)
-    strength = tuple(measure.value(np.concatenate([row, np.zeros(beta.size - m)])) for row in contrast)
+    centred = unit[:m] - unit[:m].mean(axis=0)
+    better = np.zeros((m, m), bool)
+    for i, j in np.argwhere(beta[:m, None] > beta[None, :m]):
+        found = jackknife.sampling(unit[i] - unit[j])
+        better[i, j] = found is not None and found.p_zero() * m * (m - 1) / 2 < 0.05
     return Strengths(
         coded.models,
-        strength,
-        _ranks(measure, unit, m),
-        measure.value(unit[m]),
-        measure.value(unit[m + 1]) if coded.tied else None,
+        tuple(map(jackknife.value, centred)),
+        tuple((1 + int(better[:, i].sum()), m - int(better[i].sum())) for i in range(m)),
+        jackknife.value(unit[m]),
+        jackknife.value(unit[m + 1]) if coded.tied else None,
         len(comparisons),
-        measure.readers,
-        measure.cases,
+        jackknife.readers,
+        jackknife.cases,
     )
 
 
 def reader_effects(comparisons: Sequence[Comparison]) -> ReaderEffects:
-    """Random effects of reader and model by their mode, their variance by expectation and maximisation (Laplace).
+    """Estimate random effects of reader and model by their mode, their variance by EM (Laplace approximation).
 
     Raises:
         ValueError: as `bradley_terry`.
@@ -150,55 +147,42 @@ def reader_effects(comparisons: Sequence[Comparison]) -> ReaderEffects:
         before, variance = variance, max(1e-4, float(np.mean(effects.ravel() ** 2 + np.diag(inverse)[p:])))
         if abs(variance - before) < 0.02 * before:
             break
-    return ReaderEffects(
-        coded.readers, coded.models, effects - effects.mean(axis=1, keepdims=True), math.sqrt(variance)
-    )
+    effects = effects - effects.mean(axis=1, keepdims=True)
+    return ReaderEffects(coded.readers, coded.models, effects, math.sqrt(variance))
 
 
 class _Coded:
-    """Comparisons as numbers: what was shown (comparisons, outcomes, parameters), and what was chosen."""
+    """Comparisons as numbers: the design (comparisons, outcomes, parameters), and the index of each outcome."""
 
-    def __init__(self, comparisons: Sequence[Comparison], *, places: bool = True) -> None:
+    def __init__(self, comparisons: Sequence[Comparison]) -> None:
         for one in comparisons:
             if one.left == one.right or one.outcome not in (LEFT, TIE, RIGHT):
                 raise ValueError(f"not a comparison of two models: {one}")
-        self.models = tuple(sorted({one.left for one in comparisons} | {one.right for one in comparisons}))
+        self.models = tuple(sorted({name for one in comparisons for name in (one.left, one.right)}))
         if len(self.models) < 2:
             raise ValueError("comparisons of at least two models are needed")
         self.readers = tuple(sorted({one.reader for one in comparisons}))
-        place, who = ({name: i for i, name in enumerate(names)} for names in (self.models, self.readers))
-        left = np.array([place[one.left] for one in comparisons])
-        right = np.array([place[one.right] for one in comparisons])
+        self.reader = np.array([self.readers.index(one.reader) for one in comparisons])
+        self.case = np.unique([one.case for one in comparisons], return_inverse=True)[1]
         self.tied = any(one.outcome == TIE for one in comparisons)
         order = (LEFT, TIE, RIGHT) if self.tied else (LEFT, RIGHT)
         self.chosen = np.array([order.index(one.outcome) for one in comparisons])
-        self.reader = np.array([who[one.reader] for one in comparisons])
-        self.case = np.unique([one.case for one in comparisons], return_inverse=True)[1]
-        self.design = _design(left, right, len(self.models), self.tied)
-        if not places:
-            self.design[:, :, len(self.models)] = 0.0
-        self.hold = np.full(len(self.models) + 1 + self.tied, HOLD)
-
-
-def _design(left: npt.NDArray[np.intp], right: npt.NDArray[np.intp], m: int, tied: bool) -> Floats:
-    """(comparisons, outcomes, parameters): strengths, position, ties."""
-    n = left.size
-    rows = np.arange(n)
-    design = np.zeros((n, 3, m + 1 + tied))
-    design[rows, 0, left] = 1.0
-    design[:, 0, m] = 1.0
-    design[rows, 2, right] = 1.0
-    design[:, 1] = (design[:, 0] + design[:, 2]) / 2.0
-    if tied:
-        design[:, 1, m + 1] = 1.0
-    return design if tied else design[:, [0, 2]]
+        m, rows = len(self.models), np.arange(len(comparisons))
+        design = np.zeros((rows.size, 3, m + 1 + self.tied))
+        design[rows, 0, [self.models.index(one.left) for one in comparisons]] = 1.0
+        design[rows, 2, [self.models.index(one.right) for one in comparisons]] = 1.0
+        design[:, 0, m] = 1.0
+        design[:, 1] = (design[:, 0] + design[:, 2]) / 2.0
+        if self.tied:
+            design[:, 1, m + 1] = 1.0
+        self.design = design if self.tied else design[:, [0, 2]]
+        self.hold = np.full(m + 1 + self.tied, HOLD)
 
 
 def _parts(design: Floats, chosen: npt.NDArray[np.intp], beta: Floats) -> tuple[Floats, Floats, Floats]:
-    """The log-likelihood, scores (comparisons, parameters) and information of each (…, parameters, parameters)."""
+    """Return each comparison's log-likelihood, score (parameters,) and information (parameters, parameters)."""
     eta = design @ beta
-    eta = eta - eta.max(axis=1, keepdims=True)
-    share = np.exp(eta)
+    share = np.exp(eta - eta.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
     mean = np.einsum("nk,nkp->np", share, design)
     centred = design - mean[:, None, :]
@@ -208,7 +192,7 @@ def _parts(design: Floats, chosen: npt.NDArray[np.intp], beta: Floats) -> tuple[
 
 
 def _fit(design: Floats, chosen: npt.NDArray[np.intp], hold: Floats) -> tuple[Floats, Floats]:
-    """Newton's method with halved steps; the estimates and the inverse of the held information."""
+    """Return the penalised estimates (Newton's method with halved steps) and the inverse information."""
     beta = np.zeros(design.shape[2])
     likely = -math.inf
     step = np.zeros_like(beta)
@@ -228,11 +212,11 @@ def _fit(design: Floats, chosen: npt.NDArray[np.intp], hold: Floats) -> tuple[Fl
     return beta, inverse
 
 
-class _Sure:
-    """How far estimates move with other readers and other cases."""
+class _Jackknife:
+    """Changes of the estimates without one reader, one case, or one reader's answers on one case."""
 
-    def __init__(self, coded: _Coded, beta: Floats, *, over_readers: bool) -> None:
-        self.beta, self.over_readers = beta, over_readers
+    def __init__(self, coded: _Coded, beta: Floats) -> None:
+        self.beta = beta
         _, score, information = _parts(coded.design, coded.chosen, beta)
         whole = information.sum(axis=0) + np.diag(coded.hold)
         self.readers, self.cases = len(coded.readers), int(coded.case.max()) + 1
@@ -243,48 +227,29 @@ class _Sure:
 
     @staticmethod
     def _without(labels: npt.NDArray[np.intp], score: Floats, information: Floats, whole: Floats) -> Floats:
-        """How the estimates would move without each cluster, (clusters, parameters), by one step of Newton."""
+        """Return the change of the estimates without each cluster, (clusters, parameters), by one Newton step."""
         k = int(labels.max()) + 1
+        if k < 2:
+            return np.full((1, score.shape[1]), np.nan)
         scores, informations = np.zeros((k, score.shape[1])), np.zeros((k, *whole.shape))
         np.add.at(scores, labels, score)
         np.add.at(informations, labels, information)
-        if k < 2:
-            return np.full((1, score.shape[1]), np.nan)
-        left = whole - informations
-        moves: Floats = -np.einsum("kpq,kq->kp", np.linalg.pinv(left, hermitian=True), scores) * math.sqrt(
-            (k - 1) / k
-        )
-        return moves
+        inverse = np.linalg.pinv(whole - informations, hermitian=True)
+        return np.asarray(-np.einsum("kpq,kq->kp", inverse, scores) * math.sqrt((k - 1) / k))
 
     def value(self, contrast: Floats) -> Value:
-        """A linear combination of the parameters."""
+        """Return a linear combination of the parameters."""
         value = float(contrast @ self.beta)
         found = self.sampling(contrast)
         return Value(value, None, None) if found is None else Value(value, *found.interval())
 
     def sampling(self, contrast: Floats) -> Sampling | None:
-        """None with fewer than two cases, or readers where these are random; without readers, than five cases."""
-        if self.cases < (2 if self.over_readers else FEWEST) or (self.over_readers and self.readers < 2):
-            return None
-        if not self.over_readers:
-            variance = float(np.sum((self._moves[1] @ contrast) ** 2))
-            value = float(contrast @ self.beta)
-            return Sampling(value, math.sqrt(variance), self.cases - 1.0) if variance > 0 else None
+        """Return the sampling distribution of a linear combination; None with fewer than two readers or cases."""
+        value = float(contrast @ self.beta)
         by_reader, by_case, each = (float(np.sum((moves @ contrast) ** 2)) for moves in self._moves)
         variance = max(by_reader + by_case - each, by_reader, by_case)
-        if not variance > 0:
+        if self.cases < 2 or self.readers < 2 or not variance > 0:
             return None
         wider, most = careful(self.readers)
         times = min(most, (variance / by_reader) ** 2) if by_reader > 0 else most
-        return Sampling(float(contrast @ self.beta), math.sqrt(wider * variance), (self.readers - 1) * times)
-
-
-def _ranks(measure: _Sure, unit: Floats, m: int) -> tuple[tuple[int, int], ...]:
-    """Of each model the ranks that are left when every difference beyond chance stands."""
-    better = np.zeros((m, m), bool)
-    for i in range(m):
-        for j in range(m):
-            found = measure.sampling(unit[i] - unit[j]) if i != j else None
-            if found is not None and found.value > 0:
-                better[i, j] = found.p_zero() * m * (m - 1) / 2 < 0.05
-    return tuple((1 + int(better[:, i].sum()), m - int(better[i].sum())) for i in range(m))
+        return Sampling(value, math.sqrt(wider * variance), (self.readers - 1) * times)

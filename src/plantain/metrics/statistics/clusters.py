@@ -1,4 +1,4 @@
-"""Intervals for rates: Wilson's, and one that knows that several trials may share an image."""
+"""Rates over trials in clusters (several trials of one image), with their intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Rate:
     """A share with its 95 % interval.
 
     Attributes:
-        successes, n: counts; `value` is their ratio, None when n is 0 (nothing to take a rate of).
+        successes, n: counts; `value` is their ratio, None when n is 0.
         clusters: independent units (patients or images) behind the n trials.
         low, high: 95 % interval in [0, 1]; None when n is 0.
         method: how the interval was made: "wilson", "wilson over clusters", that of `means.METHOD`, or "".
@@ -33,17 +33,14 @@ class Rate:
 
 
 def clustered_rate(patterns: Mapping[tuple[int, int], int]) -> Rate:
-    """The rate over trials that come in clusters, with an interval that does not take them for independent.
+    """Return the rate over trials in clusters; its value is all successes over all trials.
 
-    One trial per cluster: Wilson's interval. Clusters of which too few say anything but yes, or anything but no:
-    Wilson's interval with as many trials as clusters, fewer where some hold most of the trials, which is what the data
-    support when each cluster counts as one answer. Otherwise that of a mean over clusters (`means.py`).
+    With one trial per cluster the interval is Wilson's. Where fewer than `FEWEST` clusters differ from 0, from 1 or
+    from the commonest share, it is Wilson's with the effective number of clusters. Otherwise it is that of a mean over
+    clusters (`means.py`).
 
     Args:
         patterns: how many clusters have (successes, trials), e.g. {(1, 2): 30, (2, 2): 12}.
-
-    Returns:
-        The rate; its value is all successes over all trials.
 
     Raises:
         ValueError: negative counts, or more successes than trials.
@@ -74,6 +71,6 @@ def clustered_rate(patterns: Mapping[tuple[int, int], int]) -> Rate:
 
 
 def _too_few(shares: npt.NDArray[np.float64], times: npt.NDArray[np.float64]) -> bool:
-    """Whether fewer clusters than an interval needs differ from 0, from 1, or from what most of them share."""
+    """Whether fewer than `FEWEST` clusters differ from 0, from 1, or from the commonest share."""
     most = shares[np.argmax(times)]
     return any(float(times[shares != common].sum()) < FEWEST for common in (0.0, 1.0, most))

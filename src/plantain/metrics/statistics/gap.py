@@ -1,11 +1,12 @@
-"""How much more often a judge passes what is right than what is wrong: the mean difference over independent pictures.
+"""The gap of a judge: the mean difference, over independent images, between its pass rates of right and wrong edits.
 
-Every picture counts once: the share that passed among its right edits minus the share among its wrong ones. A judge
-that answers at random, always the same, or by the picture alone has a gap of 0, whatever its rate of passing is.
+Every image counts once: the share that passed among its right edits minus the share among its wrong ones. A judge that
+answers at random, always the same, or by the image alone has a gap of 0, whatever its pass rate.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -18,16 +19,15 @@ from plantain.pixels.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Right minus wrong.
+    """Pass rate of right edits minus that of wrong ones.
 
     Attributes:
-        value: mean over pictures, in [-1, 1]; None without any.
-        low, high: 95 % interval; None without pictures.
-        bound: one-sided lower bound at the level asked for; alone: at 5 %, as if nothing else was tested. None without
-            pictures.
-        right, wrong: means over pictures of the shares that passed; None without any.
-        pictures: that have right and wrong answers.
-        answers: behind them.
+        value: mean over images, in [-1, 1]; this and the following are None without images.
+        low, high: 95 % interval.
+        bound: one-sided lower bound at the given level; alone: at 5 %.
+        right, wrong: means over images of the shares that passed.
+        pictures: images with right and wrong answers.
+        answers: number of answers about them.
     """
 
     value: float | None
@@ -45,11 +45,11 @@ NO_GAP = Gap(None, None, None, None, None, None, None, 0, 0)
 
 
 def gap_of(answers: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL) -> Gap:
-    """The gap between right and wrong edits.
+    """Return the gap between right and wrong edits.
 
     Args:
-        answers: (picture, whether the edit was right, how much the criterion held in [0, 1]). Pictures that lack
-            answers of either kind count for nothing.
+        answers: (image, whether the edit was right, score of the criterion in [0, 1]). Images that lack answers of
+            either kind are ignored.
         level: one-sided, of the bound: 0.05 for one test, divided by their number for several (Bonferroni).
 
     Example:
@@ -57,10 +57,10 @@ def gap_of(answers: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL
         >>> f"{found.value:.0f}, at least {found.bound:.2f}"
         '1, at least 0.78'
     """
-    by_picture: dict[Hashable, tuple[list[float], list[float]]] = {}
-    for picture, right, share in answers:
-        by_picture.setdefault(picture, ([], []))[not right].append(share)
-    both = [(one, other) for one, other in by_picture.values() if one and other]
+    by_image: dict[Hashable, tuple[list[float], list[float]]] = {}
+    for image, right, share in answers:
+        by_image.setdefault(image, ([], []))[not right].append(share)
+    both = [(one, other) for one, other in by_image.values() if one and other]
     if not both:
         return NO_GAP
     good, bad = (np.array([float(np.mean(pair[side])) for pair in both]) for side in (0, 1))
@@ -80,7 +80,7 @@ def gap_of(answers: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL
 
 
 def _sampling(differences: Floats) -> Sampling | None:
-    """Student's t over pictures; None where too few differ for it, as with a judge that is always right."""
+    """Return the sampling distribution over images; None where too few differ, as with a perfect judge."""
     if too_few(differences, -1.0, 1.0):
         return None
     return sampling_of(np.full(differences.size, 1.0 / differences.size), differences)
@@ -95,7 +95,7 @@ def _interval(differences: Floats, value: float) -> tuple[float, float]:
 
 
 def _bound(differences: Floats, value: float, level: float) -> float:
-    """By t, corrected for skewness where that lowers it; else as if each picture had answered by a coin (Wilson)."""
+    """Return the bound by `Sampling`, else Wilson's as if each image were one answer."""
     found = _sampling(differences)
     if found is not None:
         return found.at_least(level)
@@ -106,12 +106,9 @@ def _bound(differences: Floats, value: float, level: float) -> float:
 
 
 def shares(answers: Iterable[tuple[Hashable, float]]) -> Mapping[tuple[int, int], int]:
-    """Yes and no by picture as `clusters.clustered_rate` takes them: how many pictures have (successes, trials)."""
+    """Return how many images have (successes, trials), as `clusters.clustered_rate` takes them."""
     counted: dict[Hashable, tuple[int, int]] = {}
-    for picture, yes in answers:
-        s, n = counted.get(picture, (0, 0))
-        counted[picture] = (s + bool(yes), n + 1)
-    patterns: dict[tuple[int, int], int] = {}
-    for pattern in counted.values():
-        patterns[pattern] = patterns.get(pattern, 0) + 1
-    return patterns
+    for image, yes in answers:
+        s, n = counted.get(image, (0, 0))
+        counted[image] = (s + bool(yes), n + 1)
+    return Counter(counted.values())

@@ -1,9 +1,8 @@
-"""Means over samples that come in clusters and strata (several edits share a source image), with their intervals.
+"""Means over samples in clusters (edits of one source image) and strata, with their intervals.
 
-A cluster is one answer, however many samples it has. What the mean would be with other sources is judged from the
-differences between clusters within their stratum, each brought up by what one cluster of its weight hides of itself
-(the bias-reduced linearisation of Bell and McCaffrey 2002, for clusters whose samples say one thing), with the degrees
-of freedom that their weights leave. So a source with many samples makes an interval wide, not narrow.
+The variance comes from the differences between clusters within their stratum, each scaled up for its weight (the
+bias-reduced linearisation of Bell and McCaffrey 2002, for clusters whose samples agree), with Satterthwaite's degrees
+of freedom. So a source with many samples makes an interval wide, not narrow.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from plantain.records.counts import counted
 METHOD = "Student t over sources, within its range, corrected for skewness"
 
 FEWEST = 5
-"""Sources that must say something: with fewer, nothing tells how sure their mean is."""
+"""Differing sources below which there is no interval."""
 
 LEAST_FREEDOM = 2.0
-"""Degrees of freedom: one source with half of the samples leaves about one, and an interval of nearly everything."""
+"""Degrees of freedom below which there is no interval: one source with half of the samples leaves about one."""
 
 ROUNDING = 1e-12
-"""Values of sources that differ by less, of their size, differ by rounding only."""
+"""Relative difference of values that counts as rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,10 @@ class Estimate:
 
     Attributes:
         value: None when nothing was scored.
-        low, high: None where nothing can be said, for the `reason`.
+        low, high: None for the `reason`.
         n: scored samples; clusters: independent units behind them.
         method: how the interval was made; "" without one.
-        reason: why there is no interval; "" with one.
+        reason: why there is no interval.
     """
 
     value: float | None
@@ -58,8 +57,8 @@ class ClusteredMeans:
 
     Args:
         clusters: for each sample, what it shares with others (source image, patient).
-        strata: for each sample, its stratum (organ); a cluster in several belongs to the one it has most
-            samples in. A stratum of a single cluster is taken together with another. None: no strata.
+        strata: for each sample, its stratum (organ); a cluster in several belongs to the one with most of its samples.
+            A stratum of a single cluster is merged with another. None: no strata.
 
     Example:
         >>> found = ClusteredMeans("aabcde").mean([0.2, 0.4, 0.5, 0.1, 0.7, 0.6], low=0, high=1)
@@ -81,15 +80,15 @@ class ClusteredMeans:
         high: float | None = None,
         macro: bool = False,
     ) -> Estimate:
-        """The mean of the finite values, with its interval.
+        """Return the mean of the finite values, with its interval.
 
         Args:
             values: one per sample; NaN where there is none.
-            low, high: the range of the values, where they have one; an end that a value lies beyond is none.
+            low, high: the range of the values, where they have one; an end that a value exceeds is ignored.
             macro: average the means of the strata rather than the samples.
 
         Raises:
-            ValueError: another number of values, an infinite one, or a range without room.
+            ValueError: another number of values, an infinite one, or low not below high.
         """
         check_range(low, high)
         means = self._by_cluster(values, macro)
@@ -99,7 +98,7 @@ class ClusteredMeans:
         sampling = sampling_of(weight, value, stratum)
         reason = too_few(value, low, high, stratum)
         if sampling is not None and not reason and sampling.freedom < LEAST_FREEDOM:
-            reason = f"too much of the mean hangs on few of the {value.size} sources"
+            reason = f"too much of the mean depends on few of the {value.size} sources"
         if reason or sampling is None:
             return Estimate(mean, None, None, n, value.size, "", reason)
         ends = (
@@ -109,19 +108,19 @@ class ClusteredMeans:
         return Estimate(mean, *sampling.interval(*ends), n, value.size, METHOD)
 
     def sampling(self, values: npt.ArrayLike, *, macro: bool = False) -> Sampling | None:
-        """The mean with its standard error over clusters; None below two clusters."""
+        """Return the mean with its standard error over clusters; None below two clusters."""
         means = self._by_cluster(values, macro)
         return None if means is None else sampling_of(*means[2])
 
     def detectable(self, deviation: float, *, pairs: int = 1) -> float | None:
-        """The smallest mean difference that samples like these show with 80 % power at the 5 % level.
+        """Return the smallest mean difference that these samples detect with 80 % power at the 5 % level.
 
         Args:
             deviation: standard deviation between the sources' mean differences.
-            pairs: that are compared, for Bonferroni's correction: what Holm's asks of the first.
+            pairs: number of comparisons, for Bonferroni's correction.
 
         Returns:
-            In the unit of `deviation`; None where there would be no interval.
+            The difference in the unit of `deviation`; None where there would be no interval.
         """
         means = self._by_cluster(np.zeros(self.cluster.size), macro=False)
         if means is None or means[2][0].size < FEWEST:
@@ -133,14 +132,14 @@ class ClusteredMeans:
         return replace(found, error=deviation * float(np.sqrt(weight @ weight))).detectable(LEVEL / pairs)
 
     def differing_clusters(self, values: npt.ArrayLike) -> int:
-        """How many clusters have a mean other than 0, beyond rounding."""
+        """Return how many clusters have a mean other than 0, beyond rounding."""
         means = self._by_cluster(values, macro=False)
         return 0 if means is None else int((np.abs(means[2][1]) > ROUNDING).sum())
 
     def _by_cluster(
         self, values: npt.ArrayLike, macro: bool
     ) -> tuple[float, int, tuple[Floats, Floats, npt.NDArray[np.intp]]] | None:
-        """The mean, the scored samples, and of each cluster with any its weight (they sum to 1), mean and stratum."""
+        """Return the mean, the number of scored samples, and each cluster's weight (sum 1), mean and stratum."""
         array = check_numbers(values, "values", "samples")
         if array.shape != self.cluster.shape:
             raise ValueError(f"values {array.shape} for {self.cluster.shape[0]} samples")
@@ -148,11 +147,8 @@ class ClusteredMeans:
         n = int(kept.sum())
         if not n:
             return None
-        group, cluster, known = (
-            self.group[kept] if macro else np.zeros(n, np.intp),
-            self.cluster[kept],
-            array[kept],
-        )
+        group = self.group[kept] if macro else np.zeros(n, np.intp)
+        cluster, known = self.cluster[kept], array[kept]
         present = np.unique(group)
         each = 1.0 / np.bincount(group)[group] / present.size
         weight, total = np.zeros(self._members.shape[0]), np.zeros(self._members.shape[0])
@@ -164,7 +160,7 @@ class ClusteredMeans:
 
     @cached_property
     def _members(self) -> Floats:
-        """Samples of each cluster in each stratum, (clusters, strata)."""
+        """Number of samples of each cluster in each stratum, (clusters, strata)."""
         members = np.zeros((int(self.cluster.max()) + 1, int(self.group.max()) + 1))
         np.add.at(members, (self.cluster, self.group), 1.0)
         return members
@@ -176,10 +172,9 @@ def too_few(
     high: float | None = None,
     stratum: npt.NDArray[np.intp] | None = None,
 ) -> str:
-    """Why values of clusters allow no interval; "" where they do.
+    """Return why values of clusters allow no interval; "" where they do.
 
-    At least `FEWEST` must differ from 0, from either end of the range, and from a value that half of their stratum
-    share: what others would have said is anybody's guess.
+    At least `FEWEST` must differ from 0, from either end of the range, and from their stratum's commonest value.
     """
     if values.size < FEWEST:
         return f"{counted(values.size, 'independent source')}, {FEWEST} are needed"
@@ -206,14 +201,12 @@ def sampling_of(
     stratum: npt.NDArray[np.intp] | None = None,
     times: Floats | None = None,
 ) -> Sampling | None:
-    """The weighted mean of clusters with its standard error; None below two clusters.
+    """Return the weighted mean of clusters with its standard error; None below two clusters.
 
     Args:
         weight, value: of each cluster, (k,); weights above 0.
-        stratum: of each, (k,): differences count within one. None: one for all.
-        times: how many clusters each entry stands for; None: one.
-
-    The error is unbiased, and the degrees of freedom are Satterthwaite's, for clusters that vary alike.
+        stratum: of each, (k,). None: one for all.
+        times: number of clusters of each entry; None: one.
     """
     times = np.ones(weight.size) if times is None else times
     weight = weight / float(times @ weight)
@@ -241,7 +234,7 @@ def sampling_of(
 
 
 def _trace(w: Floats, d: Floats, squares: float, times: Floats) -> float:
-    """Trace of (M' D M)² for M = 1 - 1w', D = diag(d): what the variance of the variance hangs on."""
+    """Return the trace of (M' D M)² for M = 1 - 1w', D = diag(d), for the variance of the variance."""
     total, mixed, dd = float(times @ d), float(times @ (w * d)), float(times @ d**2)
     return (
         dd * (1 + 2 * squares)
@@ -254,7 +247,7 @@ def _trace(w: Floats, d: Floats, squares: float, times: Floats) -> float:
 
 
 def _merged(members: Floats) -> npt.NDArray[np.intp]:
-    """The stratum of each cluster; strata of one cluster are merged, with the smallest other if alone."""
+    """Return the stratum of each cluster; strata of one cluster are merged, with the smallest other if alone."""
     stratum: npt.NDArray[np.intp] = members.argmax(axis=1)
     sizes = np.bincount(stratum, minlength=members.shape[1])
     lone = np.flatnonzero(sizes == 1)
@@ -266,6 +259,6 @@ def _merged(members: Floats) -> npt.NDArray[np.intp]:
 
 
 def _codes(names: Sequence[Hashable]) -> npt.NDArray[np.intp]:
-    """Numbers for names, in order of first appearance."""
+    """Return numbers for names, in order of first appearance."""
     seen: dict[Hashable, int] = {}
     return np.array([seen.setdefault(name, len(seen)) for name in names], np.intp)

@@ -1,4 +1,4 @@
-"""Which of two models is better: differences on the samples that both have, for all pairs, corrected by Holm."""
+"""Differences of models on their common samples, for all pairs, corrected by Holm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plantain.metrics.inputs import check_numbers, check_range
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 
 ROUNDING = 1e-12
-"""Differences that vary by less than this vary by rounding only."""
+"""Variation of differences that counts as rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,12 @@ class Difference:
     Attributes:
         first, second: the models.
         estimate: the mean difference with its 95 % interval.
-        p: two-sided p of Student's t over clusters, corrected for skewness where that raises it; None below two
-            clusters. At least that of the sign test if all clusters that differ say the same, 2^(1 - clusters): two
-            sources prove little, whatever they say.
-        p_holm: the same, corrected for all compared pairs.
-        effect: mean difference over the standard deviation of differences (Cohen's d_z); None without
-            variation.
-        detectable: the difference that this many clusters find with 80 % power at the 5 % level; None where they do
-            not vary, or are fewer than two.
+        p: two-sided, by Student's t over clusters, corrected for skewness where that raises it; at least that of the
+            sign test if all differing clusters agree, 2^(1 - clusters); None below two clusters.
+        p_holm: corrected for all compared pairs.
+        effect: mean difference over the standard deviation of differences (Cohen's d_z); None without variation.
+        detectable: the difference found with 80 % power at the 5 % level; None without variation or below two
+            clusters.
     """
 
     first: str
@@ -43,7 +41,7 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        """Whether the difference is more than noise: corrected p below 5 %."""
+        """Whether the corrected p is below 5 %."""
         return self.p_holm is not None and self.p_holm < 0.05
 
 
@@ -55,18 +53,18 @@ def paired_differences(
     low: float | None = None,
     high: float | None = None,
 ) -> list[Difference]:
-    """All pairs of models, each on the samples that both have a score for.
+    """Compare all pairs of models, each on the samples that both have a score for.
 
     Args:
         scores: for each model one value per sample, NaN where unscored.
         clusters, strata: of each sample, as for `ClusteredMeans`.
-        low, high: the range of the scores, where it has ends on both sides: no difference is larger.
+        low, high: the range of the scores, where it has both ends.
 
     Returns:
         One difference per pair, in the order of `scores`.
 
     Raises:
-        ValueError: a model whose scores are not one a sample, an infinite one, or a range without room.
+        ValueError: another number of scores than samples, an infinite one, or low not below high.
     """
     check_range(low, high)
     plan = ClusteredMeans(clusters, strata)
@@ -93,7 +91,7 @@ def paired_differences(
 
 
 def _test(plan: ClusteredMeans, difference: npt.NDArray[np.float64]) -> tuple[float | None, float | None]:
-    """Two-sided p, and the difference found with 80 % power."""
+    """Return the two-sided p, and the difference found with 80 % power."""
     found = plan.sampling(difference)
     if found is None:
         return None, None
@@ -107,17 +105,12 @@ def _test(plan: ClusteredMeans, difference: npt.NDArray[np.float64]) -> tuple[fl
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction (Holm 1979) of the given p values; None stays None and counts for nothing.
-
-    Raises:
-        ValueError: one outside [0, 1].
+    """Return p values after Holm's step-down correction (Holm 1979); None stays None and is not counted.
 
     Example:
         >>> holm([0.01, 0.04, None, 0.03])
         [0.03, 0.06, None, 0.06]
     """
-    if wrong := [value for value in p if value is not None and not 0 <= value <= 1]:
-        raise ValueError(f"p values lie in [0, 1], not {wrong[0]!r}")
     known = sorted((value, i) for i, value in enumerate(p) if value is not None)
     corrected: list[float | None] = [None] * len(p)
     highest = 0.0

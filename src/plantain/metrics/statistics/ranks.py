@@ -1,4 +1,4 @@
-"""How far a metric orders models as people do: rank correlations that count ties as ties, image by image."""
+"""Rank correlations of a metric with people's scores, image by image; ties count as ties."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.pixels.arrays import Floats
 from plantain.records import Score, unscored
 
-MANY = 512
-"""Items from which comparing all pairs takes longer than loading a library that does not."""
+Statistic = Callable[[npt.ArrayLike, npt.ArrayLike], Score]
 
 
 def average_ranks(values: npt.ArrayLike) -> Floats:
-    """Ranks from 1, ties sharing the mean of the ranks they span. Raises ValueError for what has no order, as NaN.
+    """Return ranks from 1; ties share the mean of the ranks they span. Raise ValueError for NaN or infinity.
 
     Example:
         >>> average_ranks([10, 20, 20, 30]).tolist()
@@ -25,48 +24,35 @@ def average_ranks(values: npt.ArrayLike) -> Floats:
     """
     numbers = check_finite(check_numbers(values, "values", "items"), "values")
     _, inverse, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks: Floats = (last - (counts - 1) / 2.0)[inverse]
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2.0)[inverse]
     return ranks
 
 
 def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
-    """Pearson's correlation of average ranks: Spearman's rho in the form that is right with ties.
+    """Return Spearman's rho: Pearson's correlation of average ranks.
 
     Args:
         first, second: one value per item; items where either is NaN are left out.
 
     Returns:
-        A score in [-1, 1]; unscored with fewer than two items or when one side has no order at all.
+        A score in [-1, 1]; unscored with fewer than two items or when all items of one side are tied.
     """
     x, y, reason = _pairs(first, second)
     if reason:
         return unscored(reason)
-    a, b = average_ranks(x), average_ranks(y)
-    a, b = a - a.mean(), b - b.mean()
-    return Score(float(np.clip((a @ b) / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0)))
+    return _cosine(*(ranks - ranks.mean() for ranks in (average_ranks(x), average_ranks(y))))
 
 
 def kendall(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
-    """Kendall's tau-b: concordant less discordant pairs, over the geometric mean of the pairs untied on each side.
-
-    Args:
-        first, second: one value per item; items where either is NaN are left out.
-
-    Returns:
-        A score in [-1, 1]; unscored with fewer than two items or when one side has no order at all.
-    """
+    """Return Kendall's tau-b; arguments and value as for `spearman`."""
     x, y, reason = _pairs(first, second)
     if reason:
         return unscored(reason)
-    if x.size > MANY:
-        from scipy.stats import (
-            kendalltau,
-        )  # on use: it costs over a second, and takes n log n steps where we take n²
+    return _cosine(*(np.sign(np.subtract.outer(values, values)).ravel() for values in (x, y)))
 
-        return Score(float(np.clip(kendalltau(x, y).statistic, -1.0, 1.0)))
-    dx, dy = (np.sign(np.subtract.outer(values, values)).ravel() for values in (x, y))
-    return Score(float(np.clip(dx @ dy / np.sqrt((dx @ dx) * (dy @ dy)), -1.0, 1.0)))
+
+def _cosine(a: Floats, b: Floats) -> Score:
+    return Score(float(np.clip((a @ b) / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0)))
 
 
 def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats, str]:
@@ -77,9 +63,7 @@ def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats,
     x, y = x[kept], y[kept]
     if x.size < 2:
         return x, y, "fewer than two items"
-    if (x == x[0]).all() or (y == y[0]).all():
-        return x, y, "all items tied"
-    return x, y, ""
+    return x, y, "all items tied" if (x == x[0]).all() or (y == y[0]).all() else ""
 
 
 def image_correlation(
@@ -87,9 +71,9 @@ def image_correlation(
     human: npt.ArrayLike,
     clusters: Sequence[Hashable],
     *,
-    statistic: Callable[[npt.ArrayLike, npt.ArrayLike], Score] = spearman,
+    statistic: Statistic = spearman,
 ) -> Estimate:
-    """The mean over images of the rank correlation, across models, of a metric with people.
+    """Return the mean over images of the rank correlation, across models, of a metric with people.
 
     Args:
         metric, human: (images, models), higher is better in both; NaN where there is none.
@@ -97,26 +81,20 @@ def image_correlation(
         statistic: `spearman` or `kendall`.
 
     Returns:
-        The mean correlation with its interval; images without an order are left out of n.
+        The mean correlation with its interval; images with all models tied are left out of n.
     """
-    first, second = (
-        check_numbers(values, name, "images", "models")
-        for values, name in ((metric, "metric"), (human, "human"))
-    )
+    first = check_numbers(metric, "metric", "images", "models")
+    second = check_numbers(human, "human", "images", "models")
     if first.shape != second.shape:
         raise ValueError(f"metric and human must be (images, models): {first.shape}, {second.shape}")
-    found = [statistic(a, b).value for a, b in zip(first, second, strict=True)]
-    values = np.array([np.nan if value is None else value for value in found])
-    return ClusteredMeans(clusters).mean(values, low=-1.0, high=1.0)
+    values = [statistic(a, b).value for a, b in zip(first, second, strict=True)]
+    return ClusteredMeans(clusters).mean(np.array(values, np.float64), low=-1.0, high=1.0)
 
 
 def human_ceiling(
-    ratings: npt.ArrayLike,
-    clusters: Sequence[Hashable],
-    *,
-    statistic: Callable[[npt.ArrayLike, npt.ArrayLike], Score] = spearman,
+    ratings: npt.ArrayLike, clusters: Sequence[Hashable], *, statistic: Statistic = spearman
 ) -> Estimate:
-    """How far one person orders models as the others do, on average: what a metric can hope for.
+    """Return how well one person's order of the models agrees with the others': the most a metric can reach.
 
     Args:
         ratings: (raters, images, models), higher is better; NaN where someone did not rate.
@@ -124,21 +102,19 @@ def human_ceiling(
         statistic: `spearman` or `kendall`.
 
     Returns:
-        The mean over images of the mean over raters of each rater's correlation with the others' mean.
+        The mean over images of the mean over raters of each rater's correlation with the mean of the others.
     """
     table = check_numbers(ratings, "ratings", "raters", "images", "models")
     means = np.full(table.shape[1], np.nan)
-    for image in range(table.shape[1]):
-        found = []
-        for rater in range(table.shape[0]):
-            others = np.delete(table[:, image], rater, axis=0)
-            known = np.isfinite(others)
-            count = known.sum(axis=0)
-            total = np.where(known, others, 0.0).sum(axis=0)
-            mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-            value = statistic(table[rater, image], mean).value
-            if value is not None:
-                found.append(value)
-        if found:
-            means[image] = float(np.mean(found))
+    for image, rows in enumerate(table.transpose(1, 0, 2)):
+        found = [statistic(row, _mean(np.delete(rows, i, axis=0))).value for i, row in enumerate(rows)]
+        if scored := [value for value in found if value is not None]:
+            means[image] = np.mean(scored)
     return ClusteredMeans(clusters).mean(means, low=-1.0, high=1.0)
+
+
+def _mean(rows: Floats) -> Floats:
+    """Return the mean of each column without its NaN; NaN for a column of NaN."""
+    known = np.isfinite(rows)
+    count = known.sum(axis=0)
+    return np.where(count > 0, np.where(known, rows, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)

@@ -1,9 +1,8 @@
-"""How many readers and cases show a difference: the power of the test in `readers.py`, readers and cases random.
+"""Power of the test in `readers.py` for given numbers of readers and cases.
 
-A difference between two models varies by reader (some see it larger), by case, and by what is left of one reading. With
-normal effects the mean squares that the test is made of are independent and chi-squared (Hillis 2007), so the power is
-an integral over three of them, taken over fixed draws: the same answer every time, exact to about half a point, and of
-the test as it is made, truncation and conservative rules included.
+A difference between two models varies by reader, by case, and by reading. With normal effects the mean squares of the
+test are independent and chi-squared (Hillis 2007), so the power is an integral over three of them, taken over fixed
+draws: reproducible, exact to about half a point, and of the test with its truncation and conservative rules.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from functools import cache, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from plantain.metrics.inputs import check_numbers
 from plantain.metrics.statistics.intervals import LEVEL
-from plantain.metrics.statistics.readers import FEW, careful, mean_products
+from plantain.metrics.statistics.readers import FEW, careful, pair_sums
 from plantain.pixels.arrays import Floats
 
 DRAWS = 8192
@@ -27,9 +27,7 @@ class Components:
     """Variance components of the difference between two models, as one reader sees it in one case.
 
     Attributes:
-        reader: of the readers' own true differences.
-        case: of the cases' own true differences.
-        rest: of one reading, beyond both.
+        reader: between readers; case: between cases; rest: of one reading, beyond both.
     """
 
     reader: float
@@ -42,22 +40,22 @@ class Components:
 
     @property
     def total(self) -> float:
-        """The variance of a single difference."""
+        """Variance of a single difference."""
         return self.reader + self.case + self.rest
 
 
 SHARES = Components(reader=0.0135, case=0.057, rest=0.537)
-"""Of twice the variance of one answer, where nothing else is known: what is left of 1 falls away because a reader
-meets both models on the same case."""
+"""Usual shares of twice the variance of one answer; the rest cancels: a reader sees both models on a case."""
 
 
-def stated(variance: float, shares: Components = SHARES) -> Components:
-    """Components for answers of that variance (a rate p: p (1 - p); a score: the square of its standard deviation)."""
-    return Components(*(2.0 * variance * share for share in (shares.reader, shares.case, shares.rest)))
+def stated(variance: float) -> Components:
+    """Return components for answers of that variance: of a rate p (1 - p), of a score its squared deviation."""
+    double = 2.0 * variance
+    return Components(double * SHARES.reader, double * SHARES.case, double * SHARES.rest)
 
 
 def piloted(differences: npt.ArrayLike) -> Components:
-    """Components estimated from a pilot by the moments of the U-statistic; a negative one counts as 0.
+    """Return components estimated from a pilot by the moments of the U-statistic; a negative one counts as 0.
 
     Args:
         differences: (readers, cases), first model less second; NaN where either was not read.
@@ -65,25 +63,27 @@ def piloted(differences: npt.ArrayLike) -> Components:
     Raises:
         ValueError: too few readers or cases, or no variation.
     """
-    table = np.asarray(differences, np.float64)
-    products = mean_products(table)
-    if any(math.isnan(value) for value in products.values()):
+    table = check_numbers(differences, "differences", "readers", "cases")
+    given = np.isfinite(table)
+    pairs = pair_sums(given.astype(np.float64))
+    if not all(pairs):
         raise ValueError("a pilot needs two readers who share two cases")
-    neither, reader, case = products[()], products[0,], products[1,]
-    rest = products[0, 1] - reader - case + neither
+    sums = pair_sums(np.where(given, table, 0.0))
+    neither, reader, case, both = (total / n for total, n in zip(sums, pairs, strict=True))
+    rest = both - reader - case + neither
     return Components(max(0.0, reader - neither), max(0.0, case - neither), max(0.0, rest))
 
 
 def power(
     effect: float, readers: int, cases: int, parts: Components, *, groups: int = 1, level: float = LEVEL
 ) -> float:
-    """The chance that a difference of `effect` is found at a two-sided level; with an effect of 0, the type-1 error.
+    """Return the probability of finding a difference of `effect` at a two-sided level; with 0, the type-1 error.
 
     Args:
         effect: true mean difference, in the unit of the answers.
         readers, cases: in all.
         parts: variance components of a difference.
-        groups: 1: everybody reads everything; more: a split-plot, each group of readers its own cases, both models.
+        groups: 1: everybody reads everything; more: a split-plot, each group of readers has its own cases.
 
     Raises:
         ValueError: groups that do not divide into two readers and two cases each.
@@ -101,7 +101,7 @@ def power(
 
 @lru_cache(maxsize=4)
 def _reach(readers: int, cases: int, parts: Components, groups: int, level: float) -> tuple[Floats, float]:
-    """From which mean difference on the test finds one, for each draw; and the standard error of that mean."""
+    """Return the critical mean difference for each draw, and the standard error of that mean."""
     from scipy.special import stdtrit
 
     in_group, own_cases = readers // groups, cases / groups
@@ -128,7 +128,7 @@ def _reach(readers: int, cases: int, parts: Components, groups: int, level: floa
 
 @lru_cache(maxsize=256)
 def _chi_squared(axis: int, df: float) -> Floats:
-    """The draws along an axis of the cube as values of chi-squared."""
+    """Return the draws along an axis of the cube as values of chi-squared."""
     from scipy.special import gammaincinv
 
     return np.asarray(2.0 * gammaincinv(df / 2.0, _draws()[axis]), np.float64)
@@ -136,7 +136,7 @@ def _chi_squared(axis: int, df: float) -> Floats:
 
 @cache
 def _draws() -> tuple[Floats, Floats, Floats]:
-    """Fixed points that fill the cube evenly: Kronecker's lattice by the root of x^4 = x + 1."""
+    """Return a fixed low-discrepancy sequence in the cube: Kronecker's lattice by the root of x^4 = x + 1."""
     root = 1.2207440846057596
     number = np.arange(1, DRAWS + 1, dtype=np.float64)
     first, second, third = (np.asarray((0.5 + number * root**-k) % 1.0, np.float64) for k in (1, 2, 3))

@@ -1,9 +1,9 @@
-"""Means and areas under the curve, readers and cases both samples: what other readers of other cases would say.
+"""Means over readers and cases, both random samples (multi-reader multi-case analysis).
 
-Taking the votes of a study for independent invents differences: each answer shares its
-reader with some and its case with others. The variance here is the one-shot U-statistic of Gallas (2006; binary and
-scores: Gallas, Pennello and Myers 2007, doi 10.1364/JOSAA.24.000B70), for any design. It is unbiased and
-can therefore be negative by chance. Tests and intervals have Hillis' degrees of freedom (2007; split-plot: 2014).
+Each answer shares its reader with some answers and its case with others; treating them as independent invents
+differences. The variance is the one-shot U-statistic of Gallas (2006; binary answers and scores: Gallas, Pennello and
+Myers 2007, doi 10.1364/JOSAA.24.000B70), for any design. It is unbiased and can therefore be negative by chance. Tests
+and intervals have Hillis' degrees of freedom (2007; split-plot: 2014).
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from plantain.metrics.inputs import check_numbers
 from plantain.metrics.statistics.intervals import Sampling
 from plantain.pixels.arrays import Floats
 
@@ -28,8 +30,8 @@ CASE_ONLY = (
 NONE = "neither readers nor cases differ in the mean: nothing says how sure this is"
 
 FEW = 5
-"""Readers below which tests are conservative: of 3 or 4 the variance is often far too small by chance (8 % instead of
-5 % in simulation), so it is never below the case-only one."""
+"""Readers below which tests are conservative: with 3 or 4 the variance is often far too small by chance (8 % false
+positives instead of 5 % in simulation), so it is never below the case-only one."""
 
 FEW_READERS = (
     f"case-only: larger than the unbiased one, and of fewer than {FEW} readers the larger one is taken"
@@ -39,10 +41,11 @@ ROUNDING = 1e-12
 
 
 def careful(readers: int) -> tuple[float, float]:
-    """What few readers ask for beyond Hillis: a factor of the variance, and the most of their own degrees of freedom.
+    """Return the correction for few readers: a factor of the variance, and the cap on its degrees of freedom.
 
-    As published, the test finds 5.5 to 6 % instead of 5 % with 5 readers and up to 8 % with 3, because a variance that
-    came out small by chance brings many degrees of freedom with it (`benchmarks/reader_studies.py`).
+    The cap is in multiples of the readers' own. As published, the test has 5.5 to 6 % false positives instead of 5 %
+    with 5 readers and up to 8 % with 3, because a variance that is small by chance brings many degrees of freedom
+    (`benchmarks/reader_studies.py`).
     """
     return (1 + 1 / (2 * readers), 3.0) if readers < FEW else (1 + 1 / (4 * readers), 5.0)
 
@@ -52,16 +55,16 @@ class OverReaders:
     """A mean over readers and cases, both random.
 
     Attributes:
-        value: the mean of all answers (of differences, or an area under the curve).
+        value: the mean of all answers (or of differences).
         unbiased: the U-statistic's variance, as other programs print it; may be negative.
-        variance: what the interval and the test rest on: never below the readers' own part, widened a little for few
-            readers (`careful`).
+        variance: that of the interval and the test: never below the readers' own part, a little wider for few readers
+            (`careful`).
         how: which of the labels of this module `variance` is.
         freedom: Hillis' degrees of freedom; 0 where there is no interval.
         low, high: 95 % interval; None where nothing can be said.
         p: two-sided, of the value being `null`; None without an interval.
         null: the value that is tested.
-        readers, cases, n: counts; `n` answers (for areas: of all readers, pairs).
+        readers, cases, n: counts; `n` answers.
     """
 
     value: float
@@ -79,25 +82,17 @@ class OverReaders:
 
 
 def over_readers(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike | None = None,
-    *,
-    null: float | None = None,
-    low: float | None = None,
-    high: float | None = None,
+    answers: npt.ArrayLike, *, null: float = 0.0, low: float | None = None, high: float | None = None
 ) -> OverReaders:
-    """The mean answer to one model, or the mean difference between two.
+    """Return the mean of answers to one model, or of differences between two, with its interval.
 
     Args:
-        first, second: (readers, cases), NaN where a reader did not answer; a difference counts where both are given.
-        null: the value that is tested; None: 0.
-        low, high: ends of the range of one model's answers, within which its interval stays; for a difference, leave.
-
-    Returns:
-        The mean with its interval.
+        answers: (readers, cases), NaN where a reader did not answer.
+        null: the value that is tested.
+        low, high: ends of the range of the answers, within which the interval stays.
 
     Raises:
-        ValueError: fewer than two readers or cases, or shapes that differ.
+        ValueError: fewer than two readers or cases.
 
     Example:
         Two readers, three cases; by hand the reader means are 2/3 and 1/3, so the mean is 1/2, and of the pairs of
@@ -107,133 +102,68 @@ def over_readers(
         >>> found.value, round(12 * found.unbiased, 9)
         (0.5, 1.0)
     """
-    answers = _table(first, "first")
-    if second is not None:
-        other = _table(second, "second")
-        if other.shape != answers.shape:
-            raise ValueError(
-                f"first is {answers.shape}, second {other.shape}: the same readers and cases are needed"
-            )
-        answers = answers - other
-    return _over(answers, 0.0 if null is None else null, low, high)
-
-
-def area_over_readers(
-    first: npt.ArrayLike,
-    truth: npt.ArrayLike,
-    second: npt.ArrayLike | None = None,
-    *,
-    null: float | None = None,
-) -> OverReaders:
-    """The mean area under the readers' ROC curves, or the mean difference between two models' areas.
-
-    Args:
-        first, second: (readers, cases) of scores, higher for true; NaN where a reader did not answer.
-        truth: (cases,) bool.
-        null: the value that is tested; None: 0.5 for one model, 0 for a difference.
-
-    Raises:
-        ValueError: as for `over_readers`; fewer than two true or two false cases.
-    """
-    true = np.asarray(truth, bool)
-    kernel = _areas(_table(first, "first"), true)
-    if second is None:
-        return _over(kernel, 0.5 if null is None else null, 0.0, 1.0)
-    return _over(kernel - _areas(_table(second, "second"), true), 0.0 if null is None else null, None, None)
-
-
-def unbiased_variance(answers: Floats) -> float:
-    """The U-statistic's variance of the mean of (readers, cases) or (readers, false cases, true cases); NaN: no answer.
-
-    The square of the mean, less the unbiased estimate of the squared expectation: the mean product of two answers
-    that share neither reader nor case.
-    """
-    given = np.isfinite(answers)
-    known = np.where(given, answers, 0.0)
-    mean = known.sum() / given.sum()
-    centred = np.where(given, answers - mean, 0.0)  # the variance is the same, its rounding is not
-    apart = _apart(given.astype(np.float64))
-    return float(-_apart(centred) / apart) if apart else math.nan
-
-
-def mean_products(answers: Floats) -> dict[tuple[int, ...], float]:
-    """The mean product of two answers that share just these indices (Gallas' moments); NaN where there are none."""
-    given = np.isfinite(answers)
-    known, design = _products(np.where(given, answers, 0.0)), _products(given.astype(np.float64))
-    return {shared: known[shared] / n if n else math.nan for shared, n in design.items()}
-
-
-def _products(table: Floats) -> dict[tuple[int, ...], float]:
-    """Sums of products of all ordered pairs of entries that share just these indices, by inclusion and exclusion."""
-    axes = range(table.ndim)
-    subsets = [shared for k in range(table.ndim + 1) for shared in combinations(axes, k)]
-    at_least = {
-        shared: float(np.sum(table.sum(axis=tuple(axis for axis in axes if axis not in shared)) ** 2))
-        for shared in subsets
-    }
-    return {
-        shared: sum(
-            (-1) ** (len(more) - len(shared)) * at_least[more] for more in subsets if set(shared) <= set(more)
-        )
-        for shared in subsets
-    }
-
-
-def _apart(table: Floats) -> float:
-    """The sum of products of pairs that differ in every index."""
-    return _products(table)[()]
-
-
-def _over(answers: Floats, null: float, low: float | None, high: float | None) -> OverReaders:
-    given = np.isfinite(answers)
-    each = given.reshape(given.shape[0], -1).sum(axis=1)
-    answers, given, each = answers[each > 0], given[each > 0], each[each > 0]
-    readers = answers.shape[0]
-    cases = sum(
-        int(given.any(axis=tuple(a for a in range(given.ndim) if a != axis)).sum())
-        for axis in range(1, given.ndim)
-    )
-    if readers < 2 or min(given.shape[1:], default=0) < 2:
+    table = check_numbers(answers, "answers", "readers", "cases")
+    table = table[np.isfinite(table).any(axis=1)]
+    given = np.isfinite(table)
+    readers, cases, n = table.shape[0], int(given.any(axis=0).sum()), int(given.sum())
+    if readers < 2 or table.shape[1] < 2:
         raise ValueError(f"{readers} readers and {cases} cases: at least two of each are needed")
-    n = int(given.sum())
-    value = float(np.where(given, answers, 0.0).sum() / n)
-    unbiased = unbiased_variance(answers)
-    group = _groups(given.reshape(readers, -1))
-    reader_part, freedom = _reader_part(answers, given, group)
-    variance, how = _tested(answers, given, group, unbiased, reader_part)
+    value = float(table[given].mean())
+    unbiased, group = unbiased_variance(table), _groups(given)
+    reader_part, freedom = _reader_part(table, group)
+    variance, how = _tested(table, group, unbiased, reader_part)
     if variance <= ROUNDING * max(1.0, value * value):
-        return OverReaders(
-            value, unbiased, max(variance, 0.0), NONE, 0.0, None, None, None, null, readers, cases, n
-        )
+        variance = max(variance, 0.0)
+        return OverReaders(value, unbiased, variance, NONE, 0.0, None, None, None, null, readers, cases, n)
     wider, most = careful(readers)
     hillis = freedom * min(most, (variance / reader_part) ** 2) if reader_part > 0 else freedom * most
     variance *= wider
     error = math.sqrt(variance)
     inside = low is not None and high is not None and low < value < high
-    ends = (low, high) if inside else (None, None)
-    bounds = Sampling(value, error, hillis).interval(*ends)
-    if not inside:
-        bounds = (
-            bounds[0] if low is None else max(low, bounds[0]),
-            bounds[1] if high is None else min(high, bounds[1]),
-        )
+    first, last = Sampling(value, error, hillis).interval(*((low, high) if inside else (None, None)))
+    first = first if low is None else max(low, first)
+    last = last if high is None else min(high, last)
     p = Sampling(value - null, error, hillis).p_zero()
-    return OverReaders(value, unbiased, variance, how, hillis, *bounds, p, null, readers, cases, n)
+    return OverReaders(value, unbiased, variance, how, hillis, first, last, p, null, readers, cases, n)
+
+
+def unbiased_variance(answers: Floats) -> float:
+    """Return the U-statistic's variance of the mean of (readers, cases); NaN in the table: no answer.
+
+    The square of the mean less the unbiased estimate of the squared expectation: the mean product of two answers that
+    share neither reader nor case, of answers less their mean. NaN without two such answers.
+    """
+    given = np.isfinite(answers)
+    centred = np.where(given, answers - answers[given].mean(), 0.0)
+    apart = pair_sums(given.astype(np.float64)).neither
+    return float(-pair_sums(centred).neither / apart) if apart else math.nan
+
+
+class PairSums(NamedTuple):
+    """Sums of products over all ordered pairs of entries, by what the two share (Gallas' moments)."""
+
+    neither: float
+    reader: float
+    case: float
+    both: float
+
+
+def pair_sums(table: Floats) -> PairSums:
+    """Return the sums of products of a (readers, cases) table, by inclusion and exclusion."""
+    both = float((table**2).sum())
+    reader, case = (float((table.sum(axis=axis) ** 2).sum()) for axis in (1, 0))
+    return PairSums(float(table.sum()) ** 2 - reader - case + both, reader - both, case - both, both)
 
 
 def _tested(
-    answers: Floats,
-    given: npt.NDArray[np.bool_],
-    group: npt.NDArray[np.intp],
-    unbiased: float,
-    reader_part: float,
+    answers: Floats, group: npt.NDArray[np.intp], unbiased: float, reader_part: float
 ) -> tuple[float, str]:
-    """The variance that intervals and tests rest on, and what it is."""
-    label = UNBIASED
+    """Return the variance of intervals and tests, and its label."""
+    label, given = UNBIASED, np.isfinite(answers)
     sizes = np.bincount(group)
     if sizes.size > 1 and sizes.min() > 1:
-        # Groups share nothing: each has a variance of its own, which says more than products across groups do.
-        share = np.bincount(group, given.reshape(group.size, -1).sum(axis=1)) / given.sum()
+        # Groups share nothing: the variance of each is more precise than products across groups.
+        share = np.bincount(group, given.sum(axis=1)) / given.sum()
         unbiased = sum(w * w * unbiased_variance(answers[group == g]) for g, w in enumerate(share))
         label = BY_GROUP
     truncated = max(unbiased if math.isfinite(unbiased) else 0.0, reader_part)
@@ -241,23 +171,20 @@ def _tested(
     if unbiased > 0 and group.size >= FEW:
         return truncated, label
     labels = (label, FEW_READERS) if unbiased > 0 else (TRUNCATED, CASE_ONLY)
-    return max((truncated, labels[0]), (_case_only(answers, given), labels[1]))
+    return max((truncated, labels[0]), (_case_only(answers), labels[1]))
 
 
-def _reader_part(
-    answers: Floats, given: npt.NDArray[np.bool_], group: npt.NDArray[np.intp]
-) -> tuple[float, float]:
-    """What readers' own means add to the variance of their mean, and the degrees of freedom of that.
+def _reader_part(answers: Floats, group: npt.NDArray[np.intp]) -> tuple[float, float]:
+    """Return the readers' part of the variance of the mean, and its degrees of freedom.
 
     In a split-plot the readers of one group of cases are compared with each other; where a group has a single reader,
-    groups are compared, which is all that can be.
+    groups are compared instead.
     """
-    flat, known = answers.reshape(group.size, -1), given.reshape(group.size, -1)
-    count = known.sum(axis=1).astype(np.float64)
-    mean = np.where(known, flat, 0.0).sum(axis=1) / count
+    count = np.isfinite(answers).sum(axis=1).astype(np.float64)
+    mean = np.nansum(answers, axis=1) / count
     sizes = np.bincount(group)
     weight = count / count.sum()
-    if sizes.size > 1 and sizes.min() < 2:  # groups stand for readers
+    if sizes.size > 1 and sizes.min() < 2:
         total = np.bincount(group, weight)
         mean = np.bincount(group, weight * mean) / total
         weight, group, sizes = total, np.zeros(sizes.size, np.intp), np.array([sizes.size])
@@ -267,7 +194,7 @@ def _reader_part(
 
 
 def _groups(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """Readers who share cases, directly or through others, have one number."""
+    """Return one number for readers who share cases, directly or through others."""
     group = np.arange(known.shape[0])
     for i, j in combinations(range(known.shape[0]), 2):
         if group[i] != group[j] and (known[i] & known[j]).any():
@@ -275,30 +202,10 @@ def _groups(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
     return np.unique(group, return_inverse=True)[1].astype(np.intp)
 
 
-def _case_only(answers: Floats, given: npt.NDArray[np.bool_]) -> float:
-    """The variance over cases with these very readers, each reader's own mean taken out."""
-    axes = tuple(range(1, answers.ndim))
-    count = given.sum(axis=axes, keepdims=True)
-    mean = np.where(given, answers, 0.0).sum(axis=axes, keepdims=True) / count
-    apart = _apart(given.sum(axis=0).astype(np.float64))
-    return -_apart(np.where(given, answers - mean, 0.0).sum(axis=0)) / apart if apart else 0.0
-
-
-def _table(answers: npt.ArrayLike, name: str) -> Floats:
-    table = np.asarray(answers, np.float64)
-    if table.ndim != 2:
-        raise ValueError(f"{name} must be (readers, cases), not {table.shape}")
-    return table
-
-
-def _areas(scores: Floats, true: npt.NDArray[np.bool_]) -> Floats:
-    """(readers, false cases, true cases): 1 where the true case scores higher, 1/2 at a tie, NaN without either."""
-    if true.shape != scores.shape[1:]:
-        raise ValueError(f"{true.size} truths for {scores.shape[1]} cases")
-    if min(true.sum(), (~true).sum()) < 2:
-        raise ValueError(
-            f"{int(true.sum())} true and {int((~true).sum())} false cases: two of each are needed"
-        )
-    apart = scores[:, None, true] - scores[:, ~true, None]
-    kernel: Floats = (np.sign(apart) + 1.0) / 2.0
-    return kernel
+def _case_only(answers: Floats) -> float:
+    """Return the variance over cases with these very readers, each reader's own mean taken out."""
+    given = np.isfinite(answers)
+    count = given.sum(axis=0).astype(np.float64)
+    total = np.nansum(answers - np.nanmean(answers, axis=1, keepdims=True), axis=0)
+    apart = float(count.sum() ** 2 - (count**2).sum())
+    return -float(total.sum() ** 2 - (total**2).sum()) / apart if apart else 0.0

@@ -1,26 +1,27 @@
-"""Several readers' outlines of one region: overlap, majority, and STAPLE (Warfield, Zou and Wells 2004)."""
+"""Several readers' outlines of one region: Dice, majority, and STAPLE (Warfield, Zou and Wells 2004)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
 from plantain.pixels.arrays import Floats, Mask
 
 FEWEST = 3
-"""Readers that STAPLE needs: of two that differ nothing says who is right."""
+"""Readers that STAPLE needs."""
 
 MARGIN = 16
-"""Pixels by which the union of all outlines is widened: a whole picture of background would make everybody perfect."""
+"""Pixels around the union of all outlines that count: with the whole background every specificity would be near 1."""
 
 STEPS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Staple:
-    """What several outlines say together.
+    """The most likely region of several outlines.
 
     Attributes:
         probability: (H, W) that a pixel belongs to the region; 0 outside the widened union.
@@ -35,18 +36,18 @@ class Staple:
 
 
 def dice(first: Mask, second: Mask) -> float | None:
-    """Twice the common area over the sum of both, in [0, 1]; None where both are empty."""
+    """Return twice the common area over the sum of both, in [0, 1]; None where both are empty."""
     total = int(first.sum()) + int(second.sum())
     return 2.0 * int((first & second).sum()) / total if total else None
 
 
 def majority(regions: Sequence[Mask]) -> Mask:
-    """Pixels that more than half of the readers took in."""
+    """Return the pixels that more than half of the readers included."""
     return np.asarray(2 * np.sum(regions, axis=0) > len(regions))
 
 
 def staple(regions: Sequence[Mask], *, margin: int = MARGIN) -> Staple:
-    """The most likely region and how well each reader drew it, by EM inside the widened union of all outlines.
+    """Estimate the region and each reader's accuracy, by EM inside the widened union of all outlines.
 
     Args:
         regions: one (H, W) mask per reader.
@@ -59,7 +60,8 @@ def staple(regions: Sequence[Mask], *, margin: int = MARGIN) -> Staple:
         raise ValueError(f"{len(regions)} outlines: STAPLE needs at least {FEWEST}")
     if len({region.shape for region in regions}) != 1:
         raise ValueError("outlines of different size")
-    inside = _widened(np.logical_or.reduce(list(regions)), margin)
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin + 1, 2 * margin + 1))
+    inside = cv2.dilate(np.logical_or.reduce(list(regions)).astype(np.uint8), kernel) > 0
     marked = np.array([region[inside] for region in regions], np.float64)  # (readers, pixels)
     if not marked.any():
         raise ValueError("nothing is drawn in any outline")
@@ -77,10 +79,3 @@ def staple(regions: Sequence[Mask], *, margin: int = MARGIN) -> Staple:
     probability = np.zeros(regions[0].shape)
     probability[inside] = weight
     return Staple(probability, probability >= 0.5, tuple(map(float, sensitive)), tuple(map(float, specific)))
-
-
-def _widened(union: Mask, margin: int) -> Mask:
-    import cv2
-
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin + 1, 2 * margin + 1))
-    return np.asarray(cv2.dilate(union.astype(np.uint8), kernel) > 0)

@@ -20,7 +20,7 @@ from plantain.records.card import SELF_CONSISTENCY
 from plantain.records.counts import counted, shared_out
 
 PEOPLE = "people/"
-"""Prefix of a study's name where its readers judged a run's edits (`rejudge --judge people/STUDY`)."""
+"""Prefix of a study's name where its readers judged a run's edits (`judge rejudge --judge people/STUDY`)."""
 
 FEWEST = 10
 """Judged tasks below which nothing is decided: the 95 % interval of a rate is then wider than half of all rates."""

@@ -1,4 +1,4 @@
-"""What a DICOM file says of one of its frames: enhanced multi-frame files keep it in nested groups, not on top."""
+"""The header of one frame: enhanced multi-frame files keep it in functional groups."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ _FIELDS = (
     ("FrameVOILUTSequence", ("WindowCenter", "WindowWidth", "VOILUTFunction")),
     ("PixelValueTransformationSequence", ("RescaleSlope", "RescaleIntercept")),
 )
-"""Functional groups (PS3.3, C.7.6.16) and the fields that we read of each; those of a frame override shared ones."""
+"""Functional groups (PS3.3, C.7.6.16) and the fields that we read; those of a frame override shared ones."""
 
 
 def header_of_frame(dataset: Dataset, frame: int) -> Dataset:
-    """The header as it holds for one frame, without pixels; the data set itself where nothing is nested.
+    """Return the header of one frame, without pixels; the data set itself where nothing is nested.
 
     Args:
-        dataset: of a file.
-        frame: from 0; one that the groups do not describe has what all frames share.
+        frame: from 0; one that the groups do not describe has the shared fields.
     """
     nested: dict[str, object] = {}
     for name in _GROUPS:
@@ -35,9 +34,14 @@ def header_of_frame(dataset: Dataset, frame: int) -> Dataset:
                     nested[field] = value
     if not nested:
         return dataset
-    header = Dataset()
-    # Raw elements are taken over unread: a damaged one must not stop those that are whole.
-    header.update({tag: dataset.get_item(tag) for tag in list(dataset.keys()) if tag.group < 0x7FE0})
+    header = own_header(dataset)
     for field, value in nested.items():
         setattr(header, field, value)
+    return header
+
+
+def own_header(dataset: Dataset) -> Dataset:
+    """Return a copy of a header without pixels. Elements are copied unread, so that damaged ones do not matter."""
+    header = Dataset()
+    header.update({tag: dataset.get_item(tag) for tag in list(dataset.keys()) if tag.group < 0x7FE0})
     return header

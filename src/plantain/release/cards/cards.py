@@ -1,14 +1,17 @@
-"""README.md and CHANGELOG.md of a release: the dataset card that hubs show and loaders read."""
+"""README.md of a release, the dataset card that hubs show and loaders read, and CITATION.cff."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from plantain.privacy.licence_terms import KNOWN
 from plantain.privacy.licence_texts import CC_BY, SourcePart
 from plantain.release.cards.datasheet import ImageCounts, Numbers, render
-from plantain.release.plan import RunFacts, TableConfig
+from plantain.release.plan import ExportOptions, RunFacts, TableConfig
+from plantain.release.splits import SPLITS
+from plantain.release.staging import Staging
 
 _SIZES = (
     *((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")),
@@ -30,14 +33,12 @@ def card(
     numbers: Numbers,
     parts: Sequence[SourcePart],
     images: ImageCounts,
-    layouts: Sequence[str],
-    judged_by: Sequence[str] = (),
-    doi: str = "",
+    options: ExportOptions,
+    judged_by: Sequence[str],
 ) -> str:
-    """The text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card.
+    """Return the text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card.
 
     Args:
-        doi: of the dataset, once it has one.
         judged_by: a line for each judge; see `who_judged`.
     """
     header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.roles.values())))
@@ -48,17 +49,12 @@ def card(
         numbers=numbers,
         parts=parts,
         images=images,
-        layouts=layouts,
+        layouts=options.layouts,
         judged_by=judged_by,
-        doi=doi,
-        snippet=snippet(configs, layouts),
+        doi=options.doi,
+        snippet=snippet(configs, options.layouts),
     )
     return f"---\n{header}---\n\n{body}"
-
-
-def changelog(facts: RunFacts, images: Mapping[str, int], layouts: Sequence[str]) -> str:
-    """The text of CHANGELOG.md: what this release holds; `plantain release diff` compares it with another."""
-    return render("CHANGELOG.md.j2", facts=facts, images=images, layouts=layouts)
 
 
 def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
@@ -123,3 +119,86 @@ def _header(
             lines.append(f"  - split: {split}")
             lines.append(f"    path: {json.dumps(list(patterns))}")
     return lines
+
+
+# --- tables -----------------------------------------------------------------------------------------
+
+_LAYOUTS = ("images", "train", "originals", "trajectories", "verdicts", "preference")
+_FIRST = ("success", "train", "failed", "trajectories", "preference", "verdicts", "originals")
+
+
+def table_configs(staging: Staging) -> tuple[TableConfig, ...]:
+    """Return every Parquet table, and each also by modality and direction, in a fixed order, without empty splits."""
+    rows: dict[str, dict[str, int]] = defaultdict(dict)
+    files: dict[str, dict[str, str]] = defaultdict(dict)
+    for layout in _LAYOUTS:
+        for stem, _, count in staging.shards(layout):
+            folder, _, name = stem.rpartition("/")
+            part, _, split = name.rpartition("-")
+            table = folder.rpartition("/")[2]
+            for config, pattern in ((table, "*"), (f"{table}_{part}", part)):
+                rows[config][split] = rows[config].get(split, 0) + count
+                files[config][split] = f"{folder}/{pattern}-{split}-*.parquet"
+    tables = [name for name in _FIRST if name in rows]
+    order = tables + sorted(set(rows) - set(tables))
+    return tuple(
+        TableConfig(
+            name,
+            {split: (files[name][split],) for split in SPLITS if split in rows[name]},
+            {split: rows[name][split] for split in SPLITS if split in rows[name]},
+            default=index == 0,
+        )
+        for index, name in enumerate(order)
+    )
+
+
+# --- CITATION.cff -----------------------------------------------------------------------------------
+
+METHOD = {
+    "type": "article",
+    "title": "Med-Banana-50K: A Cross-modality Large-Scale Dataset for Text-guided Medical Image Editing",
+    "authors": [
+        {"family-names": "Chen", "given-names": "Zhihui"},
+        {"family-names": "Feng", "given-names": "Mengling"},
+    ],
+    "notes": "The method that the release was built by.",
+}
+"""The paper whose method a build follows."""
+
+
+def citation(
+    facts: RunFacts,
+    parts: Sequence[SourcePart],
+    sources: Mapping[str, Mapping[str, str | int]],
+    doi: str = "",
+) -> str:
+    """Return CITATION.cff (Citation File Format 1.2.0). Strings are JSON, which YAML reads, so no name breaks it."""
+    licences = sorted({part.licence.spdx for part in parts if not part.licence.spdx.startswith("LicenseRef")})
+    reference: dict[str, object] = {
+        "cff-version": "1.2.0",
+        "message": "If you use this dataset, please cite it, the method, and the sources that its images derive from.",
+        "type": "dataset",
+        "title": f"{facts.name}: text-guided edits of medical images",
+        "version": facts.run_id,
+        "authors": [{"name": f"The authors of {facts.name}"}],
+        "abstract": "Synthetic: edited medical images with instructions, verdicts and failed attempts, made with "
+        f"plantain {facts.code_version}. For research, not for clinical use.",
+        "keywords": ["medical imaging", "image editing", "synthetic data", "preference data"],
+        "license": licences,
+        "references": [METHOD, *(_source(name, source) for name, source in sorted(sources.items()))],
+    }
+    if doi:
+        reference["doi"] = doi
+    return "".join(f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in reference.items())
+
+
+def _source(name: str, source: Mapping[str, str | int]) -> dict[str, object]:
+    reference: dict[str, object] = {
+        "type": "data",
+        "title": name,
+        "authors": [{"name": f"The authors of {name}"}],
+        "notes": f"{source.get('images', 0)} of its images were edited; cite it as its owner asks.",
+    }
+    if source.get("version"):
+        reference["version"] = str(source["version"])
+    return reference

@@ -1,6 +1,6 @@
-"""croissant.json: the release as Croissant 1.0 with responsible-AI fields, so that tools can find and load it.
+"""croissant.json: the release as Croissant 1.0 with responsible-AI properties, as JSON-LD.
 
-Written by hand as JSON-LD; the tests validate it with mlcroissant and count the records that it loads.
+The tests validate it with mlcroissant and count the records that it loads.
 """
 
 from __future__ import annotations
@@ -16,19 +16,24 @@ from plantain.files.croissant import CONFORMS_TO, CONTEXT
 from plantain.journal import JsonValue
 from plantain.privacy.licence_texts import SourcePart
 from plantain.release.cards.datasheet import BIASES, LIMITS, USES_FORBIDDEN, USES_INTENDED
-from plantain.release.plan import ReleaseFile, RunFacts, TableConfig
-
-TRAJECTORIES = "trajectories/trajectories.jsonl"
+from plantain.release.plan import TRAJECTORIES, ReleaseFile, RunFacts, TableConfig
 
 WHOLE_TABLES = (
     *("success", "train", "failed", "undecided", "superseded", "unjudged", "control"),
     *("trajectories", "preference", "verdicts", "originals"),
 )
-"""Tables that become record sets; those by modality and direction are parts of them."""
+"""Tables that become record sets; those by modality and direction are parts of these."""
 
 _TASK_FIELDS = ("task_id", "kind", "modality", "finding", "direction", "state", "split")
 
 _IMAGE_COLUMNS = frozenset({"jpg_0", "jpg_1"})
+
+_TYPES = (
+    (pa.types.is_string, "sc:Text"),
+    (pa.types.is_boolean, "sc:Boolean"),
+    (pa.types.is_integer, "sc:Integer"),
+    (pa.types.is_floating, "sc:Float"),
+)
 
 
 def croissant(
@@ -39,10 +44,9 @@ def croissant(
     files: Iterable[ReleaseFile],
     doi: str = "",
 ) -> bytes:
-    """The text of croissant.json.
+    """Return the text of croissant.json.
 
     Args:
-        doi: of the dataset, once it has one.
         out: the release; the columns of its tables are read from their files.
         files: its data files; shards and records are listed with their hashes, images of a tree are not.
     """
@@ -78,65 +82,32 @@ def croissant(
 
 
 def _responsible(facts: RunFacts) -> dict[str, JsonValue]:
-    asked = sorted({pair[0] for pairs in facts.models.values() for pair in pairs})
-    rounds = _loop(facts).get("max_rounds")
-    how_long = f", for up to {rounds} rounds" if rounds else ""
-    node: dict[str, JsonValue] = {
-        "rai:dataCollection": "Source images were edited by a model in answer to an instruction that a model wrote; "
-        f"a judge model observed each edit, and a fixed policy decided{how_long}.",
+    """Return the properties of Croissant's responsible-AI vocabulary; DATASHEET.md has the numbers."""
+    asked: list[JsonValue] = [*sorted({pair[0] for pairs in facts.models.values() for pair in pairs})]
+    loop = facts.frozen.get("loop")
+    rounds = loop.get("max_rounds") if isinstance(loop, Mapping) else None
+    counts = ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in facts.tasks.items())
+    carried = ", ".join(
+        f"{name} {held['carried']} of {sum(held.values())}" for name, held in facts.originals.items()
+    )
+    return {
+        "rai:dataCollection": "A model edited source images by an instruction that a model wrote; a judge model "
+        f"observed each edit, and a fixed policy decided{f', for up to {rounds} rounds' if rounds else ''}.",
         "rai:dataCollectionType": ["Synthetic data", "Derived data"],
-        "rai:dataAnnotationProtocol": "Four criteria per edit (instruction compliance, structural plausibility, "
-        "realism, fidelity), observed by a judge model; the decision is computed from them by code.",
+        "rai:dataCollectionMissingData": f"Tasks: {counts}; {facts.left_out} were still open and are left out.",
+        "rai:dataCollectionRawData": f"Prepared source images in the release: {carried or 'none'}.",
+        "rai:dataAnnotationProtocol": "A judge model observes the criteria; code computes the verdict from them.",
         "rai:dataAnnotationPlatform": f"plantain {facts.code_version}".strip(),
-        "rai:dataAnnotationAnalysis": "Rates of each criterion and their intervals stand in DATASHEET.md; what a yes "
-        "of each judge is worth stands in its card (cards/), where somebody has measured it.",
-        "rai:annotationsPerItem": f"{_per_item(facts)} verdicts per judged task, all rounds and judges together.",
-        "rai:annotatorDemographics": "The annotators are models; the ratings of people, where there are any, say so.",
-        "rai:dataPreprocessingProtocol": "Source images were padded or stretched to 1024 x 1024 pixels of 8 bits, "
-        "stripped of all metadata, and searched for burned-in text where the record says so.",
-        "rai:dataManipulationProtocol": "Each edit was normalised once, when it arrived, to a JPEG of quality 95 that "
-        "is marked as synthetic; judged bytes are released bytes.",
-        "rai:dataCollectionMissingData": _missing(facts),
-        "rai:dataCollectionRawData": _raw(facts),
+        "rai:machineAnnotationTools": asked,
+        "rai:annotatorDemographics": "The annotators are models; ratings by people are marked as such.",
         "rai:dataLimitations": list(LIMITS),
         "rai:dataBiases": list(BIASES),
         "rai:dataUseCases": list(USES_INTENDED),
         "rai:dataSocialImpact": "Forbidden: " + " ".join(USES_FORBIDDEN),
+        "rai:dataReleaseMaintenancePlan": "Images whose patient withdraws are removed, and a new release is made.",
         "rai:personalSensitiveInformation": "Source images are of patients or of published specimens. The release "
-        "holds no names; ids of credentialed sources are salted pseudonyms.",
-        "rai:dataReleaseMaintenancePlan": "Releases of one run are compared with `plantain release diff`; images "
-        "whose patient withdraws are taken out of the run, and a new release is made.",
+        "contains no names; ids of credentialed sources are salted pseudonyms.",
     }
-    if asked:
-        node["rai:machineAnnotationTools"] = list(asked)
-    return node
-
-
-def _per_item(facts: RunFacts) -> str:
-    judged = sum(n for state, n in facts.tasks.items() if state in ("success", "failed"))
-    return f"{sum(facts.judges.values()) / judged:.1f}" if judged and facts.judges else "No known number of"
-
-
-def _missing(facts: RunFacts) -> str:
-    counts = ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in facts.tasks.items())
-    return (
-        f"Tasks by how they ended: {counts}; {facts.left_out} were still open and are left out. A verdict that could "
-        "not be had is null, never a guess."
-    )
-
-
-def _raw(facts: RunFacts) -> str:
-    if not facts.originals:
-        return "Source images are not in the release; their hashes are."
-    carried = ", ".join(
-        f"{name} {held['carried']} of {sum(held.values())}" for name, held in facts.originals.items()
-    )
-    return f"Prepared source images, where their owner lets them be passed on: {carried}."
-
-
-def _loop(facts: RunFacts) -> Mapping[str, object]:
-    loop = facts.frozen.get("loop")
-    return loop if isinstance(loop, Mapping) else {}
 
 
 def _file_object(file: ReleaseFile) -> JsonValue:
@@ -182,7 +153,7 @@ def _table(out: Path, config: TableConfig) -> JsonValue:
 
 
 def _field(table: str, column: pa.Field) -> JsonValue:
-    """A column as a field; None for nested ones, which Croissant 1.0 readers do not take from Parquet."""
+    """Return a column as a field; None for nested ones, which Croissant 1.0 readers do not read from Parquet."""
     source: dict[str, JsonValue] = {
         "fileSet": {"@id": f"table:{table}"},
         "extract": {"column": column.name},
@@ -197,15 +168,9 @@ def _field(table: str, column: pa.Field) -> JsonValue:
             return None  # null where there is none, which the image loader does not accept
         data_type = "sc:ImageObject"
         source["transform"] = {"jsonPath": "bytes"}
-    elif pa.types.is_string(kind):
-        data_type = "sc:Text"
-    elif pa.types.is_boolean(kind):
-        data_type = "sc:Boolean"
-    elif pa.types.is_integer(kind):
-        data_type = "sc:Integer"
-    elif pa.types.is_floating(kind):
-        data_type = "sc:Float"
     else:
+        data_type = next((name for is_kind, name in _TYPES if is_kind(kind)), "")
+    if not data_type:
         return None
     node: dict[str, JsonValue] = {
         "@type": "cr:Field",

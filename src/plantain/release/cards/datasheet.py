@@ -1,4 +1,4 @@
-"""DATASHEET.md: what is in a release, how it came to be, what it is good for, and what it must not be used for."""
+"""DATASHEET.md: the contents of a release, how it was made, and its intended and forbidden uses."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ MARKED_PROVIDERS = ("gemini", "imagen", "google", "gpt-image", "openai")
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The tables of what is released; never of tasks that are not.
+    """Tables of the released tasks.
 
-    `synthetic_sources` and `unchecked_sources` count source images that are themselves rendered, and those in which
-    nobody looked for burned-in text.
+    `synthetic_sources` and `unchecked_sources` count rendered source images, and those that were not searched for
+    burned-in text.
     """
 
     composition: Composition
@@ -89,7 +89,7 @@ class ImageCounts:
 
 
 def gather(reader: JournalReader) -> Numbers:
-    """Tables 1 and 2, rounds and findings over the closed edit tasks: what a release holds."""
+    """Return Tables 1 and 2, rounds and findings over the closed edit tasks."""
     weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
     with closed_only(reader), snapshot(reader):
         synthetic, unchecked = sources_to_mention(reader)
@@ -111,10 +111,10 @@ def datasheet(
     embedded: int,
     judged_by: Sequence[str] = (),
 ) -> str:
-    """The text of DATASHEET.md.
+    """Return the text of DATASHEET.md.
 
     Args:
-        embedded: edits that came with a manifest of their provider.
+        embedded: number of edits that came with a manifest of their provider.
         judged_by: a line for each judge; see `who_judged`.
     """
     return render(
@@ -130,26 +130,23 @@ def datasheet(
 
 
 def render(template: str, **context: object) -> str:
-    """A template of this folder, filled; what cards share is at hand in all of them."""
-    shared: dict[str, Sequence[object]] = {
-        "uses_intended": USES_INTENDED,
-        "uses_forbidden": USES_FORBIDDEN,
-        "biases": BIASES,
-        "limits": LIMITS,
-    }
-    facts, numbers = context["facts"], context.get("numbers")
-    assert isinstance(facts, RunFacts)
-    if isinstance(numbers, Numbers):
-        shared["composition_rows"] = (*numbers.composition.rows, numbers.composition.total)
-        shared["judged_rows"] = (*numbers.judged.criteria, numbers.judged.qualified)
+    """Render a template of this folder with the context that all cards share."""
+    facts, numbers = context["facts"], context["numbers"]
+    assert isinstance(facts, RunFacts) and isinstance(numbers, Numbers)
+    loop = facts.frozen.get("loop")
     return (
         environment()
         .get_template(template)
         .render(
-            **shared,
+            uses_intended=USES_INTENDED,
+            uses_forbidden=USES_FORBIDDEN,
+            biases=BIASES,
+            limits=LIMITS,
+            composition_rows=(*numbers.composition.rows, numbers.composition.total),
+            judged_rows=(*numbers.judged.criteria, numbers.judged.qualified),
             models=models(facts),
             watermark=watermark(facts),
-            loop=_section(facts, "loop"),
+            loop=loop if isinstance(loop, Mapping) else {},
             no_split=empty_splits(facts.splits, facts.split_groups),
             **context,
         )
@@ -157,26 +154,21 @@ def render(template: str, **context: object) -> str:
 
 
 def models(facts: RunFacts) -> list[tuple[str, str, str]]:
-    """(step, model asked for, model that answered), for a table."""
+    """Return (step, model asked for, model that answered), for a table."""
     order = {"write": 0, "edit": 1, "look": 2, "judge": 3}
     rows = [(step, pair[0], pair[1]) for step, pairs in facts.models.items() for pair in pairs]
     return sorted(rows, key=lambda row: (order.get(row[0], 9), row))
 
 
 def watermark(facts: RunFacts) -> bool:
-    """Whether an editor's provider is known to mark its images invisibly, or nobody knows who the editor was."""
+    """Return True if an editor's provider is known to mark its images invisibly, or the editor is unknown."""
     editors = [name.lower() for step, *names in models(facts) if step == "edit" for name in names if name]
     return not editors or any(part in name for name in editors for part in MARKED_PROVIDERS)
 
 
-def _section(facts: RunFacts, name: str) -> Mapping[str, object]:
-    section = facts.frozen.get(name)
-    return section if isinstance(section, Mapping) else {}
-
-
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Jinja for Markdown: nothing is escaped for HTML, and what comes from data goes through `cell`."""
+    """Return Jinja for Markdown: nothing is escaped for HTML, and text from data goes through `cell`."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
@@ -190,7 +182,7 @@ def environment() -> Environment:
 
 
 def cell(value: object) -> str:
-    """Text from data on one line of Markdown: no table, markup, link or HTML can come of it."""
+    """Return text from data as one line of Markdown without table, markup, link or HTML."""
     line = " ".join(str(value).split())
     return "".join(f"\\{c}" if c in "\\`*_[]{}<>#|!~" else c for c in line)
 

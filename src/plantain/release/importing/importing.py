@@ -1,4 +1,4 @@
-"""A release back into a journal, so that it can be looked at, reported on and exported again."""
+"""Imports a release as a run, to look at it, report on it, judge it again or export it again."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from typing import cast
 
 import orjson
 
+from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received
-from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader
+from plantain.journal import BlobRef, BlobStore, Journal, JsonValue, RecordedTask, RunHeader
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
 from plantain.privacy.licence_terms import as_json, from_json
 from plantain.records import InputError, SourceImage
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource, digest
-from plantain.release.importing.studies import keep_studies, study_files
 from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
@@ -31,11 +32,12 @@ from plantain.release.task_record import TaskRecord, journal_parts
 
 @dataclass(frozen=True, slots=True)
 class ImportSummary:
-    """What an import brought.
+    """The result of an import.
 
-    `originals` counts source images that came along, `without_original` those that did not. `missing` counts edited
-    images and masks that are named but did not come along, `signed` those whose C2PA manifest was taken off:
-    what stands in the run is what was judged. Their signatures are not checked; `plantain verify` does that.
+    Attributes:
+        images: edited images and masks that were imported; `missing`: those that are named and not there.
+        signed: images whose C2PA manifest was removed: the run has the judged bytes. Signatures are not checked.
+        originals: source images that were imported; `without_original`: those that are not there.
     """
 
     run: Path
@@ -51,69 +53,65 @@ class ImportSummary:
 
 @dataclass(slots=True)
 class _Survey:
-    """What the records name: hashes of edits, of other pictures, and of originals, which a release may carry.
+    """What the records name: hashes of edits, of masks, and of originals.
 
-    `returned` has the sizes of source images that an editor returned as they were: its raw answer is one of them.
+    `returned` has the sizes of source images that an editor returned unchanged: its raw answer is one of them.
     """
 
-    edited: set[bytes]
-    others: set[bytes]
-    originals: set[bytes]
-    images: dict[str, str]
-    returned: dict[str, int]
+    edited: set[str] = field(default_factory=set)
+    masks: set[str] = field(default_factory=set)
+    originals: set[str] = field(default_factory=set)
+    datasets: dict[str, str] = field(default_factory=dict)
+    returned: dict[str, int] = field(default_factory=dict)
     tasks: int = 0
     attempts: int = 0
 
 
 @dataclass(slots=True)
-class _Taken:
-    """Pictures that came along, how many of them had been signed, and size and type of every original."""
+class _Stored:
+    """Images that were stored, how many of them had been signed, and size and type of every original."""
 
     found: int = 0
     signed: int = 0
     originals: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
-def import_release(path: Path, run: Path) -> ImportSummary:
-    """Makes a run out of a release: ours in any layout, or a tree as Med-Banana publishes it.
+def import_release(path: Path, run: Path, originals: Path | None = None) -> ImportSummary:
+    """Make a run from a release: ours in any layout, or a tree as Med-Banana publishes it.
 
-    The run appears when it is whole; an import that fails or is killed leaves nothing under that name.
+    The run appears when it is complete; an import that fails or is killed leaves nothing under that name.
+
+    Args:
+        originals: the importer's own catalogue or run. Originals that the release does not contain are copied from
+            it; they are found by the hash of their prepared bytes, so they must have been prepared in the same way.
 
     Raises:
-        InputError: nothing there that we can read, a broken file, or `run` is not free.
+        InputError: nothing there that we can read, a broken file, `originals` is neither, or `run` is not empty.
     """
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; import a release's folder")
     check_received(path)
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
         raise InputError(f"{run}: is not an empty folder; an import makes a new run")
+    held = _blobs(originals) if originals is not None else None
     source: ReleaseSource
     if OurRelease.recognised(path):
-        ours = OurRelease(path)
-        source, kind, header, source_facts = ours, "plantain", *_our_header(ours)
+        source, kind = OurRelease(path), "plantain"
+        header, facts = _our_header(path, source.facts())
     elif PublishedTree.recognised(path):
         source, kind = PublishedTree(path), "med-banana"
-        header = RunHeader(tree_id(path), path.resolve().name, 0, {}, "")
-        source_facts = {"models": {}, "left_out": 0}
+        header, facts = _our_header(path, {})
     else:
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
-    source_facts |= {
-        "run_id": header.run_id,
-        "name": header.name,
-        "seed": header.seed,
-        "code_version": header.code_version,
-        "frozen": header.frozen,
-    }
     run.parent.mkdir(parents=True, exist_ok=True)
     part = run.with_name(f".{run.name}.importing")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        survey, taken = asyncio.run(_fill(part, source, header, source_facts))
-        if (path / PROVENANCE).is_file():  # what providers had embedded in bytes that are in no release
+        survey, stored = asyncio.run(_fill(part, source, header, facts, held))
+        if (path / PROVENANCE).is_file():  # the providers' own bytes are in no release
             shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
-        for judged_by in cards_of(path):
-            keep_card(part, judged_by)
-        keep_studies(part, study_files(path))
+        for card in cards_of(path):
+            keep_card(part, card)
         if run.exists():
             run.rmdir()
         part.rename(run)
@@ -124,127 +122,150 @@ def import_release(path: Path, run: Path) -> ImportSummary:
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    named = len(survey.edited | survey.others)
     return ImportSummary(
         run=run,
         kind=kind,
         tasks=survey.tasks,
         attempts=survey.attempts,
-        images=taken.found,
-        missing=named - taken.found,
-        signed=taken.signed,
-        originals=len(taken.originals),
-        without_original=len(survey.originals) - len(taken.originals),
+        images=stored.found,
+        missing=len(survey.edited | survey.masks) - stored.found,
+        signed=stored.signed,
+        originals=len(stored.originals),
+        without_original=len(survey.originals) - len(stored.originals),
     )
 
 
-def _our_header(ours: OurRelease) -> tuple[RunHeader, dict[str, JsonValue]]:
-    """The original run's header, as far as run.json came along."""
-    facts = ours.facts()
+def _our_header(root: Path, facts: dict[str, object]) -> tuple[RunHeader, dict[str, JsonValue]]:
+    """Return the original run's header and facts, as far as run.json has them."""
     try:
         header = RunHeader(
-            run_id=str(facts.get("run_id", "")) or tree_id(ours.root),
-            name=str(facts.get("name", ours.root.resolve().name)),
+            run_id=str(facts.get("run_id", "")) or tree_id(root),
+            name=str(facts.get("name", root.resolve().name)),
             seed=int(str(facts.get("seed", 0))),
             frozen=cast("dict[str, JsonValue]", dict(cast("dict[str, object]", facts.get("frozen", {})))),
             code_version=str(facts.get("code_version", "")),
         )
-        source_facts: dict[str, JsonValue] = {
+        kept: dict[str, JsonValue] = {
             "models": cast("JsonValue", facts.get("models", {})),
             "left_out": int(str(facts.get("left_out", 0))),
             "method": cast("JsonValue", dict(cast("dict[str, object]", facts.get("method", {})))),
-            # Without run.json nobody knows whether a licence was named: an export must not put its own in that place.
+            # Without run.json the licence is unknown: an export must not choose another one.
             "original_terms": cast("JsonValue", as_json(from_json(facts.get("original_terms", {})))),
             "terms": cast("JsonValue", as_json(from_json(facts.get("terms", {}))) if facts else None),
+            "run_id": header.run_id,
+            "name": header.name,
+            "seed": header.seed,
+            "code_version": header.code_version,
+            "frozen": header.frozen,
         }
     except (TypeError, ValueError) as error:
-        raise InputError(f"{ours.root}/run.json: facts: {error}") from error
-    return header, source_facts
+        raise InputError(f"{root}/run.json: facts: {error}") from error
+    return header, kept
+
+
+def _blobs(folder: Path) -> BlobStore:
+    """Return the images of a catalogue or a run. Raises InputError when the folder is neither."""
+    if (folder / JOURNAL_NAME).is_file():
+        return BlobStore(folder / "blobs")
+    with Catalogue.open(folder) as catalogue:
+        return catalogue.blobs
 
 
 async def _fill(
-    run: Path, source: ReleaseSource, header: RunHeader, source_facts: dict[str, JsonValue]
-) -> tuple[_Survey, _Taken]:
-    survey = _look(source)
+    run: Path,
+    source: ReleaseSource,
+    header: RunHeader,
+    facts: dict[str, JsonValue],
+    held: BlobStore | None,
+) -> tuple[_Survey, _Stored]:
+    survey = _survey(source)
     if not survey.tasks:
         raise InputError("the release has no task in it")
     async with Journal.create(run, header) as journal:
-        taken = await asyncio.to_thread(_take_pictures, journal, source, survey)
-        await journal.add_images(_images(source, survey.returned, taken))
+        stored = await asyncio.to_thread(_store_images, journal, source, survey, held)
+        await journal.add_images(_images(source, survey.returned, stored))
         await journal.add_recorded(_recorded(source))
-        await journal.set_meta(IMPORTED, orjson.dumps(source_facts).decode())
+        await journal.set_meta(IMPORTED, orjson.dumps(facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
-    return survey, taken
+    return survey, stored
 
 
-def _look(source: ReleaseSource) -> _Survey:
-    """A first pass that checks every record before anything is written."""
-    survey = _Survey(set(), set(), set(), {}, {})
+def _survey(source: ReleaseSource) -> _Survey:
+    """Check every record before anything is written."""
+    survey = _Survey()
     for record in _once(source):
         survey.tasks += 1
         survey.attempts += len(record.attempts)
-        if record.image.prepared_sha256:
-            survey.originals.add(_hash(record.image.prepared_sha256, record))
-        known = survey.images.setdefault(record.image.id, record.image.dataset)
-        if known != record.image.dataset:
+        image = record.image
+        if image.prepared_sha256:
+            survey.originals.add(_checked(image.prepared_sha256, record))
+        known = survey.datasets.setdefault(image.id, image.dataset)
+        if known != image.dataset:
             raise InputError(
-                f"image {record.image.id!r} is in {known} and in {record.image.dataset}: import them one by one"
+                f"image {image.id!r} is in {known} and in {image.dataset}: import them one by one"
             )
         for attempt in record.attempts:
-            for picture, kept in ((attempt.edited, survey.edited), (attempt.mask, survey.others)):
+            for picture, kept in ((attempt.edited, survey.edited), (attempt.mask, survey.masks)):
                 if picture is not None:
-                    kept.add(_hash(picture.sha256, record))
-            if attempt.raw is not None:
-                _hash(attempt.raw.sha256, record)
-                if attempt.raw.sha256 == record.image.prepared_sha256:
-                    survey.returned[attempt.raw.sha256] = attempt.raw.bytes
+                    kept.add(_checked(picture.sha256, record))
+            raw = attempt.raw
+            if raw is not None and _checked(raw.sha256, record) == image.prepared_sha256:
+                survey.returned[raw.sha256] = raw.bytes
     return survey
 
 
-def _hash(text: str, record: TaskRecord) -> bytes:
-    """A SHA-256 as bytes: hashes become file names, so nothing else may pass."""
+def _checked(text: str, record: TaskRecord) -> str:
+    """Return a SHA-256. Hashes become file names, so nothing else may pass."""
     if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
         raise InputError(f"task {record.task_id}: {text[:80]!r} is not a SHA-256 in lower-case hex")
-    return bytes.fromhex(text)
+    return text
 
 
-def _take_pictures(journal: Journal, source: ReleaseSource, survey: _Survey) -> _Taken:
-    """Stores the pictures that a record names; others in the folder are none of ours.
+def _store_images(
+    journal: Journal, source: ReleaseSource, survey: _Survey, held: BlobStore | None
+) -> _Stored:
+    """Store the images that records name; others in the folder are ignored.
 
-    What is no picture, or too large to be looked at later, is refused.
+    Raises:
+        InputError: one of them is no image, or too large to be decoded later.
     """
-    wanted, originals = survey.edited | survey.others, set(survey.originals)
-    taken = _Taken()
+    wanted = survey.edited | survey.masks
+    stored = _Stored()
+
+    def store_original(data: bytes) -> None:
+        media_type = media_type_of(data)
+        stored.originals[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
+
     for where, data in source.pictures():
-        judged = data
-        name = bytes.fromhex(digest(data))
-        if name in originals:
+        judged, name = data, digest(data)
+        if name in survey.originals and name not in stored.originals:
             check_header(data, where)
-            media_type = media_type_of(data)
-            taken.originals[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
-            originals.discard(name)
-        if name not in survey.edited and name not in survey.others and name not in survey.originals:
+            store_original(data)
+        if name not in wanted and name not in survey.originals:
             judged = without_manifest(data)
-            name = bytes.fromhex(digest(judged))
+            name = digest(judged)
         if name in wanted:
             check_header(judged, where)
             journal.put_blob(judged, "image/jpeg" if name in survey.edited else "image/png")
             wanted.discard(name)
-            taken.found += 1
-            taken.signed += judged is not data
-    return taken
+            stored.found += 1
+            stored.signed += judged is not data
+    for name in sorted(survey.originals - stored.originals.keys()):
+        if held is not None and held.path(name).is_file():
+            store_original(held.read(name))
+    return stored
 
 
 def _images(
-    source: ReleaseSource, returned: dict[str, int], taken: _Taken
+    source: ReleaseSource, returned: dict[str, int], stored: _Stored
 ) -> Iterator[tuple[SourceImage, BlobRef]]:
     seen: set[str] = set()
     for record in _once(source):
         if record.image.id not in seen:
             seen.add(record.image.id)
-            # Where the release has no original, its hash is a reference to what the owner may hand out.
+            # Without the original its hash is a reference to what the owner may pass on.
             sha256 = record.image.prepared_sha256
-            size, media_type = taken.originals.get(sha256, (returned.get(sha256, 0), "image/jpeg"))
+            size, media_type = stored.originals.get(sha256, (returned.get(sha256, 0), "image/jpeg"))
             yield record.image, BlobRef(sha256, size, media_type)
 
 
@@ -256,7 +277,7 @@ def _recorded(source: ReleaseSource) -> Iterator[RecordedTask]:
 
 
 def _once(source: ReleaseSource) -> Iterator[TaskRecord]:
-    """Every task once; layouts with several rows a task repeat its record."""
+    """Yield every task once: tables with several rows a task repeat its record."""
     seen: set[str] = set()
     for record in source.records():
         if record.task_id not in seen:

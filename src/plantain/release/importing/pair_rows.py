@@ -1,14 +1,13 @@
-"""Rows of published edits from a CSV, JSON lines, Parquet, a folder of them, or Med-Banana's tree; read as a stream."""
+"""Rows of published edits from CSV, JSON Lines, Parquet, a folder of them, or Med-Banana's tree, streamed."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
-import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 
 import orjson
@@ -22,10 +21,10 @@ from plantain.release.importing.published import PublishedTree
 LARGEST_LINE = 64_000_000
 
 _BATCH = 4
-"""Rows of Parquet at once: a dictionary can make every one of them as large as the largest cell."""
+"""Rows of Parquet at once: a dictionary can make each of them as large as the largest cell."""
 
 ENDINGS = (".csv", ".jsonl", ".parquet")
-PICTURES = (".jpg", ".jpeg", ".png")
+IMAGES = (".jpg", ".jpeg", ".png")
 
 CALLED: Mapping[str, tuple[str, ...]] = {
     "original": ("original", "original_image", "source_image", "input_image", "before", "source", "input"),
@@ -40,13 +39,13 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     "licence": ("licence", "license"),
     "id": ("id", "row_id", "key"),
 }
-"""What each column may be called; the first that is there counts."""
+"""Names of each column; the first that is there is used."""
 NEEDED = ("edited", "finding", "modality", "direction")
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture of a row: its bytes, or a file below the table's folder or `root`."""
+class RowImage:
+    """An image of a row: its bytes, or a file below the table's folder or `root`."""
 
     name: str
     data: bytes | None = None
@@ -55,12 +54,12 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """One published edit, as its table has it; "" where nothing is said."""
+    """One published edit as its table has it; "" for empty cells."""
 
     id: str
-    original: Picture | None
+    original: RowImage | None
     original_name: str
-    edited: Picture
+    edited: RowImage
     instruction: str
     finding: str
     modality: str
@@ -73,12 +72,12 @@ class PairRow:
 
 
 def rows_of(path: Path, columns: Mapping[str, str], originals: Path | None) -> tuple[Path, Iterator[PairRow]]:
-    """The folder that files of rows lie in, and the rows.
+    """Return the folder that the rows' files are in, and the rows.
 
     Args:
-        path: a table, a folder that holds one or shards of one, or Med-Banana's tree.
+        path: a table, a folder that contains one or shards of one, or Med-Banana's tree.
         columns: role -> column.
-        originals: a folder whose pictures are joined by name.
+        originals: a folder whose images are joined by name.
 
     Raises:
         InputError: nothing there that can be read, or a column is missing.
@@ -100,25 +99,25 @@ def rows_of(path: Path, columns: Mapping[str, str], originals: Path | None) -> t
         return path, chain.from_iterable(_table(table, columns, joined) for table in tables)
     if path.suffix not in ENDINGS:
         raise InputError(f"{path}: expected a file that ends in {', '.join(ENDINGS)}, or a folder")
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
     return path.parent, _table(path, columns, joined)
 
 
 def _table(path: Path, columns: Mapping[str, str], joined: _Originals | None) -> Iterator[PairRow]:
     if path.suffix == ".parquet":
-        return _parquet(path, columns, joined)
-    cells = {".csv": _csv, ".jsonl": _jsonl}[path.suffix](path)
-    first = next(cells, None)
-    if first is None:
+        rows = _parquet(path, columns, joined)
+    else:
+        rows = _csv(path) if path.suffix == ".csv" else _jsonl(path)
+    header = next(rows, None)
+    if not header:
         raise InputError(f"{path}: has no rows")
-    named = _columns(path, list(first), columns, joined)
-    return (_row(number, row, named, joined) for number, row in enumerate(chain([first], cells), start=1))
+    named = _columns(path, list(header), columns, joined)
+    return (_row(number, row, named, joined) for number, row in enumerate(rows, start=1))
 
 
 def _columns(
     path: Path, header: Sequence[str], asked: Mapping[str, str], joined: _Originals | None
 ) -> dict[str, str]:
+    """Return the column of each role."""
     for role, column in asked.items():
         if column not in header:
             raise InputError(
@@ -133,7 +132,7 @@ def _columns(
     needed = NEEDED if joined is not None else (*NEEDED, "original")
     if missing := next((role for role in needed if role not in named), None):
         raise InputError(
-            f"{path}: no column tells the {missing}; say which does with --column {missing}=NAME; there are "
+            f"{path}: no column for the {missing}; name it with --column {missing}=NAME; there are "
             f"{', '.join(map(str, header[:20]))}"
         )
     return named
@@ -146,7 +145,7 @@ def _row(
         value = cells.get(named[role]) if role in named else None
         return "" if value is None else str(value)
 
-    original = _picture(cells.get(named["original"])) if "original" in named else None
+    original = _image(cells.get(named["original"])) if "original" in named else None
     called = Path(original.name).stem if original is not None and original.name else ""
     if joined is not None:
         original = joined.find(called or value_of("id")) or (original if original and original.data else None)
@@ -154,58 +153,51 @@ def _row(
         id=value_of("id") or str(number),
         original=original,
         original_name=called,
-        edited=_picture(cells.get(named["edited"])) or Picture(""),
+        edited=_image(cells.get(named["edited"])) or RowImage(""),
         **{role: value_of(role) for role in CALLED if role not in ("id", "original", "edited")},
     )
 
 
-def _picture(cell: object) -> Picture | None:
-    """A path, the bytes of a file, or both as Hugging Face's tables have them."""
+def _image(cell: object) -> RowImage | None:
+    """Return the image of a cell: a path, the bytes of a file, or both as in Hugging Face's tables."""
     if isinstance(cell, Mapping):
         data, name = cell.get("bytes"), cell.get("path")
-        return Picture(str(name or ""), data if isinstance(data, bytes) else None) if data or name else None
+        return RowImage(str(name or ""), data if isinstance(data, bytes) else None) if data or name else None
     if isinstance(cell, bytes):
-        return Picture("", cell)
-    return Picture(str(cell)) if cell not in (None, "") else None
+        return RowImage("", cell)
+    return RowImage(str(cell)) if cell not in (None, "") else None
 
 
-def _csv(path: Path) -> Iterator[dict[str, object]]:
+# --- tables: each yields its header as a row of its own, then its rows ------------------------------
+
+
+def _csv(path: Path) -> Iterator[Mapping[str, object]]:
     with open_regular(path, str(path), None) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         try:
-            parted = max(",;\t", key=text.readline(LARGEST_LINE).count)
+            delimiter = max(",;\t", key=text.readline(LARGEST_LINE).count)
             text.seek(0)
-            reader = csv.DictReader(text, delimiter=parted)
-            with _long_cells():
-                header = reader.fieldnames or ()
-            if twice := [name for name in header if name and header.count(name) > 1]:
-                raise InputError(f"{path}: column {twice[0]!r}: stands twice in the header")
-            for number in count(1):
-                with _long_cells():
-                    row = next(reader, None)
-                if row is None:
-                    return
-                if any(row.pop(None, ())):  # what goes beyond the header
-                    raise InputError(f"{path}: row {number}: more cells than the header's {len(header)}")
-                yield dict(row)
+            reader = csv.DictReader(text, delimiter=delimiter)
+            yield _header(path, reader.fieldnames or ())
+            for number, row in enumerate(reader, start=1):
+                if any(row.pop(None, ())):
+                    raise InputError(f"{path}: row {number}: more cells than the header has")
+                yield row
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
 
 
-@contextlib.contextmanager
-def _long_cells() -> Iterator[None]:
-    """Lets a cell be as long as a line. The limit is one of the whole process: it is never left to another reader."""
-    usual = csv.field_size_limit(min(sys.maxsize, LARGEST_LINE))
-    try:
-        yield
-    finally:
-        csv.field_size_limit(usual)
+def _header(path: Path, names: Sequence[str]) -> dict[str, object]:
+    if twice := next((name for name, n in Counter(names).items() if name and n > 1), None):
+        raise InputError(f"{path}: column {twice!r} appears twice")
+    return dict.fromkeys(names)
 
 
-def _jsonl(path: Path) -> Iterator[dict[str, object]]:
+def _jsonl(path: Path) -> Iterator[Mapping[str, object]]:
+    """The header is that of the first row."""
     with open_regular(path, str(path), None) as file:
-        number = 0
-        while line := file.readline(LARGEST_LINE + 1):
-            number += 1
+        lines = iter(lambda: file.readline(LARGEST_LINE + 1), b"")
+        first = True
+        for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
@@ -214,11 +206,16 @@ def _jsonl(path: Path) -> Iterator[dict[str, object]]:
                 raise InputError(f"{path}: line {number}: not JSON ({error})") from error
             if not isinstance(row, dict):
                 raise InputError(f"{path}: line {number}: expected an object")
+            if first:
+                yield dict.fromkeys(row)
+                first = False
             yield row
 
 
-def _parquet(path: Path, columns: Mapping[str, str], joined: _Originals | None) -> Iterator[PairRow]:
-    """Only the columns that tell something are read: what others unpack to is not bounded by the file."""
+def _parquet(
+    path: Path, columns: Mapping[str, str], joined: _Originals | None
+) -> Iterator[Mapping[str, object]]:
+    """Only the columns of a role are read: the size of others is not bounded by the file's."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -228,65 +225,53 @@ def _parquet(path: Path, columns: Mapping[str, str], joined: _Originals | None) 
 
     try:
         with open_regular(path, str(path), None) as file, pq.ParquetFile(file) as table:
-            header = table.schema_arrow.names
-            if not table.metadata.num_rows:
-                raise InputError(f"{path}: has no rows")
-            named = _columns(path, header, columns, joined)
-            told = list(dict.fromkeys(named.values()))
-            if twice := [name for name in told if header.count(name) > 1]:
-                raise InputError(f"{path}: column {twice[0]!r}: stands twice in the header")
-            if too_far := unpacks_too_far(table, frozenset(told)):
+            header = _header(path, table.schema_arrow.names)
+            yield header
+            read = list(dict.fromkeys(_columns(path, list(header), columns, joined).values()))
+            if too_far := unpacks_too_far(table, frozenset(read)):
                 raise InputError(f"{path}: {too_far}")
-            number = 0
-            for batch in table.iter_batches(_BATCH, columns=told):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield _row(number, row, named, joined)
-    except InputError:
-        raise
+            for batch in table.iter_batches(_BATCH, columns=read):
+                yield from batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
-        # the last three: text that is not UTF-8, a date that no calendar has, a time zone that is none
+        if isinstance(error, InputError):
+            raise
+        # The last three: text that is not UTF-8, dates and time zones that do not exist.
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
 def _tree(root: Path, joined: _Originals | None) -> Iterator[PairRow]:
-    """Every picture of Med-Banana's tree. Its folder says success or failure, and nothing else is told."""
-    for path, (dataset, image, disease, direction), failed in PublishedTree(root).edits():
-        name = path.relative_to(root).as_posix()
+    """Yield every image of Med-Banana's tree. Its folder is the verdict; everything else is unknown."""
+    for edit in PublishedTree(root).edits():
+        key = edit.key
         yield PairRow(
-            id=path.stem,
-            original=joined.find(image) if joined is not None else None,
-            original_name=f"{dataset}-{image}",
-            edited=Picture(name, None, root),
+            id=edit.path.stem,
+            original=joined.find(key.image_id) if joined is not None else None,
+            original_name=f"{key.dataset}-{key.image_id}",
+            edited=RowImage(edit.path.relative_to(root).as_posix(), None, root),
             instruction="",
-            finding=disease.replace("_", " "),
-            modality=dataset.replace("-", "_").lower(),
-            direction=direction.value,
-            verdict="failed" if failed else "success",
-            dataset=dataset,
+            finding=key.disease.replace("_", " "),
+            modality=key.dataset.replace("-", "_").lower(),
+            direction=key.direction.value,
+            verdict="failed" if edit.failed else "success",
+            dataset=key.dataset,
         )
 
 
 class _Originals:
-    """Pictures of a folder by name, and by the folder that holds one alone, as MIMIC-CXR's studies are."""
+    """Images of a folder by name, and by the name of a folder that contains just one, as studies of MIMIC-CXR."""
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
-            raise InputError(f"--join-originals {root}: no such folder")
+            raise InputError(f"--originals {root}: no such folder")
         self._root = root
-        self._files: dict[str, Path] = {}
-        folders: dict[str, list[Path]] = {}
-        for path in sorted(root.rglob("*")):
-            if path.suffix.lower() in PICTURES and path.is_file():
-                self._files.setdefault(path.stem.lower(), path)
-                folders.setdefault(path.parent.name.lower(), []).append(path)
-        for name, paths in folders.items():
-            if len(paths) == 1:
-                self._files.setdefault(name, paths[0])
+        found = [p for p in sorted(root.rglob("*")) if p.suffix.lower() in IMAGES and p.is_file()]
+        in_folder = Counter(path.parent.name.lower() for path in found)
+        alone = {p.parent.name.lower(): p for p in found if in_folder[p.parent.name.lower()] == 1}
+        self._files = alone | {path.stem.lower(): path for path in reversed(found)}
         if not self._files:
-            raise InputError(f"--join-originals {root}: holds no picture")
+            raise InputError(f"--originals {root}: contains no image")
 
-    def find(self, name: str) -> Picture | None:
-        """The picture of that name; None where there is none."""
+    def find(self, name: str) -> RowImage | None:
+        """Return the image of that name; None where there is none."""
         path = self._files.get(name.lower())
-        return None if path is None else Picture(path.relative_to(self._root).as_posix(), None, self._root)
+        return None if path is None else RowImage(path.relative_to(self._root).as_posix(), None, self._root)

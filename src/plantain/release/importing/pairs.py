@@ -1,7 +1,7 @@
-"""Any published set of edits as a run: a table of pairs, or a tree as Med-Banana publishes it, read as a stream.
+"""Imports any published set of edits as a run: a table of pairs, or a tree as Med-Banana publishes it, streamed.
 
-A row is an original, an edit, and what was asked for. What a row does not say stays unknown; a verdict that comes with
-it is kept as published, never as a judge's. The run is there when it is whole.
+A row is an original, an edit, and an instruction. Anything else stays unknown; a published verdict is kept as a score,
+never as a judge's. The run appears when it is complete.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ import orjson
 
 from plantain.files.opening import read_inside
 from plantain.files.source_type import declared_synthetic
-from plantain.findings import load_taxonomy
+from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader, StoredScore, TaskRow
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.reader import BLOBS_ABSENT
@@ -35,7 +35,6 @@ from plantain.records import (
     Attempt,
     Direction,
     EditTask,
-    Finding,
     Geometry,
     InputError,
     Licence,
@@ -45,44 +44,38 @@ from plantain.records import (
     task_id,
 )
 from plantain.records.suggestions import fold, suggest
-from plantain.release.importing.originals import Originals, PreparedOriginal
-from plantain.release.importing.pair_rows import PairRow, Picture, rows_of
+from plantain.release.importing.pair_rows import PairRow, RowImage, rows_of
 from plantain.release.plan import IMPORTED
 
 AT_ONCE = 32
-"""Rows whose pictures are in memory."""
-NO_PICTURE = BlobRef("", 0, "image/jpeg")
+"""Rows whose images are in memory."""
+NO_IMAGE = BlobRef("", 0, "image/jpeg")
 SIDE = 1024
 STRETCH = 0.02
-"""How far the sides' ratio of an edit may lie from its original's."""
+"""Largest relative difference of aspect ratio between an edit and its original."""
 NAMED = 5
-"""Rows named of those that are left out for one reason."""
+"""Row ids listed for each reason of leaving rows out."""
 PUBLISHED = "published"
-"""Metric under which the journal keeps what came with a row."""
+"""Metric under which the journal keeps a published verdict."""
 
 YES = frozenset({"true", "yes", "1", "1.0", "pass", "passed", "success", "qualified", "accept", "accepted"})
 NO = frozenset(
     {"false", "no", "0", "0.0", "fail", "failed", "failure", "rejected", "reject", "not qualified"}
 )
-DIRECTIONS = {
-    "add": Direction.ADD,
-    "edit": Direction.ADD,
-    "insert": Direction.ADD,
-    "remove": Direction.REMOVE,
-}
-DIRECTIONS |= {"removal": Direction.REMOVE, "erase": Direction.REMOVE, "change": Direction.CHANGE}
+DIRECTIONS = dict.fromkeys(("add", "edit", "insert"), Direction.ADD)
+DIRECTIONS |= dict.fromkeys(("remove", "removal", "erase"), Direction.REMOVE) | {"change": Direction.CHANGE}
 
 
 @dataclass(slots=True)
 class PairsSummary:
-    """What an import of pairs brought.
+    """The result of an import of pairs.
 
     Attributes:
-        run, kind: the folder made, and "pairs".
-        rows: read; tasks: made of them; without_original: whose original did not come along.
-        without_instruction: rows whose instruction is empty; direction and finding stand in for it.
-        published: rows with a verdict of their own, by verdict.
-        left_out: rows that could not be taken, by reason; left_out_ids: the first few of each.
+        run, kind: the new folder, and "pairs".
+        rows: read; tasks: made of them; without_original: those whose original is missing.
+        without_instruction: rows without an instruction; direction and finding are used instead.
+        published: rows with a verdict, by verdict.
+        left_out: rows that could not be imported, by reason; left_out_ids: the first few of each.
     """
 
     run: Path
@@ -96,25 +89,11 @@ class PairsSummary:
     left_out_ids: dict[str, list[str]] = field(default_factory=dict)
 
     def leave_out(self, reason: str, row: str) -> None:
-        """Counts a row, by its id, that could not be taken."""
+        """Count a row, by its id, that could not be imported."""
         self.left_out[reason] += 1
         ids = self.left_out_ids.setdefault(reason, [])
         if len(ids) < NAMED:
             ids.append(row)
-
-    def as_json(self) -> dict[str, object]:
-        """For `--json`."""
-        return {
-            "run": str(self.run),
-            "kind": self.kind,
-            "rows": self.rows,
-            "tasks": self.tasks,
-            "without_original": self.without_original,
-            "without_instruction": self.without_instruction,
-            "published": dict(self.published),
-            "left_out": dict(self.left_out),
-            "left_out_ids": self.left_out_ids,
-        }
 
 
 def import_pairs(
@@ -123,20 +102,18 @@ def import_pairs(
     *,
     columns: Mapping[str, str] | None = None,
     originals: Path | None = None,
-    on_row: Callable[[int], None] | None = None,
 ) -> PairsSummary:
-    """Makes a run out of a published set of edits.
+    """Make a run from a published set of edits.
 
     Args:
-        path: a .csv, .jsonl or .parquet file, a folder that holds one (`metadata.*`, or shards), or Med-Banana's tree.
-        run: the run's folder; must be free.
-        columns: role -> column, where its name does not tell.
-        originals: a folder whose pictures are joined by their names to what a row calls its original.
-        on_row: told the number of rows so far.
+        path: a .csv, .jsonl or .parquet file, a folder with one (`metadata.*`, or shards), or Med-Banana's tree.
+        run: the run's folder; must be empty or new.
+        columns: role -> column, where its name is not one of the usual ones.
+        originals: a folder whose images are joined by name to the originals that rows name.
 
     Raises:
-        InputError: nothing there that can be read, a column that is missing, no row that can be taken, or `run` is not
-            free. Nothing is left then.
+        InputError: nothing there that can be read, a missing column, no row that can be imported, or `run` is not
+            empty. Nothing is left then.
     """
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
         raise InputError(f"{run}: is not an empty folder; an import makes a new run")
@@ -146,7 +123,7 @@ def import_pairs(
     shutil.rmtree(part, ignore_errors=True)
     summary = PairsSummary(run)
     try:
-        asyncio.run(_fill(part, path, root, rows, summary, on_row))
+        asyncio.run(_fill(part, path, root, rows, summary))
         if not summary.tasks:
             why = summary.left_out.most_common(1)
             raise InputError(
@@ -167,15 +144,14 @@ async def _fill(
     root: Path,
     rows: Iterator[PairRow],
     summary: PairsSummary,
-    on_row: Callable[[int], None] | None,
 ) -> None:
     name = path.resolve().name
     header = RunHeader(hashlib.sha256(name.encode()).hexdigest()[:16], name, 0, {}, "")
-    taxonomy, originals = _Findings(), Originals()
+    importer = _RowImporter(root, load_taxonomy())
     async with Journal.create(run, header) as journal:
         while batch := list(islice(rows, AT_ONCE)):
             made = await asyncio.gather(
-                *(asyncio.to_thread(_made, journal, root, row, taxonomy, originals) for row in batch)
+                *(asyncio.to_thread(importer.imported, journal, row) for row in batch)
             )
             images, tasks = {}, []
             for row, one in zip(batch, made, strict=True):
@@ -192,11 +168,9 @@ async def _fill(
             added = await journal.add_recorded(tasks)
             summary.tasks += added
             if added < len(tasks):
-                summary.left_out["the same original, edit and finding stand in an earlier row"] += (
+                summary.left_out["an earlier row has the same original, edit and finding"] += (
                     len(tasks) - added
                 )
-            if on_row is not None:
-                on_row(summary.rows)
         source_facts: dict[str, JsonValue] = {
             "kind": "pairs",
             "models": {},
@@ -208,120 +182,107 @@ async def _fill(
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _Imported:
     image: SourceImage
     original: BlobRef
     task: RecordedTask
     verdict: bool | None
 
 
-class _Findings:
-    """Findings by what rows call them."""
+@dataclass(frozen=True, slots=True)
+class _PreparedOriginal:
+    """An original that many rows may share: its aspect ratio, origin and geometry, and its prepared image."""
 
-    def __init__(self) -> None:
-        self._taxonomy = load_taxonomy()
-        self.modalities = sorted({finding.modality for finding in self._taxonomy.findings})
-
-    def modality(self, name: str) -> str:
-        """As we call it. Raises InputError, which names the nearest."""
-        names = {fold(name): name for name in self.modalities} | {
-            "chestxray": "chest_xray",
-            "cxr": "chest_xray",
-        }
-        names |= {"xray": "chest_xray", "chest": "chest_xray", "mri": "brain_mri", "brain": "brain_mri"}
-        names |= {"retina": "fundus", "fundusphotograph": "fundus"}
-        if fold(name) not in names:
-            raise InputError(f"modality {name!r}: {suggest(name, self.modalities)}")
-        return names[fold(name)]
-
-    def find(self, modality: str, name: str) -> Finding | None:
-        """The finding that is meant; None for one of their own."""
-        return next((f for f in self._taxonomy.of(modality) if fold(f.name) == fold(name)), None)
+    ratio: float
+    synthetic: bool
+    geometry: Geometry
+    reference: BlobRef
 
 
-def _made(
-    journal: Journal, root: Path, row: PairRow, findings: _Findings, originals: Originals
-) -> _Made | str:
-    """A row as the journal keeps it, or why it cannot be taken. Runs in a thread."""
-    try:
-        modality = findings.modality(row.modality)
+class _RowImporter:
+    """Turns rows into records of the journal; used by several threads."""
+
+    def __init__(self, root: Path, taxonomy: Taxonomy) -> None:
+        self._root = root
+        self._taxonomy = taxonomy
+        self._originals: dict[tuple[str, bool], _PreparedOriginal] = {}
+        modalities = sorted({finding.modality for finding in taxonomy.findings})
+        self._modalities = {fold(name): name for name in modalities} | _MODALITIES
+
+    def imported(self, journal: Journal, row: PairRow) -> _Imported | str:
+        """Return a row as the journal keeps it, or why it cannot be imported."""
+        try:
+            return self._imported(journal, row)
+        except (InputError, BadImage) as error:
+            reason = str(error)
+            for image in (row.original, row.edited):  # so that equal reasons are counted together
+                if image is not None and image.name:
+                    reason = reason.replace(image.name, "FILE")
+            return reason[:200]
+
+    def _imported(self, journal: Journal, row: PairRow) -> _Imported:
+        if fold(row.modality) not in self._modalities:
+            known = sorted(set(self._modalities.values()))
+            raise InputError(f"modality {row.modality!r}: {suggest(row.modality, known)}")
+        modality = self._modalities[fold(row.modality)]
         direction = DIRECTIONS.get(row.direction.strip().lower())
         if direction is None:
-            return f"direction {row.direction[:40]!r}: add or remove"
+            raise InputError(f"direction {row.direction[:40]!r}: add or remove")
         if not row.finding.strip():
-            return "no finding is named"
+            raise InputError("no finding is named")
         verdict = _verdict(row.verdict)
-        original = None if row.original is None else _read(root, row.original)
-        edited = _read(root, row.edited)
-        return _recorded(journal, row, modality, direction, findings, verdict, original, edited, originals)
-    except (InputError, BadImage) as error:
-        return _short(str(error), row)
+        known_finding = next(
+            (f for f in self._taxonomy.of(modality) if fold(f.name) == fold(row.finding)), None
+        )
+        finding = known_finding.name if known_finding is not None else row.finding.strip()
+        original = None if row.original is None else _read(self._root, row.original)
+        edited = _read(self._root, row.edited)
+        after = decode_untrusted(edited, row.edited.name or "edited")
+        source = hashlib.sha256(original).hexdigest() if original is not None else ""
+        grey = modality != "fundus"
+        before = None if original is None else self._prepared(journal, original, source, grey, row)
+        if before is not None and abs(_ratio(after) / before.ratio - 1) > STRETCH:
+            raise InputError("the edit has another shape than its original")
+        image = _image(row, modality, source, before)
+        data = _kept(edited, after, grey=grey, synthetic=True)
+        blob = replace(journal.put_blob(data, "image/jpeg"), pixel_sha256=pixel_sha256(data))
+        name = task_id(f"pairs:{image.id}:{blob.sha256}:{row.model}", 0, finding, direction)
+        title = known_finding.title if known_finding is not None else finding
+        instruction = row.instruction.strip() or f"{direction.value.capitalize()} {title}."
+        state = TaskState.STOPPED if verdict is None else TaskState.SUCCESS if verdict else TaskState.FAILED
+        detail: dict[str, JsonValue] = {"id": row.id, "model": row.model, "file": row.edited.name}
+        score = Score(None, "no verdict was published") if verdict is None else Score(float(verdict))
+        edit = EditTask(name, image.id, modality, finding, direction)
+        task = RecordedTask(
+            TaskRow(edit, 0, state, 1, NO_VERDICT if verdict is None else ""),
+            (Attempt(name, 0, 1, instruction, OK, blob.sha256, blob.sha256),),
+            (),
+            (StoredScore(name, 0, 1, PUBLISHED, score, detail),),
+            (blob,),
+        )
+        return _Imported(image, before.reference if before is not None else NO_IMAGE, task, verdict)
+
+    def _prepared(
+        self, journal: Journal, original: bytes, source: str, grey: bool, row: PairRow
+    ) -> _PreparedOriginal:
+        """Prepare an original once for all its rows."""
+        if (source, grey) not in self._originals:
+            pixels = decode_untrusted(original, row.original.name if row.original else "")
+            synthetic = bool(declared_synthetic(original))
+            data = _kept(original, pixels, grey=grey, synthetic=synthetic)
+            geometry = prepare(np.zeros(pixels.shape[:2], np.uint8), SIDE)[1]
+            reference = journal.put_blob(data, "image/jpeg")
+            self._originals[source, grey] = _PreparedOriginal(_ratio(pixels), synthetic, geometry, reference)
+        return self._originals[source, grey]
 
 
-def _short(reason: str, row: PairRow) -> str:
-    """A reason without the row's own file, so that like reasons are counted together."""
-    for picture in (row.original, row.edited):
-        if picture is not None and picture.name:
-            reason = reason.replace(picture.name, "FILE")
-    return reason[:200]
+_MODALITIES = dict.fromkeys(("chestxray", "cxr", "xray", "chest"), "chest_xray")
+_MODALITIES |= dict.fromkeys(("mri", "brain"), "brain_mri")
+_MODALITIES |= dict.fromkeys(("retina", "fundusphotograph"), "fundus")
 
 
-def _recorded(
-    journal: Journal,
-    row: PairRow,
-    modality: str,
-    direction: Direction,
-    findings: _Findings,
-    verdict: bool | None,
-    original: bytes | None,
-    edited: bytes,
-    originals: Originals,
-) -> _Made | str:
-    known = findings.find(modality, row.finding)
-    finding = known.name if known is not None else row.finding.strip()
-    after = decode_untrusted(edited, row.edited.name or "edited")
-    source = hashlib.sha256(original).hexdigest() if original is not None else ""
-    before = None
-    if original is not None:
-        grey, name = modality != "fundus", row.original.name if row.original else ""
-        before = originals.get((source, grey), lambda: _prepared(journal, original, name, grey))
-    if before is not None and abs(_ratio(after) / before.ratio - 1) > STRETCH:
-        return "the edit has another shape than its original"
-    image = _image(row, modality, source, before)
-    picture = _kept(edited, after, grey=modality != "fundus", synthetic=True)
-    blob = replace(journal.put_blob(picture, "image/jpeg"), pixel_sha256=pixel_sha256(picture))
-    name = task_id(f"pairs:{image.id}:{blob.sha256}:{row.model}", 0, finding, direction)
-    instruction = (
-        row.instruction.strip() or f"{direction.value.capitalize()} {known.title if known else finding}."
-    )
-    state = TaskState.STOPPED if verdict is None else TaskState.SUCCESS if verdict else TaskState.FAILED
-    detail: dict[str, JsonValue] = {"id": row.id, "model": row.model, "file": row.edited.name}
-    score = Score(None, "no verdict was published") if verdict is None else Score(float(verdict))
-    task = RecordedTask(
-        TaskRow(
-            EditTask(name, image.id, modality, finding, direction),
-            0,
-            state,
-            1,
-            NO_VERDICT if verdict is None else "",
-        ),
-        (Attempt(name, 0, 1, instruction, OK, blob.sha256, blob.sha256),),
-        (),
-        (StoredScore(name, 0, 1, PUBLISHED, score, detail),),
-        (blob,),
-    )
-    return _Made(image, before.reference if before is not None else NO_PICTURE, task, verdict)
-
-
-def _prepared(journal: Journal, original: bytes, name: str, grey: bool) -> PreparedOriginal:
-    pixels, synthetic = decode_untrusted(original, name), bool(declared_synthetic(original))
-    data = _kept(original, pixels, grey=grey, synthetic=synthetic)
-    geometry = prepare(np.zeros(pixels.shape[:2], np.uint8), SIDE)[1]
-    return PreparedOriginal(_ratio(pixels), synthetic, geometry, journal.put_blob(data, "image/jpeg"))
-
-
-def _image(row: PairRow, modality: str, source: str, original: PreparedOriginal | None) -> SourceImage:
-    """The original as this run knows it; without its bytes only by what the row calls it."""
+def _image(row: PairRow, modality: str, source: str, original: _PreparedOriginal | None) -> SourceImage:
+    """Return the original as a source image; without its bytes only the row's name for it is known."""
     called = row.original_name or source[:16] or row.id
     return SourceImage(
         id=f"{called}-{source[:12]}" if source else called,
@@ -339,7 +300,7 @@ def _image(row: PairRow, modality: str, source: str, original: PreparedOriginal 
 
 
 def _kept(data: bytes, pixels: Pixels, *, grey: bool, synthetic: bool) -> bytes:
-    """The published bytes where they are a JPEG of our size already, else the prepared picture."""
+    """Return the published bytes if they are a JPEG of our size already, else the prepared image."""
     if pixels.shape[:2] == (SIDE, SIDE) and data[:2] == b"\xff\xd8":
         return data
     prepared = prepare(pixels, SIDE)[0]
@@ -351,10 +312,10 @@ def _ratio(pixels: Pixels) -> float:
     return float(pixels.shape[1] / pixels.shape[0])
 
 
-def _read(root: Path, picture: Picture) -> bytes:
-    if picture.data is not None:
-        return picture.data
-    return read_inside(picture.root or root, (picture.root or root) / picture.name)
+def _read(root: Path, image: RowImage) -> bytes:
+    if image.data is not None:
+        return image.data
+    return read_inside(image.root or root, (image.root or root) / image.name)
 
 
 def _verdict(cell: str) -> bool | None:

@@ -1,7 +1,7 @@
-"""Med-Banana's published tree: images by folder and name, and the conversations where somebody has them.
+"""Med-Banana's published tree: images by folder and name, with their conversations where they are there.
 
-What a tree does not say stays unknown: no instruction, no verdict, no round is made up. Its name says that an edit
-succeeded or failed, and that is all.
+Anything else stays unknown: no instruction, verdict or round is made up. A path only says that an edit succeeded or
+failed.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
@@ -30,7 +30,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.release.importing.reading import digest, tree_pictures
+from plantain.release.importing.reading import LARGEST_IMAGE, digest
 from plantain.release.naming import safe
 from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord
 
@@ -39,16 +39,22 @@ _FILE = re.compile(
     r"(?P<stem>.+)-(?P<task>edit|remove)(?:-failed(?:-(?P<round>\d{1,2}))?)?\.jpe?g", re.IGNORECASE
 )
 _DIRECTION = {"edit": Direction.ADD, "remove": Direction.REMOVE}
-_CONVERSATIONS = "all_conversations.json"
-_UNKNOWN_SHAPE = Geometry(0, 0, "unknown", 0, 0, 0, 0)
-
-_Key = tuple[str, str, str, Direction]
-"""Dataset, image id, disease as in names, direction."""
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    picture: RecordedPicture
+class TreeKey(NamedTuple):
+    """The task of an image: as its path names dataset, image and disease."""
+
+    dataset: str
+    image_id: str
+    disease: str
+    direction: Direction
+
+
+class TreeImage(NamedTuple):
+    """One edit by its path; `round` where the name has one."""
+
+    path: Path
+    key: TreeKey
     failed: bool
     round: int | None
 
@@ -62,60 +68,45 @@ class PublishedTree:
 
     @staticmethod
     def recognised(root: Path) -> bool:
-        """Whether the folder has such a folder in it."""
+        """Return True if the folder contains such a folder."""
         return any(_FOLDER.fullmatch(path.name) and path.is_dir() for path in root.iterdir())
 
     def pictures(self) -> Iterator[tuple[str, bytes]]:
-        for folder in self._folders():
-            yield from tree_pictures(folder)
+        """Yield every image with its path."""
+        for image in self.edits():
+            yield str(image.path), image.path.read_bytes()
+
+    def edits(self) -> Iterator[TreeImage]:
+        """Yield every image by its path; none is opened. Raises InputError for a name of another form."""
+        for folder, place in self._folders():
+            for path in sorted((*folder.glob("*/*.jpeg"), *folder.glob("*/*.jpg"))):
+                if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_IMAGE:
+                    continue
+                match = _FILE.fullmatch(path.name)
+                if match is None or match["task"] != place["task"]:
+                    raise InputError(f"{path}: expected IMAGE-DISEASE-{place['task']}.jpeg")
+                image_id, disease = self._parts(path, match["stem"])
+                key = TreeKey(place["dataset"], image_id, disease, _DIRECTION[place["task"]])
+                number = None if match["round"] is None else int(match["round"])
+                yield TreeImage(path, key, place["failed"] is not None, number)
 
     def records(self) -> Iterator[TaskRecord]:
-        """Every task in the order of its key. Raises InputError for a file that is no image."""
-        files = self._files()
+        """Yield every task in the order of its key. Raises InputError for a file that is no image."""
+        found: dict[TreeKey, list[TreeImage]] = defaultdict(list)
+        for image in self.edits():
+            found[image.key].append(image)
         entries = self._conversations()
-        for key in sorted(files.keys() | entries.keys()):
-            yield self._record(key, files.get(key, []), entries.get(key, {}))
+        for key in sorted(found.keys() | entries.keys()):
+            yield self._record(key, found.get(key, []), entries.get(key, {}))
 
-    def edits(self) -> Iterator[tuple[Path, _Key, bool]]:
-        """Every picture with what its name tells, and whether it stands among the failed; none is opened."""
-        for folder in self._folders():
-            place = _FOLDER.fullmatch(folder.name)
-            assert place is not None
-            for path in sorted((*folder.glob("*/*.jpeg"), *folder.glob("*/*.jpg"))):
-                match = _FILE.fullmatch(path.name)
-                if match is None or match["task"] != place["task"]:
-                    raise InputError(f"{path}: expected IMAGE-DISEASE-{place['task']}.jpeg")
-                image_id, disease = self._parts(path, match["stem"])
-                key = (place["dataset"], image_id, disease, _DIRECTION[place["task"]])
-                yield path, key, place["failed"] is not None
-
-    def _folders(self) -> list[Path]:
-        return [
-            path
-            for path in sorted(self.root.iterdir())
-            if path.is_dir() and not path.is_symlink() and _FOLDER.fullmatch(path.name)
-        ]
-
-    def _files(self) -> dict[_Key, list[_File]]:
-        found: dict[_Key, list[_File]] = defaultdict(list)
-        for folder in self._folders():
-            place = _FOLDER.fullmatch(folder.name)
-            assert place is not None
-            for name, data in tree_pictures(folder):
-                path = Path(name)
-                match = _FILE.fullmatch(path.name)
-                if match is None or match["task"] != place["task"]:
-                    raise InputError(f"{path}: expected IMAGE-DISEASE-{place['task']}.jpeg")
-                image_id, disease = self._parts(path, match["stem"])
-                _check_image(data, name)
-                picture = RecordedPicture(digest(data), len(data), "image/jpeg")
-                number = None if match["round"] is None else int(match["round"])
-                key = (place["dataset"], image_id, disease, _DIRECTION[place["task"]])
-                found[key].append(_File(picture, place["failed"] is not None, number))
-        return found
+    def _folders(self) -> Iterator[tuple[Path, re.Match[str]]]:
+        for path in sorted(self.root.iterdir()):
+            place = _FOLDER.fullmatch(path.name)
+            if place is not None and path.is_dir() and not path.is_symlink():
+                yield path, place
 
     def _parts(self, path: Path, stem: str) -> tuple[str, str]:
-        """Image id and disease of a name: by its folder, else by the findings that are known, else by the last dash."""
+        """Return image id and disease: by the folder, else by the known findings, else by the last dash."""
         for disease in (path.parent.name, *sorted(self._names, key=len, reverse=True)):
             if stem.endswith(f"-{disease}") and len(stem) > len(disease) + 1:
                 return stem[: -len(disease) - 1], disease
@@ -124,13 +115,12 @@ class PublishedTree:
             raise InputError(f"{path}: expected IMAGE-DISEASE before the task in the file's name")
         return image_id, disease
 
-    def _conversations(self) -> dict[_Key, Mapping[str, object]]:
-        """Entries by task, of the paper's form or of the scripts'."""
-        found: dict[_Key, Mapping[str, object]] = {}
-        for folder in self._folders():
-            path = folder / _CONVERSATIONS
-            place = _FOLDER.fullmatch(folder.name)
-            if place is None or not path.is_file():
+    def _conversations(self) -> dict[TreeKey, Mapping[str, object]]:
+        """Return entries by task, in the paper's form or the scripts'."""
+        found: dict[TreeKey, Mapping[str, object]] = {}
+        for folder, place in self._folders():
+            path = folder / "all_conversations.json"
+            if not path.is_file():
                 continue
             try:
                 document = orjson.loads(path.read_bytes())
@@ -144,45 +134,44 @@ class PublishedTree:
                     raise InputError(f"{path}: entry {number}: expected an object with a disease")
                 image = Path(str(entry.get("image_id") or entry.get("image") or "")).stem
                 disease = str(entry["disease"]).replace(" ", "_")
-                found[place["dataset"], image, disease, _DIRECTION[place["task"]]] = entry
+                found[TreeKey(place["dataset"], image, disease, _DIRECTION[place["task"]])] = entry
         return found
 
-    def _record(self, key: _Key, files: list[_File], entry: Mapping[str, object]) -> TaskRecord:
-        dataset, image_id, disease, direction = key
-        finding = self._names.get(disease)
-        success = next((file for file in files if not file.failed), None)
+    def _record(self, key: TreeKey, images: list[TreeImage], entry: Mapping[str, object]) -> TaskRecord:
+        finding = self._names.get(key.disease)
+        success = next((image for image in images if not image.failed), None)
         status = str(entry.get("outcome") or entry.get("status") or "")
         succeeded = success is not None or status == "success"
         rounds = _rounds(entry)
-        last = max((number for number in rounds), default=None)
-        round_of_success = last if succeeded else None
-        attempts = {
-            file.round: _attempt(file.round, file.picture, rounds.get(file.round or 0, {}))
-            for file in files
-            if file.failed
-        }
+        last = max(rounds, default=None) if succeeded else None
+        by_round = {image.round: image for image in images if image.failed}
         if success is not None:
-            attempts[round_of_success] = _attempt(
-                round_of_success, success.picture, rounds.get(round_of_success or 0, {})
-            )
-        for number, round_entry in rounds.items():
-            attempts.setdefault(number, _attempt(number, None, round_entry))
-        tried = [number for number in attempts if number is not None]
+            by_round[last] = success
+        numbers = sorted({*by_round, *rounds}, key=lambda number: number or 0)
         modality = finding.modality if finding else "unknown"
         return TaskRecord(
-            task_id=task_id(f"published:{dataset}/{image_id}", 0, disease, direction),
+            task_id=task_id(f"published:{key.dataset}/{key.image_id}", 0, key.disease, key.direction),
             kind=TaskKind.EDIT,
-            finding=finding.name if finding else disease,
-            direction=direction,
+            finding=finding.name if finding else key.disease,
+            direction=key.direction,
             modality=modality,
             generation=0,
             state=TaskState.SUCCESS if succeeded else TaskState.FAILED,
-            round=round_of_success if succeeded else max(tried, default=None),
+            round=last if succeeded else max((n for n in numbers if n is not None), default=None),
             reason="",
             split="",
             canary=None,
-            image=_unseen_image(dataset, image_id, modality),
-            attempts=tuple(attempts[number] for number in sorted(attempts, key=lambda n: n or 0)),
+            image=SourceImage(
+                id=key.image_id,
+                dataset=key.dataset,
+                modality=modality,
+                labels=(),
+                licence=Licence.UNKNOWN,
+                source_sha256="",
+                prepared_sha256="",
+                geometry=Geometry(0, 0, "unknown", 0, 0, 0, 0),
+            ),
+            attempts=tuple(_attempt(n, by_round.get(n), rounds.get(n or 0, {})) for n in numbers),
         )
 
 
@@ -195,53 +184,40 @@ def _rounds(entry: Mapping[str, object]) -> dict[int, Mapping[str, object]]:
     }
 
 
-def _attempt(
-    number: int | None, picture: RecordedPicture | None, entry: Mapping[str, object]
-) -> AttemptRecord:
-    """One round. A published verdict has three of the four criteria: it is kept as text, not completed by guessing."""
+def _attempt(number: int | None, image: TreeImage | None, entry: Mapping[str, object]) -> AttemptRecord:
+    """Return one round. A published verdict has three of the four criteria, so it is kept as text."""
     prompt = entry.get("generate_prompt")
     instruction = entry.get("instruction") or (prompt.get("prompt") if isinstance(prompt, dict) else None)
     verdict = entry.get("verdict") or entry.get("verification")
     text = orjson.dumps(verdict).decode() if isinstance(verdict, dict) else ""
+    edited = None if image is None else _picture(image.path)
     return AttemptRecord(
         generation=0,
         round=number,
         superseded=False,
         role="",
         instruction=str(instruction) if instruction else None,
-        edit_outcome=OK if picture is not None else None,
-        edited=picture,
+        edit_outcome=OK if edited is not None else None,
+        edited=edited,
         raw=None,
         mask=None,
         support=None,
-        judge_outcome=Outcome(OutcomeKind.OK, text) if picture is not None or text else None,
+        judge_outcome=Outcome(OutcomeKind.OK, text) if edited is not None or text else None,
         verdicts=(),
         scores=(),
     )
 
 
-def _unseen_image(dataset: str, image_id: str, modality: str) -> SourceImage:
-    """The source image as far as a tree tells: its name. Its bytes, labels and licence are unknown."""
-    return SourceImage(
-        id=image_id,
-        dataset=dataset,
-        modality=modality,
-        labels=(),
-        licence=Licence.UNKNOWN,
-        source_sha256="",
-        prepared_sha256="",
-        geometry=_UNKNOWN_SHAPE,
-    )
-
-
-def _check_image(data: bytes, name: str) -> None:
+def _picture(path: Path) -> RecordedPicture:
+    data = path.read_bytes()
     try:
-        decode_untrusted(data, name)
+        decode_untrusted(data, str(path))
     except BadImage as error:
         raise InputError(str(error)) from error
+    return RecordedPicture(digest(data), len(data), "image/jpeg")
 
 
 def tree_id(root: Path) -> str:
-    """A name for the imported run that depends on the tree's files alone."""
+    """Return an id for the imported run that depends on the tree's files alone."""
     names = sorted(str(path.relative_to(root)) for path in root.rglob("*.jp*g"))
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]

@@ -1,61 +1,58 @@
-"""Reading a release of ours back: the records of its tasks and its images, from whichever layout is there."""
+"""Reads a release of ours: the records of its tasks, and its images from any layout."""
 
 from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import orjson
 
 from plantain.records import InputError
-from plantain.release.layouts.trajectory import PATH as TRAJECTORIES
-from plantain.release.originals import ATTACHED, FOLDER
+from plantain.release.originals import FOLDER
+from plantain.release.plan import FACTS, TRAJECTORIES
 from plantain.release.task_record import TaskRecord, from_json
 
 LARGEST_LINE = 64_000_000
 LARGEST_IMAGE = 64_000_000
 """Bytes of one record or image at most: a release comes from outside, and may be anything."""
 
-FACTS = "run.json"
-
 _BATCH = 4
-"""Rows at once: a dictionary can make every one of them as large as the largest image."""
+"""Rows at once: a dictionary can make each of them as large as the largest image."""
+
+_RECORDED = ("trajectories", "preference")
+"""Tables with a column `record`."""
 
 
 class ReleaseSource(Protocol):
-    """A release as an import sees it. Both may be iterated more than once."""
+    """A release to be imported. Both may be iterated more than once."""
 
     def records(self) -> Iterator[TaskRecord]:
-        """Every task once or more; the first one counts."""
+        """Yield every task; of repeated ones the first is used."""
         ...
 
     def pictures(self) -> Iterator[tuple[str, bytes]]:
-        """Images as (where, bytes), some of them more than once."""
+        """Yield images as (where, bytes), some of them more than once."""
         ...
 
 
 class OurRelease:
-    """A release that `plantain export` wrote, or a part of one that somebody downloaded."""
+    """A release that `plantain export` wrote, or a part of one with its records: JSON Lines, or tables."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     @staticmethod
     def recognised(root: Path) -> bool:
-        """Whether any of our layouts with its records is there."""
-        return (
-            (root / TRAJECTORIES).is_file()
-            or any(root.glob("data/trajectories/*.parquet"))
-            or any(root.glob("data/preference/*.parquet"))
-            or any(root.glob("wds/*.tar"))
-            or any(_speaks_plantain(path) for path in root.glob("*/all_conversations.json"))
+        """Return True if a folder contains records of a release."""
+        return (root / TRAJECTORIES).is_file() or any(
+            next(root.glob(f"data/{name}/*.parquet"), None) for name in _RECORDED
         )
 
     def facts(self) -> dict[str, object]:
-        """What run.json says of the run; empty when it is not there. Raises InputError when it is broken."""
+        """Return the facts of the run in run.json; empty where it is missing. Raises InputError when it is broken."""
         path = self.root / FACTS
         if not path.is_file():
             return {}
@@ -68,21 +65,16 @@ class OurRelease:
         return facts
 
     def records(self) -> Iterator[TaskRecord]:
-        """From the one source that is complete, else from every part that has some. Raises InputError."""
+        """Yield the records of the first source that is there. Raises InputError."""
         if (self.root / TRAJECTORIES).is_file():
             yield from _from_lines(self.root / TRAJECTORIES)
             return
-        tables = sorted(self.root.glob("data/trajectories/*.parquet"))
-        for path in tables or sorted(self.root.glob("data/preference/*.parquet")):
-            yield from _from_table(path)
-        trees = sorted(self.root.glob("*/all_conversations.json"))
-        for path in () if tables else trees:
-            yield from _from_conversations(path)
-        samples = () if tables or trees else sorted(self.root.glob("wds/*.tar"))
-        for path in samples:
-            if path.name.startswith(f"{FOLDER}-"):
-                continue  # source images, which no record is of
-            yield from _from_tar(path)
+        for name in _RECORDED:
+            if tables := sorted(self.root.glob(f"data/{name}/*.parquet")):
+                for path in tables:
+                    for _, line in _cells(path, ("record",), needed=True):
+                        yield _parse("" if line is None else line, f"{path}: record")
+                return
 
     def pictures(self) -> Iterator[tuple[str, bytes]]:
         for path in sorted(self.root.glob("data/*/*.parquet")):
@@ -97,23 +89,12 @@ class OurRelease:
         for folder in sorted(self.root.iterdir()):
             if folder.is_dir() and not folder.is_symlink() and folder.name not in ("data", "wds"):
                 yield from tree_pictures(folder)
-        yield from _pictures_in(self.root / ATTACHED)
 
 
 def tree_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Pictures two levels down: `{dataset}-{task}/{disease}/*.jpeg`, and originals. Links are not followed."""
+    """Yield images two levels down: `{dataset}-{task}/{disease}/*.jpeg`, and originals. Links are not followed."""
     endings = ("jpeg", "jpg", "png") if folder.name == FOLDER else ("jpeg", "jpg")
-    yield from _plain(path for ending in endings for path in folder.glob(f"*/*.{ending}"))
-
-
-def _pictures_in(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """What a recipient attached (`attach.py`); nothing where the folder is a link."""
-    if not folder.is_symlink():
-        yield from _plain((*folder.glob("*.jpeg"), *folder.glob("*.png")))
-
-
-def _plain(paths: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(paths):
+    for path in sorted(path for ending in endings for path in folder.glob(f"*/*.{ending}")):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
             yield str(path), path.read_bytes()
 
@@ -142,38 +123,6 @@ def _from_lines(path: Path) -> Iterator[TaskRecord]:
             yield _parse(line, f"{path}: line {number}")
 
 
-def _from_conversations(path: Path) -> Iterator[TaskRecord]:
-    """Our all_conversations.json, which has one entry a line, without holding all of it."""
-    with path.open("rb") as file:
-        number = 0
-        while line := file.readline(LARGEST_LINE + 1):
-            number += 1
-            where = f"{path}: line {number}"
-            text = line.strip().rstrip(b",")
-            if text in (b"{", b"}", b"{}"):
-                continue
-            try:
-                (entry,) = orjson.loads(b"{" + text + b"}").values()
-                record = orjson.dumps(entry["plantain"])
-            except (orjson.JSONDecodeError, ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{where}: not an entry that plantain writes") from error
-            yield _parse(record, where)
-
-
-def _from_table(path: Path) -> Iterator[TaskRecord]:
-    for _, line in _cells(path, ("record",), needed=True):
-        yield _parse("" if line is None else line, f"{path}: record")
-
-
-def _from_tar(path: Path) -> Iterator[TaskRecord]:
-    for name, data in _members(path, (".json",)):
-        try:
-            record = orjson.dumps(orjson.loads(data)["record"])
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: {name}: has no record of plantain") from error
-        yield _parse(record, f"{path}: {name}")
-
-
 def _pictures_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
     for name, cell in _cells(path, ("image", "edited", "mask", "original", "jpg_0", "jpg_1")):
         data = cell.get("bytes") if isinstance(cell, dict) else cell
@@ -182,7 +131,7 @@ def _pictures_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _cells(path: Path, names: Sequence[str], *, needed: bool = False) -> Iterator[tuple[str, object]]:
-    """(column, cell) of those columns of a table that are there, some rows at a time; all of them where needed."""
+    """Yield (column, cell) of those columns that a table has. Raises InputError where a needed one is missing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -220,11 +169,3 @@ def _members(path: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]
                     yield member.name, file.read()
     except (tarfile.TarError, OSError) as error:
         raise InputError(f"{path}: not a readable tar file ({error})") from error
-
-
-def _speaks_plantain(path: Path) -> bool:
-    """Whether a conversations file is ours: its first entry, on the second line, carries a record."""
-    with path.open("rb") as file:
-        file.readline(16)
-        line = file.readline(LARGEST_LINE)
-    return b',"plantain":{' in line or line.strip() == b"}"

@@ -1,4 +1,4 @@
-"""Columns of the Parquet tables: their types, the types that `datasets` reads from the file, and rows for them."""
+"""Columns of the Parquet tables: their types, and the cells of their rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from plantain.findings import load_taxonomy
 from plantain.journal.payload import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
 from plantain.release.judges import kept_cards
-from plantain.release.people import PEOPLE, Ratings, kept_ratings, rating_of
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
@@ -24,129 +23,118 @@ Cell: TypeAlias = (
 )
 
 IMAGE = pa.struct([pa.field("bytes", pa.binary()), pa.field("path", pa.string())])
-"""What `datasets` calls Image: encoded bytes and a name."""
+"""The type Image of `datasets`: encoded bytes and a name."""
 
-TASK: Mapping[str, pa.DataType] = {
-    "task_id": pa.string(),
-    "kind": pa.string(),
-    "dataset": pa.string(),
-    "image_id": pa.string(),
-    "modality": pa.string(),
-    "disease": pa.string(),
-    "task": pa.string(),
-    "outcome": pa.string(),
+TEXT, TEXTS, YES_NO = pa.string(), pa.list_(pa.string()), pa.bool_()
+
+Types = Mapping[str, pa.DataType]
+
+
+def _texts(names: str) -> Types:
+    return dict.fromkeys(names.split(), TEXT)
+
+
+TASK: Types = {
+    **_texts("task_id kind dataset image_id modality disease task outcome"),
     "success_round": pa.int8(),
     "generation": pa.int16(),
-    "source_labels": pa.list_(pa.string()),
-    "source_ref": pa.string(),
-    "original_sha256": pa.string(),
-    "licence": pa.string(),
-    "synthetic_source": pa.bool_(),
-    "canary": pa.string(),
+    "source_labels": TEXTS,
+    **_texts("source_ref original_sha256 licence"),
+    "synthetic_source": YES_NO,
+    "canary": TEXT,
 }
-"""What every table says of the task. `source_ref` names the source image, `original_sha256` its prepared picture, which
-is the key of the table `originals` where the release carries it."""
+"""In every table. `source_ref` names the source image, `original_sha256` its prepared image: the key of the table
+`originals`."""
 
-ATTEMPT: Mapping[str, pa.DataType] = {
+ATTEMPT: Types = {
     "round": pa.int8(),
     "attempt_generation": pa.int16(),
-    "superseded": pa.bool_(),
-    "instruction": pa.string(),
-    "edit_outcome": pa.string(),
-    "edit_reason": pa.string(),
-    "judge_outcome": pa.string(),
-    "sha256": pa.string(),
-    "pixel_sha256": pa.string(),
-    "support": pa.string(),
-    "labels_after": pa.list_(pa.string()),
+    "superseded": YES_NO,
+    **_texts("instruction edit_outcome edit_reason judge_outcome sha256 pixel_sha256 support"),
+    "labels_after": TEXTS,
 }
 """One attempt, without its verdict. `labels_after` is null unless it succeeded; see `labels_after`."""
 
-INSTRUCTIONS: Mapping[str, pa.DataType] = {
-    "positive_instructions": pa.list_(pa.string()),
-    "negative_instructions": pa.list_(pa.string()),
-}
+INSTRUCTIONS: Types = {"positive_instructions": TEXTS, "negative_instructions": TEXTS}
 """Of the task: the instruction whose edit qualified, and those whose edits were judged and did not."""
 
 PLAUSIBLE_NORMAL = "plausible normal, not this patient"
-"""The label of an image from which the last finding was removed: nobody knows what lay under it."""
+"""The label of an image from which the last finding was removed: the true anatomy under it is unknown."""
 
 ORIGINAL_TABLE = pa.schema(
     {
-        "sha256": pa.string(),
-        "image_id": pa.string(),
-        "dataset": pa.string(),
-        "shared_by": pa.list_(pa.string()),
-        "modality": pa.string(),
-        "labels": pa.list_(pa.string()),
-        "licence": pa.string(),
-        "terms": pa.string(),
-        "credit": pa.string(),
-        "synthetic": pa.bool_(),
+        **_texts("sha256 image_id dataset"),
+        "shared_by": TEXTS,
+        "modality": TEXT,
+        "labels": TEXTS,
+        **_texts("licence terms credit"),
+        "synthetic": YES_NO,
         "image": IMAGE,
     }
 )
-"""One original a row, each picture once. `licence` is its owner's class, `terms` their licence, `shared_by` every
-image, as DATASET/ID, that has this very picture."""
+"""One original a row. `licence` is its owner's class, `terms` their licence, `shared_by` every image, as DATASET/ID,
+with these bytes."""
 
+CARD: Types = _texts("judge_standing judge_card")
+"""The uses that the judge's card allows ("may qualify", "may rank", "neither"), and its path; null without one."""
 
-CARD: Mapping[str, pa.DataType] = {"judge_standing": pa.string(), "judge_card": pa.string()}
-"""What the card of the judge says that its verdicts may be used for ("may qualify", "may rank", "neither"), and where
-the card lies in the release; null where nobody has measured the judge."""
+_JUDGED: Types = {
+    "judge": TEXT,
+    **dict.fromkeys(("qualified", "qualified_all_pass", "qualified_weighted"), YES_NO),
+    "score": pa.float64(),
+}
+_SAID: Types = {"opinion": YES_NO, "codes": TEXTS, "reason": TEXT}
+_NAMED = ("evidence", "image", "mask", "original", "edited", "record", "rounds")
 
 
 class ReleaseColumns:
-    """The tables of one run: criteria and facts are those of its rubric.
+    """The tables of one run, with the criteria and facts of its rubric.
 
     Args:
-        rubric: of the run.
-        cards: what the release carries, by path.
-        people: what readers said of edits.
+        cards: of judges, by path in the release.
 
     Attributes:
         tables: the schema of every table by its folder's name.
         criteria: column of each criterion, by its name; one with a scale has a second column, NAME_value.
-        facts: column of each fact that the rubric asks for, by its name.
+        facts: column of each fact of the rubric, by its name.
     """
 
     def __init__(
         self,
         rubric: Rubric,
         cards: Mapping[str, JudgeCard] = MappingProxyType({}),
-        people: Ratings = MappingProxyType({}),
     ) -> None:
         self._rubric = rubric.name
-        self._cards, self._people = cards, people
-        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_SAID, *INSTRUCTIONS, *CARD, *PEOPLE, *_PICTURES}
+        self._cards = cards
+        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_SAID, *INSTRUCTIONS, *CARD, *_NAMED}
         self.criteria = {c.name: _unlike(c.name, fixed, "criterion") for c in rubric.criteria}
         self.facts = {name: _unlike(name, {*fixed, *self.criteria.values()}, "fact") for name in rubric.facts}
         self._values = {c.name: f"{self.criteria[c.name]}_value" for c in rubric.criteria if c.scale}
-        self._passed = {column: pa.bool_() for column in self.criteria.values()}
-        self.verdict: Mapping[str, pa.DataType] = {
+        self._passed = dict.fromkeys(self.criteria.values(), YES_NO)
+        self.verdict: Types = {
             **_JUDGED,
             **self._passed,
             **dict.fromkeys(self._values.values(), pa.float64()),
-            **dict.fromkeys(self.facts.values(), pa.bool_()),
+            **dict.fromkeys(self.facts.values(), YES_NO),
             **_SAID,
         }
         attempt = {**ATTEMPT, **self.verdict}
-        image = {**TASK, **attempt, "evidence": pa.string(), "image": IMAGE, "mask": IMAGE, **CARD, **PEOPLE}
+        image = {**TASK, **attempt, "evidence": TEXT, "image": IMAGE, "mask": IMAGE, **CARD}
         self._image = pa.schema(image)
         self.tables: Mapping[str, pa.Schema] = {
             "success": pa.schema({**image, **INSTRUCTIONS, "original": IMAGE}),
             "train": pa.schema(
                 {
                     "original": IMAGE,
-                    "instruction": pa.string(),
+                    "instruction": TEXT,
                     "edited": IMAGE,
                     "mask": IMAGE,
                     **TASK,
-                    "sha256": pa.string(),
-                    "labels_after": pa.list_(pa.string()),
+                    "sha256": TEXT,
+                    "labels_after": pa.list_(TEXT),
                     **INSTRUCTIONS,
                     **self.verdict,
                     **CARD,
-                    **PEOPLE,
                 }
             ),
             "verdicts": pa.schema(
@@ -154,59 +142,53 @@ class ReleaseColumns:
                     **TASK,
                     "attempt_generation": pa.int16(),
                     "round": pa.int8(),
-                    "superseded": pa.bool_(),
-                    "instruction": pa.string(),
-                    "sha256": pa.string(),
+                    "superseded": YES_NO,
+                    "instruction": TEXT,
+                    "sha256": TEXT,
                     "draw": pa.int16(),
-                    "decisive": pa.bool_(),
+                    "decisive": YES_NO,
                     **self.verdict,
-                    "evidence": pa.string(),
+                    "evidence": TEXT,
                     **CARD,
                 }
             ),
             "trajectories": pa.schema(
-                {**TASK, **INSTRUCTIONS, "rounds": pa.list_(pa.struct(attempt)), "record": pa.string()}
+                {**TASK, **INSTRUCTIONS, "rounds": pa.list_(pa.struct(attempt)), "record": TEXT}
             ),
             "preference": pa.schema(self._preference()),
             "originals": ORIGINAL_TABLE,
         }
 
     def table(self, name: str) -> pa.Schema:
-        """The schema of a table; of one that is not in `tables`, that of edited images."""
+        """Return the schema of a table; that of edited images for one that is not in `tables`."""
         return self.tables.get(name, self._image)
 
-    def _preference(self) -> Mapping[str, pa.DataType]:
-        slot = {
+    def _preference(self) -> Types:
+        slot: Types = {
             "round": pa.int8(),
-            "sha256": pa.string(),
-            "judge": pa.string(),
+            **_texts("sha256 judge"),
             "score": pa.float64(),
-            "qualified": pa.bool_(),
+            "qualified": YES_NO,
             **self._passed,
         }
         return {
             "jpg_0": pa.binary(),
             "jpg_1": pa.binary(),
             "label_0": pa.int8(),
-            "caption": pa.string(),
-            "caption_0": pa.string(),
-            "caption_1": pa.string(),
-            "positive_instruction": pa.string(),
-            "negative_instruction": pa.string(),
-            "same_instruction": pa.bool_(),
-            "pair_kind": pa.string(),
-            "judge": pa.string(),
+            **_texts("caption caption_0 caption_1 positive_instruction negative_instruction"),
+            "same_instruction": YES_NO,
+            **_texts("pair_kind judge"),
             "judge_margin": pa.float64(),
             **{f"{name}_{number}": kind for number in (0, 1) for name, kind in slot.items()},
             **TASK,
-            "record": pa.string(),
+            "record": TEXT,
             **CARD,
         }
 
     # --- cells --------------------------------------------------------------------------------------
 
     def attempt_cells(self, record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
-        """Values of an attempt and of the verdict that decided it."""
+        """Return the cells of an attempt and of its deciding verdict."""
         edit, edited, judged = attempt.edit_outcome, attempt.edited, attempt.judge_outcome
         return {
             "round": attempt.round,
@@ -224,7 +206,7 @@ class ReleaseColumns:
         }
 
     def verdict_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
-        """Values of the columns of a verdict; all null where nobody judged."""
+        """Return the cells of a verdict; all null without one."""
         if verdict is None:
             return dict.fromkeys(self.verdict)
         seen = verdict.observations
@@ -248,32 +230,17 @@ class ReleaseColumns:
         }
 
     def card_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
-        """Values of the columns of CARD for the judge of a verdict."""
+        """Return the cells of CARD for the judge of a verdict."""
         judge = verdict.judge if verdict else None
         for path, card in self._cards.items():
             if (card.judge, card.rubric) == (judge, self._rubric):
                 return {"judge_standing": card.gate.standing, "judge_card": path}
         return dict.fromkeys(CARD)
 
-    def people_cells(self, record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
-        """Values of the columns of PEOPLE."""
-        rating = rating_of(self._people, record, attempt)
-        if rating is None:
-            return dict.fromkeys(PEOPLE)
-        criteria: list[dict[str, Cell]] = [
-            {"criterion": one.criterion, "held": one.held, "rating": one.rating} for one in rating.criteria
-        ]
-        return {
-            "people_study": rating.study,
-            "people_readers": rating.readers,
-            "people_accepted": rating.accepted,
-            "people_criteria": criteria,
-        }
-
     def row_of_verdict(
         self, record: TaskRecord, attempt: AttemptRecord, stored: VerdictRecord
     ) -> dict[str, Cell]:
-        """A row of the table `verdicts`: what one judge said of one attempt, whether or not it decided."""
+        """Return a row of the table `verdicts`: one judge's verdict on one attempt, deciding or not."""
         return {
             **task_cells(record),
             **self.verdict_cells(stored.verdict),
@@ -289,44 +256,29 @@ class ReleaseColumns:
         }
 
     def slot_cells(self, attempt: AttemptRecord) -> dict[str, Cell]:
-        """Of a verdict, what a pair says of each side."""
+        """Return the verdict cells of one side of a pair."""
         seen = self.verdict_cells(attempt.verdict)
         return {name: seen[name] for name in ("judge", "score", "qualified", *self._passed)}
 
 
-_JUDGED: Mapping[str, pa.DataType] = {
-    "judge": pa.string(),
-    "qualified": pa.bool_(),
-    "qualified_all_pass": pa.bool_(),
-    "qualified_weighted": pa.bool_(),
-    "score": pa.float64(),
-}
-_SAID: Mapping[str, pa.DataType] = {
-    "opinion": pa.bool_(),
-    "codes": pa.list_(pa.string()),
-    "reason": pa.string(),
-}
-_PICTURES = ("evidence", "image", "mask", "original", "edited", "record", "rounds")
-
-
 def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
-    """The columns of a run by what it froze. Raises InputError, KeyError, TypeError: its rubric cannot be read."""
+    """Return the columns of a run. Raises InputError, KeyError, TypeError: its rubric cannot be read."""
     return ReleaseColumns(recorded(frozen))
 
 
 def planned_columns(staging: Staging) -> ReleaseColumns:
-    """The columns of an unfinished release."""
+    """Return the columns of an unfinished release."""
     frozen = orjson.loads(staging.meta("facts") or "{}").get("frozen", {})
-    return ReleaseColumns(recorded(frozen), kept_cards(staging), kept_ratings(staging))
+    return ReleaseColumns(recorded(frozen), kept_cards(staging))
 
 
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:
-    """A column's name that no other column has."""
+    """Return a name that no other column has."""
     return f"{prefix}_{name}" if name in taken else name
 
 
 def instruction_cells(record: TaskRecord) -> dict[str, Cell]:
-    """Values of the columns of INSTRUCTIONS; of the current generation only."""
+    """Return the cells of INSTRUCTIONS, of the current generation only."""
     positive, negative = [], []
     for attempt in record.attempts:
         if attempt.instruction and not attempt.superseded:
@@ -337,14 +289,8 @@ def instruction_cells(record: TaskRecord) -> dict[str, Cell]:
     return {"positive_instructions": positive, "negative_instructions": negative}
 
 
-def original_cells(description: bytes, picture: bytes, name: str) -> dict[str, Cell]:
-    """A row of ORIGINAL_TABLE, of what the plan says of the original."""
-    cells: dict[str, Cell] = orjson.loads(description)
-    return {**cells, "image": {"bytes": picture, "path": name}}
-
-
 def task_cells(record: TaskRecord) -> dict[str, Cell]:
-    """Values of the columns of TASK."""
+    """Return the cells of TASK."""
     image = record.image
     return {
         "task_id": record.task_id,
@@ -368,9 +314,9 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
 
 
 def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
-    """What an edited image shows when its edit succeeded: the labels that remain, and the finding that was added.
+    """Return the labels of a successful edit: those that remain, and the finding that was added; else None.
 
-    An image whose last finding was removed is `PLAUSIBLE_NORMAL`, and only then; None for edits that did not succeed.
+    An image whose last finding was removed is `PLAUSIBLE_NORMAL`.
     """
     if attempt.role == "control":
         return list(record.image.labels)
@@ -389,7 +335,7 @@ def _normal_classes() -> frozenset[str]:
 
 
 def evidence_of(verdict: Verdict | None) -> str | None:
-    """What the judge wrote on each criterion, with its confidence and codes, as JSON."""
+    """Return the judge's words on each criterion, with its confidence and codes, as JSON."""
     if verdict is None:
         return None
     return dumps(verdict.observations.criteria).decode()

@@ -1,26 +1,34 @@
-"""What a layout of a release is, and which there are: ours and those of other packages, all by entry point."""
+"""The interface of a layout of a release, and the trees of files that layouts share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
 
 from plantain.files.installed import entry_named, installed, load_entry
+from plantain.files.writing import create
 from plantain.records import InputError
-from plantain.release.layouts.batches import write_batches
+from plantain.release.originals import INDEX
 from plantain.release.pictures import PictureRequest, Pictures
-from plantain.release.plan import ReleaseFile
-from plantain.release.staging import StagedEntry, Staging
-from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
+from plantain.release.plan import ORIGINAL, ReleaseFile
+from plantain.release.staging import StagedEntry, Staging, make_folder, sync_everything
+from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, from_json
 
 GROUP = "plantain.layouts"
 """Entry point group: name of the layout -> a `Layout`."""
 
 LAYOUTS = tuple(installed(GROUP))
-"""Every layout that can be asked for. `parquet` brings the `preference` table with it."""
+"""Names of all layouts. `parquet` includes the `preference` table."""
 
 ALWAYS = "trajectory"
-"""The layout that comes with every release: the record that an import reads."""
+"""The layout of every release: the records that an import reads."""
+
+ORIGINALS = "tree-originals"
+"""Name under which originals are planned as files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +36,9 @@ class Layout:
     """One layout.
 
     Attributes:
-        write: writes its files, those that are done excepted; called again when an export is gone on with.
-        path_of: where an edited image stands in a tree of files, relative to the release, "" for one that is left out;
-            `write_pictures` puts it there. None for a layout without such a tree.
+        write: writes its files, except those that are done; called again when an export is resumed.
+        path_of: path of an edited image in a tree of files, relative to the release, "" to leave it out;
+            `write_pictures` writes it there. None for a layout without such a tree.
     """
 
     write: Callable[[Staging, Pictures], None]
@@ -38,10 +46,10 @@ class Layout:
 
 
 def chosen(names: Iterable[str]) -> dict[str, Layout]:
-    """The layouts of these names, after that which comes with every release.
+    """Return the layouts of these names, after the one of every release.
 
     Raises:
-        InputError: there is none of a name, the nearest is suggested; or its package cannot be loaded.
+        InputError: a name is unknown (the nearest is suggested), or its package cannot be loaded.
     """
     found: dict[str, Layout] = {}
     for name in dict.fromkeys([ALWAYS, *names]):
@@ -55,7 +63,7 @@ def chosen(names: Iterable[str]) -> dict[str, Layout]:
 
 
 def write_pictures(staging: Staging, pictures: Pictures, name: str) -> None:
-    """Writes the edited images of a layout's tree where `path_of` said, in batches that become durable together."""
+    """Write the edited images of a layout's tree at their `path_of`, in batches that become durable together."""
 
     def read(entry: StagedEntry) -> tuple[bytes, ReleaseFile]:
         record = from_json(entry.record)
@@ -64,4 +72,74 @@ def write_pictures(staging: Staging, pictures: Pictures, name: str) -> None:
         image = pictures.read(PictureRequest(attempt.edited, record.task_id, attempt.round or 0))
         return image.data, image.listed(record.task_id, attempt, attempt.role, path=entry.path)
 
-    write_batches(staging, name, read)
+    _write_batches(staging, name, read)
+
+
+def write_originals(staging: Staging, pictures: Pictures) -> None:
+    """Write source images as `originals/DATASET/ID.jpeg`, each once, then their index."""
+
+    def read(entry: StagedEntry) -> tuple[bytes, ReleaseFile]:
+        image = pictures.read(PictureRequest(original_of(staging, entry), "", 0, edited=False))
+        return image.data, image.listed(None, None, ORIGINAL, path=entry.path)
+
+    def index() -> Iterator[bytes]:
+        for stem, shards, _ in staging.shards(ORIGINALS):
+            for shard in range(shards):
+                for entry in staging.entries(ORIGINALS, stem, shard):
+                    _, cells = staging.described_original(original_of(staging, entry).sha256)
+                    yield orjson.dumps({"path": entry.path, **orjson.loads(cells)}) + b"\n"
+
+    _write_batches(staging, ORIGINALS, read)
+    if staging.shards(ORIGINALS):
+        staging.write_chunks(INDEX, index)
+
+
+def original_of(staging: Staging, entry: StagedEntry) -> RecordedPicture:
+    """Return the original of an entry's task."""
+    picture = staging.original(from_json(entry.record).image.prepared_sha256)
+    assert picture is not None
+    return picture
+
+
+_Batch = tuple[list[Path], list[Future[ReleaseFile]]]
+
+
+def _write_batches(
+    staging: Staging, layout: str, read: Callable[[StagedEntry], tuple[bytes, ReleaseFile]]
+) -> None:
+    """Write every planned file of a layout that is not done; `read` is called in threads.
+
+    Syncing each file would cost more than writing it, so a batch is synced at once, while the next is written.
+    """
+    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-tree") as pool:
+
+        def start(entries: Sequence[StagedEntry]) -> _Batch:
+            paths = [staging.out / entry.path for entry in entries]
+            for folder in sorted({path.parent for path in paths}):
+                make_folder(staging.out, folder)
+            return paths, [pool.submit(write, entry) for entry in entries]
+
+        def write(entry: StagedEntry) -> ReleaseFile:
+            data, listed = read(entry)
+            with create(staging.out / entry.path) as file:
+                file.write(data)
+            return listed
+
+        def finish(batch: _Batch) -> None:
+            files = [one.result() for one in batch[1]]
+            # Recorded last: files that are not recorded are written anew.
+            sync_everything(staging.out, batch[0])
+            staging.record(files)
+
+        before: _Batch | None = None
+        for stem, shards, _ in staging.shards(layout):
+            for shard in range(shards):
+                entries = list(staging.entries(layout, stem, shard))
+                if all(staging.is_done(entry.path) for entry in entries):
+                    continue
+                started = start(entries)
+                if before is not None:
+                    finish(before)
+                before = started
+        if before is not None:
+            finish(before)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import orjson
-
 from plantain.journal import JsonValue
 from plantain.records import Criterion, TaskState
 from plantain.release.task_record import AttemptRecord, TaskRecord
@@ -31,13 +29,8 @@ def status_of(record: TaskRecord) -> str:
     return "control" if record.outcome == "control" else _STATUS[record.state]
 
 
-def conversation(record: TaskRecord, line: bytes, paths: dict[int, str]) -> bytes:
-    """A task's entry of all_conversations.json.
-
-    Args:
-        line: the record as JSON; it stands under "plantain", so that nothing is lost.
-        paths: released images by the index of their attempt.
-    """
+def conversation(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
+    """Return a task's entry of all_conversations.json; `paths` are of its images, by the index of their attempt."""
     rounds: list[JsonValue] = []
     for index, attempt in enumerate(record.attempts):
         if not attempt.superseded:
@@ -63,7 +56,7 @@ def conversation(record: TaskRecord, line: bytes, paths: dict[int, str]) -> byte
     if record.outcome == "success":
         entry["success_round"] = record.round
     entry["output_path"] = _final_path(record, paths)
-    return orjson.dumps(entry)[:-1] + b',"plantain":' + line + b"}"
+    return entry
 
 
 def verdict(attempt: AttemptRecord) -> JsonValue:

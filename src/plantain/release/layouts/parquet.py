@@ -1,37 +1,35 @@
-"""The Parquet layouts: tables of edits or preference pairs with their images, as `datasets.load_dataset` reads them."""
+"""The Parquet layouts: tables of edits and preference pairs with images, as `datasets.load_dataset` reads them."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plantain.journal import JsonValue
 from plantain.release.layouts.columns import (
+    IMAGE,
     Cell,
     ReleaseColumns,
     evidence_of,
     instruction_cells,
-    labels_after,
-    original_cells,
     planned_columns,
     task_cells,
 )
-from plantain.release.layouts.contract import Layout
-from plantain.release.layouts.features import with_features
-from plantain.release.layouts.originals import original_of
+from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.layouts.preference import preference_rows
 from plantain.release.originals import MEDIA
-from plantain.release.pictures import PictureRequest, Pictures, Released
+from plantain.release.pictures import PictureRequest, Pictures
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.staging import HashingFile, StagedEntry, Staging
-from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, from_json
+from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 GROUP_BYTES = 32_000_000
 GROUP_ROWS = 100
-"""A row group ends at either: viewers of hubs fail on larger ones, and memory stays flat."""
+"""Largest row group: viewers of hubs fail on larger ones, and memory stays flat."""
 
 _HEAVY = {"image.bytes", "mask.bytes", "original.bytes", "edited.bytes", "jpg_0", "jpg_1"}
 """JPEG and PNG do not compress further."""
@@ -44,67 +42,32 @@ Row = tuple[dict[str, Cell], int, list[ReleaseFile]]
 
 
 def write_tables(staging: Staging, pictures: Pictures) -> None:
-    """Every table that was planned."""
+    """Write every table that was planned.
+
+    `data/success`, `data/failed` and the like have an edited image a row, in `success` with its original; `train` the
+    successes whose original is there; `originals` a source image; `trajectories` a task; `verdicts` a judge's verdict
+    on an attempt; `preference` a pair, in the columns of Diffusion-DPO.
+    """
     columns = planned_columns(staging)
-    write_originals(staging, pictures, columns)
-    write_images(staging, pictures, columns)
-    write_training(staging, pictures, columns)
-    write_trajectory_tables(staging, columns)
-    write_verdicts(staging, columns)
-    write_preferences(staging, pictures, columns)
-
-
-def write_images(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
-    """`data/success`, `data/failed` and the like: one edited image a row, in `success` beside its original."""
-    _write(staging, "images", columns, lambda entries: _image_rows(entries, staging, pictures, columns))
-
-
-def write_training(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
-    """`data/train`: the successes whose original is there, as an editor is trained on them."""
-    _write(staging, "train", columns, lambda entries: _training_rows(entries, staging, pictures, columns))
-
-
-def write_originals(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
-    """`data/originals`: one source image a row, each picture once."""
-    _write(staging, "originals", columns, lambda entries: _original_rows(entries, staging, pictures))
-
-
-def write_trajectory_tables(staging: Staging, columns: ReleaseColumns) -> None:
-    """`data/trajectories`: one task a row, images by hash."""
-    _write(staging, "trajectories", columns, lambda entries: _trajectory_rows(entries, columns))
-
-
-def write_verdicts(staging: Staging, columns: ReleaseColumns) -> None:
-    """`data/verdicts`: what each judge said of each attempt, one verdict a row."""
-    _write(staging, "verdicts", columns, lambda entries: _verdict_rows(entries, columns))
-
-
-def write_preferences(staging: Staging, pictures: Pictures, columns: ReleaseColumns) -> None:
-    """`data/preference`: one pair a row, in the columns of Diffusion-DPO."""
-    _write(staging, "preference", columns, lambda entries: preference_rows(entries, pictures, columns))
-
-
-def _write(
-    staging: Staging,
-    layout: str,
-    columns: ReleaseColumns,
-    rows: Callable[[Iterable[StagedEntry]], Iterator[Row]],
-) -> None:
-    for stem, shards, _ in staging.shards(layout):
-        schema = columns.table(stem.split("/")[1])
-        for shard in range(shards):
-
-            def fill(
-                file: HashingFile, stem: str = stem, shard: int = shard, schema: pa.Schema = schema
-            ) -> Iterator[ReleaseFile]:
-                return _fill(file, schema, rows(staging.entries(layout, stem, shard)))
-
-            role = "record" if layout in ("trajectories", "verdicts") else "shard"
-            staging.write(f"{stem}-{shard:05d}-of-{shards:05d}.parquet", role, fill)
+    rows: dict[str, Callable[[Iterable[StagedEntry]], Iterator[Row]]] = {
+        "originals": lambda entries: _original_rows(entries, staging, pictures),
+        "images": lambda entries: _edit_rows(entries, staging, pictures, columns, "image"),
+        "train": lambda entries: _edit_rows(entries, staging, pictures, columns, "edited"),
+        "trajectories": lambda entries: _trajectory_rows(entries, columns),
+        "verdicts": lambda entries: _verdict_rows(entries, columns),
+        "preference": lambda entries: preference_rows(entries, pictures, columns),
+    }
+    for layout, rows_of in rows.items():
+        for stem, shards, _ in staging.shards(layout):
+            schema = columns.table(stem.split("/")[1])
+            for shard in range(shards):
+                fill = partial(_fill, schema=schema, rows=rows_of(staging.entries(layout, stem, shard)))
+                role = "record" if layout in ("trajectories", "verdicts") else "shard"
+                staging.write(f"{stem}-{shard:05d}-of-{shards:05d}.parquet", role, fill)
 
 
 def _fill(file: HashingFile, schema: pa.Schema, rows: Iterator[Row]) -> Iterator[ReleaseFile]:
-    schema = with_features(schema)
+    schema = _with_features(schema)
     leaves = {path for field in schema for path in _leaves(field)}
     with pq.ParquetWriter(
         file,
@@ -127,6 +90,24 @@ def _fill(file: HashingFile, schema: pa.Schema, rows: Iterator[Row]) -> Iterator
             writer.write_table(_table(group, schema))
 
 
+def _with_features(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with the key by which `datasets` decodes images, also when it is read as plain Parquet."""
+    features = {field.name: _feature(field.type) for field in schema}
+    metadata = orjson.dumps({"info": {"features": features}})
+    return schema.with_metadata({"huggingface": metadata})
+
+
+def _feature(kind: pa.DataType) -> JsonValue:
+    if kind == IMAGE:
+        return {"_type": "Image"}
+    if pa.types.is_list(kind):
+        return [_feature(kind.value_type)]
+    if pa.types.is_struct(kind):
+        return {field.name: _feature(field.type) for field in kind}
+    name = {"double": "float64"}.get(str(kind), str(kind))
+    return {"dtype": name, "_type": "Value"}
+
+
 def _table(group: list[dict[str, Cell]], schema: pa.Schema) -> pa.Table:
     columns = [pa.array([row[field.name] for row in group], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
@@ -143,115 +124,61 @@ def _leaves(field: pa.Field, above: str = "") -> Iterator[str]:
         yield path
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """An attempt with its pictures; mask and original where they are known and here."""
+def _edit_rows(
+    entries: Iterable[StagedEntry],
+    staging: Staging,
+    pictures: Pictures,
+    columns: ReleaseColumns,
+    edited: str,
+) -> Iterator[Row]:
+    """Yield a row for every planned attempt, its image in the column `edited`; of successes with their original."""
 
-    record: TaskRecord
-    attempt: AttemptRecord
-    edited: Released
-    mask: Released | None
-    original: Released | None
-
-    def pictures(self, edited: str) -> tuple[dict[str, Cell], int, Iterator[tuple[str, str, Released]]]:
-        """Cells, their weight in bytes, and (column, role, picture); `edited` is the edit's column."""
-        task, attempt = self.record.task_id, self.attempt
-        name = f"{task}-g{attempt.generation}-r{attempt.round or 0}"
-        held = [(edited, attempt.role, self.edited, f"{name}.jpeg")]
-        if self.mask:
-            held.append(("mask", "mask", self.mask, f"{name}-mask.png"))
-        if self.original:
-            picture = self.original.picture
-            held.append((ORIGINAL, ORIGINAL, self.original, f"{task}-original.{MEDIA[picture.media_type]}"))
-        cells: dict[str, Cell] = {"mask": None, ORIGINAL: None}
-        cells |= {column: {"bytes": one.data, "path": path} for column, _, one, path in held}
-        weight = sum(len(one.data) for _, _, one, _ in held)
-        return cells, weight, ((column, role, one) for column, role, one, _ in held)
-
-
-def _samples(entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[_Sample]:
-    """Every planned attempt; the original comes along for successes only."""
-    planned: deque[tuple[TaskRecord, AttemptRecord, bool, bool]] = deque()
-
-    def wanted() -> Iterator[PictureRequest]:
+    def wanted() -> Iterator[tuple[tuple[TaskRecord, AttemptRecord, list[str]], list[PictureRequest]]]:
         for entry in entries:
             record = from_json(entry.record)
             attempt = record.attempts[entry.first]
-            assert attempt.edited is not None
-            mask: RecordedPicture | None = attempt.mask
-            if mask is not None and not pictures.holds(mask):
-                mask = None
             success = attempt.role == "success"
-            original = staging.original(record.image.prepared_sha256) if success else None
-            planned.append((record, attempt, mask is not None, original is not None))
-            yield PictureRequest(attempt.edited, record.task_id, attempt.round or 0)
-            for picture in (mask, original):
-                if picture is not None:
-                    yield PictureRequest(picture, record.task_id, attempt.round or 0, edited=False)
+            named = {
+                edited: attempt.edited,
+                "mask": attempt.mask if attempt.mask and pictures.holds(attempt.mask) else None,
+                ORIGINAL: staging.original(record.image.prepared_sha256) if success else None,
+            }
+            requests = [
+                PictureRequest(picture, record.task_id, attempt.round or 0, edited=column == edited)
+                for column, picture in named.items()
+                if picture is not None
+            ]
+            yield (record, attempt, [column for column, one in named.items() if one is not None]), requests
 
-    stream = pictures.stream(wanted())
-    for edited in stream:
-        record, attempt, masked, with_original = planned.popleft()
-        mask = next(stream) if masked else None
-        yield _Sample(record, attempt, edited, mask, next(stream) if with_original else None)
-
-
-def _image_rows(
-    entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures, columns: ReleaseColumns
-) -> Iterator[Row]:
-    for number, sample in enumerate(_samples(entries, staging, pictures)):
-        held, weight, listed = sample.pictures("image")
+    for number, ((record, attempt, named), images) in enumerate(pictures.stream(wanted())):
         cells: dict[str, Cell] = {
-            **task_cells(sample.record),
-            **columns.attempt_cells(sample.record, sample.attempt),
-            **instruction_cells(sample.record),
-            "sha256": sample.edited.sha256,
-            "evidence": evidence_of(sample.attempt.verdict),
-            **columns.card_cells(sample.attempt.verdict),
-            **columns.people_cells(sample.record, sample.attempt),
-            **held,
+            "mask": None,
+            ORIGINAL: None,
+            **task_cells(record),
+            **columns.attempt_cells(record, attempt),
+            **instruction_cells(record),
+            **columns.card_cells(attempt.verdict),
+            "sha256": images[0].sha256,
+            "evidence": evidence_of(attempt.verdict),
         }
-        yield cells, weight, _embedded(sample, number, listed)
-
-
-def _training_rows(
-    entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures, columns: ReleaseColumns
-) -> Iterator[Row]:
-    for number, sample in enumerate(_samples(entries, staging, pictures)):
-        held, weight, listed = sample.pictures("edited")
-        cells: dict[str, Cell] = {
-            **task_cells(sample.record),
-            **instruction_cells(sample.record),
-            **columns.verdict_cells(sample.attempt.verdict),
-            **columns.card_cells(sample.attempt.verdict),
-            **columns.people_cells(sample.record, sample.attempt),
-            "instruction": sample.attempt.instruction,
-            "labels_after": labels_after(sample.record, sample.attempt),
-            "sha256": sample.edited.sha256,
-            **held,
-        }
-        yield cells, weight, _embedded(sample, number, listed)
-
-
-def _embedded(sample: _Sample, row: int, held: Iterable[tuple[str, str, Released]]) -> list[ReleaseFile]:
-    return [
-        one.listed(sample.record.task_id, sample.attempt, role, row=row, member=column)
-        for column, role, one in held
-    ]
+        stem = f"{record.task_id}-g{attempt.generation}-r{attempt.round or 0}"
+        listed = []
+        for column, image in zip(named, images, strict=True):
+            name = stem if column == edited else f"{stem}-{column}"
+            path = f"{name}.{MEDIA[image.picture.media_type]}"
+            cells[column] = {"bytes": image.data, "path": path}
+            role = attempt.role if column == edited else column
+            listed.append(image.listed(record.task_id, attempt, role, row=number, member=column))
+        yield cells, sum(len(image.data) for image in images), listed
 
 
 def _original_rows(entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[Row]:
-    planned: deque[RecordedPicture] = deque()
-
-    def wanted() -> Iterator[PictureRequest]:
-        for entry in entries:
-            planned.append(original_of(staging, entry))
-            yield PictureRequest(planned[-1], "", 0, edited=False)
-
-    for number, image in enumerate(pictures.stream(wanted())):
-        picture = planned.popleft()
-        path, description = staging.described_original(picture.sha256)
-        cells = original_cells(description, image.data, path.rpartition("/")[2])
+    originals = (original_of(staging, entry) for entry in entries)
+    wanted = ((one, [PictureRequest(one, "", 0, edited=False)]) for one in originals)
+    for number, (original, (image,)) in enumerate(pictures.stream(wanted)):
+        path, known = staging.described_original(original.sha256)
+        cells: dict[str, Cell] = orjson.loads(known)
+        cells["image"] = {"bytes": image.data, "path": path.rpartition("/")[2]}
         yield cells, len(image.data), [image.listed(None, None, ORIGINAL, row=number, member="image")]
 
 

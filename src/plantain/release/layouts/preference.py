@@ -1,8 +1,7 @@
-"""Rows of the preference table: the columns of Diffusion-DPO, and what it has no word for."""
+"""Rows of the preference table: the columns of Diffusion-DPO, and our own."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 
 from plantain.release.layouts.columns import Cell, ReleaseColumns, task_cells
@@ -18,23 +17,20 @@ Slot = tuple[AttemptRecord, Released]
 def preference_rows(
     entries: Iterable[StagedEntry], pictures: Pictures, columns: ReleaseColumns
 ) -> Iterator[tuple[dict[str, Cell], int, list[ReleaseFile]]]:
-    """Cells, weight in bytes and images of every planned pair."""
-    planned: deque[tuple[StagedEntry, TaskRecord, AttemptPair]] = deque()
+    """Yield cells, weight in bytes and images of every planned pair."""
 
-    def wanted() -> Iterator[PictureRequest]:
+    def wanted() -> Iterator[tuple[tuple[StagedEntry, TaskRecord, AttemptPair], list[PictureRequest]]]:
         for entry in entries:
             record = from_json(entry.record)
             pair = next(p for p in pairs_of(record) if (p.chosen, p.rejected) == (entry.first, entry.second))
-            planned.append((entry, record, pair))
-            for index in (pair.chosen, pair.rejected):
-                picture = record.attempts[index].edited
-                assert picture is not None
-                yield PictureRequest(picture, record.task_id, record.attempts[index].round or 0)
+            requests = [
+                PictureRequest(attempt.edited, record.task_id, attempt.round or 0)
+                for attempt in (record.attempts[pair.chosen], record.attempts[pair.rejected])
+                if attempt.edited is not None
+            ]
+            yield (entry, record, pair), requests
 
-    stream = pictures.stream(wanted())
-    for number, chosen in enumerate(stream):
-        rejected = next(stream)
-        entry, record, pair = planned.popleft()
+    for number, ((entry, record, pair), (chosen, rejected)) in enumerate(pictures.stream(wanted())):
         better, worse = record.attempts[pair.chosen], record.attempts[pair.rejected]
         slots: list[Slot] = [(better, chosen), (worse, rejected)]
         if not pair.chosen_first:
@@ -78,7 +74,7 @@ def _pair_cells(
 
 
 def _margin(better: AttemptRecord, worse: AttemptRecord) -> float | None:
-    """How much higher the judge scored the chosen edit, in [-1, 1]; null where either was not scored."""
+    """Return the difference of the judge's scores, in [-1, 1]; null where either is unscored."""
     scores = [one.verdict.score for one in (better, worse) if one.verdict is not None]
     known = [score for score in scores if score is not None]
     return round(known[0] - known[1], 6) if len(known) == 2 else None

@@ -1,30 +1,16 @@
-"""The trajectory layout: one line of JSON per task with every round, verdict and image reference.
-
-It comes with every release: training of judges and refiners reads it, and so does `plantain import`.
-"""
+"""The trajectory layout of every release: one line of JSON per task with every round, verdict and image reference."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from plantain.release.layouts.contract import Layout
-from plantain.release.layouts.originals import write_originals
+from plantain.release.layouts.contract import Layout, write_originals
 from plantain.release.pictures import Pictures
-from plantain.release.plan import ReleaseFile
-from plantain.release.staging import HashingFile, Staging
-
-PATH = "trajectories/trajectories.jsonl"
+from plantain.release.plan import TRAJECTORIES
+from plantain.release.staging import Staging
 
 
 def write_trajectories(staging: Staging, pictures: Pictures) -> None:
-    """Writes every task's record in the order of the ids, and the originals that were planned as files."""
-
-    def fill(file: HashingFile) -> Iterator[ReleaseFile]:
-        for record in staging.records():
-            file.write(record + b"\n")
-        return iter(())
-
-    staging.write(PATH, "record", fill)
+    """Write every task's record in the order of the ids, and the originals that were planned as files."""
+    staging.write_chunks(TRAJECTORIES, lambda: (record + b"\n" for record in staging.records()))
     write_originals(staging, pictures)
 
 

@@ -1,30 +1,29 @@
-"""The WebDataset layout: tar shards that come out the same every time, one edited image and its JSON a sample."""
+"""The WebDataset layout: reproducible tar shards, one edited image and its JSON a sample."""
 
 from __future__ import annotations
 
 import tarfile
-from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import orjson
 
 from plantain.release.layouts.columns import ReleaseColumns, instruction_cells, planned_columns, task_cells
-from plantain.release.layouts.contract import Layout
-from plantain.release.layouts.originals import original_of
+from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.pictures import PictureRequest, Pictures, Released
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, from_json
 
 Sample = tuple[list[tuple[str, bytes]], ReleaseFile]
-"""Members of a tar by name, and the line of the one that is a picture."""
+"""Members of a tar by name, and the line of the image in the list of files."""
 
 
 def write_webdataset(staging: Staging, pictures: Pictures) -> None:
-    """`wds/success-train-00000.tar` and the like; masks under the same keys, and originals, in tars of their own.
+    """Write `wds/success-train-00000.tar` and the like; masks under the same keys, and originals, in other tars.
 
-    Samples of one tar all have the same fields, which readers expect; so masks, which only some edits have, lie
-    apart, and originals, which many edits share. The index is the release's manifest.
+    All samples of a tar have the same fields, which readers expect. Only some edits have masks, and many edits share
+    an original. The index is the release's manifest.
     """
     columns = planned_columns(staging)
     _write(staging, "webdataset", lambda entries: _edits(entries, pictures, columns))
@@ -33,7 +32,7 @@ def write_webdataset(staging: Staging, pictures: Pictures) -> None:
 
 
 def sample_key(record: TaskRecord, attempt: AttemptRecord) -> str:
-    """A sample's name: no dots, which would end the key and begin the field."""
+    """Return a sample's name, without dots, which separate key and field."""
     return f"{record.task_id}-g{attempt.generation}-r{attempt.round or 0}"
 
 
@@ -42,10 +41,7 @@ def _write(
 ) -> None:
     for stem, shards, _ in staging.shards(layout):
         for shard in range(shards):
-
-            def fill(file: HashingFile, stem: str = stem, shard: int = shard) -> Iterator[ReleaseFile]:
-                return _fill(file, samples(staging.entries(layout, stem, shard)))
-
+            fill = partial(_fill, samples=samples(staging.entries(layout, stem, shard)))
             staging.write(f"{stem}-{shard:05d}.tar", "shard", fill)
 
 
@@ -81,19 +77,13 @@ def _masks(entries: Iterator[StagedEntry], pictures: Pictures) -> Iterator[Sampl
 
 
 def _originals(entries: Iterator[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[Sample]:
-    """Under the hash that `original_sha256` of a sample names."""
-    planned: deque[RecordedPicture] = deque()
-
-    def wanted() -> Iterator[PictureRequest]:
-        for entry in entries:
-            planned.append(original_of(staging, entry))
-            yield PictureRequest(planned[-1], "", 0, edited=False)
-
-    for image in pictures.stream(wanted()):
-        picture = planned.popleft()
-        name = f"{picture.sha256}.{'jpg' if picture.media_type == 'image/jpeg' else 'png'}"
-        _, description = staging.described_original(picture.sha256)
-        members = [(name, image.data), (f"{picture.sha256}.json", description)]
+    """Yield originals, named by the hash in `original_sha256` of other samples."""
+    originals = (original_of(staging, entry) for entry in entries)
+    wanted = ((one, [PictureRequest(one, "", 0, edited=False)]) for one in originals)
+    for original, (image,) in pictures.stream(wanted):
+        name = f"{original.sha256}.{'jpg' if original.media_type == 'image/jpeg' else 'png'}"
+        _, cells = staging.described_original(original.sha256)
+        members = [(name, image.data), (f"{original.sha256}.json", cells)]
         yield members, image.listed(None, None, ORIGINAL, member=name)
 
 
@@ -102,25 +92,24 @@ def _read(
     pictures: Pictures,
     choose: Callable[[AttemptRecord], RecordedPicture | None],
 ) -> Iterator[tuple[StagedEntry, TaskRecord, AttemptRecord, Released]]:
-    """Every planned attempt with the picture of it that is chosen."""
-    planned: deque[tuple[StagedEntry, TaskRecord, AttemptRecord]] = deque()
+    """Yield every planned attempt with its chosen image."""
 
-    def wanted() -> Iterator[PictureRequest]:
+    def wanted() -> Iterator[tuple[tuple[StagedEntry, TaskRecord, AttemptRecord], list[PictureRequest]]]:
         for entry in entries:
             record = from_json(entry.record)
             attempt = record.attempts[entry.first]
             picture = choose(attempt)
             assert picture is not None
-            planned.append((entry, record, attempt))
             edited = picture is attempt.edited
-            yield PictureRequest(picture, record.task_id, attempt.round or 0, edited=edited)
+            request = PictureRequest(picture, record.task_id, attempt.round or 0, edited=edited)
+            yield (entry, record, attempt), [request]
 
-    for image in pictures.stream(wanted()):
-        yield (*planned.popleft(), image)
+    for item, (image,) in pictures.stream(wanted()):
+        yield (*item, image)
 
 
 def _add(file: HashingFile, name: str, data: bytes) -> None:
-    """One member. By hand, because tarfile copies the data in pieces of 16 kB; its header is tarfile's own."""
+    """Write one member with tarfile's header; tarfile itself copies data in pieces of 16 kB, which is slow."""
     info = tarfile.TarInfo(name)
     info.size = len(data)
     info.mode = 0o644

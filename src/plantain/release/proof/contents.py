@@ -1,14 +1,13 @@
-"""What is inside a file of a release: rows and columns, embedded images, members of a tar, lines of JSON.
+"""Checks the contents of a file of a release: rows and columns, embedded images, members of a tar, lines of JSON.
 
-Only files whose checksum held come here, but that proves nothing about whoever wrote them: sizes are bounded, and
-whatever a library raises becomes a problem.
+Only files with the right checksum are opened, but their author may be anyone: sizes are bounded, and whatever a library
+raises becomes a problem.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +16,16 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plantain.files.unpacking import is_packed, unpacks_too_far
+from plantain.files.unpacking import unpacks_too_far
 from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
 from plantain.release.plan import ReleaseFile
-from plantain.release.proof.manifest import FORMAT
-from plantain.release.proof.problems import ReleaseProblem
+from plantain.release.proof.inventory import ReleaseProblem
 
 _LONGEST_LINE = 64 << 20
+_BATCH = 16
+"""Rows of a table in memory."""
 _RAISED = (
     pa.ArrowException,
     OSError,
@@ -39,199 +39,140 @@ _RAISED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
-    """How closely, and by what.
+class CheckOptions:
+    """How thoroughly files are checked.
 
     Attributes:
         pixels: decode every image and compare the hash of its pixels.
         signatures: check them, which needs c2pa-python.
         columns: of the release's tables.
-        format: of the release; tables of an older one may lack columns.
     """
 
     pixels: bool
     signatures: bool
     columns: ReleaseColumns
-    format: int
 
 
 def check_contents(
-    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], looking: Looking
+    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], options: CheckOptions
 ) -> list[ReleaseProblem]:
-    """Everything that a file's manifest entries say of its content.
+    """Check everything that a file's manifest entries say of its content.
 
     Args:
-        path: where it lies.
+        path: the file on disk.
         file, rows: its entry.
         inside: the entries of the images in it, by row and member.
-        looking: how closely.
     """
     try:
         if file.path.endswith(".parquet") and file.role != "document":
-            return list(_parquet(path, file, rows, inside, looking))
+            return list(_parquet(path, file, rows, inside, options))
         if file.path.endswith(".tar"):
-            return list(_tar(path, file, inside, looking))
+            return list(_tar(path, file, inside, options))
         if inside:
             return [ReleaseProblem(file.path, "manifest", "cannot have images inside it")]
-        if file.is_edit and (looking.pixels or file.source_sha256):
-            return list(_image(path.read_bytes(), file, looking, hashed=True))
+        if file.is_edit and (options.pixels or file.source_sha256):
+            return list(_image(path.read_bytes(), file, options, hashed=True))
     except _RAISED as error:
-        return [
-            ReleaseProblem(
-                file.path, "unreadable", " ".join(str(error).split())[:300] or type(error).__name__
-            )
-        ]
+        detail = " ".join(str(error).split())[:300] or type(error).__name__
+        return [ReleaseProblem(file.path, "unreadable", detail)]
     return []
 
 
 def _image(
-    data: bytes | memoryview, entry: ReleaseFile, looking: Looking, hashed: bool = False
+    data: bytes | memoryview, entry: ReleaseFile, options: CheckOptions, hashed: bool = False
 ) -> Iterator[ReleaseProblem]:
-    where = (
-        ""
-        if entry.member is None
-        else f"{entry.member} of row {entry.row}: "
-        if entry.row is not None
-        else f"{entry.member}: "
-    )
+    where = ""
+    if entry.member is not None:
+        where = f"{entry.member}: " if entry.row is None else f"{entry.member} of row {entry.row}: "
+
+    def problem(kind: str, detail: str) -> ReleaseProblem:
+        return ReleaseProblem(entry.path, kind, where + detail)
+
     if not hashed and (len(data) != entry.bytes or hashlib.sha256(data).hexdigest() != entry.sha256):
-        yield ReleaseProblem(entry.path, "image", f"{where}is not the image that the manifest lists")
+        yield problem("image", "is not the image that the manifest lists")
         return
-    if entry.source_sha256 and _judged_sha256(bytes(data)) != entry.source_sha256:
-        yield ReleaseProblem(entry.path, "image", f"{where}is not the judged image with a manifest added")
-    if entry.source_sha256 and looking.signatures:
-        yield from _signature(bytes(data), entry, where)
-    if looking.pixels and entry.pixel_sha256 is not None:
+    if entry.source_sha256:
+        from plantain.release.proof.provenance import signed_attempt, without_manifest
+
+        if hashlib.sha256(without_manifest(bytes(data))).hexdigest() != entry.source_sha256:
+            yield problem("image", "is not the judged image with a manifest added")
+        if options.signatures:
+            state, task, round = signed_attempt(bytes(data))
+            if state not in ("Valid", "Trusted"):
+                yield problem("signature", f"its C2PA manifest is not valid ({state})")
+            elif (task, round) != (entry.task, entry.round or 0):
+                yield problem("signature", f"its C2PA manifest was made for task {task}, round {round}")
+    if options.pixels and entry.pixel_sha256 is not None:
         try:
             check_header(bytes(data), entry.member or entry.path)
             found = pixel_sha256(bytes(data))
         except BadImage as error:
-            yield ReleaseProblem(entry.path, "pixels", f"{where}cannot be decoded: {error}")
+            yield problem("pixels", f"cannot be decoded: {error}")
         else:
             if found != entry.pixel_sha256:
-                yield ReleaseProblem(entry.path, "pixels", f"{where}decodes to other pixels than were judged")
-
-
-def _judged_sha256(data: bytes) -> str:
-    from plantain.release.proof.provenance import without_manifest
-
-    return hashlib.sha256(without_manifest(data)).hexdigest()
-
-
-def _signature(data: bytes, entry: ReleaseFile, where: str) -> Iterator[ReleaseProblem]:
-    from plantain.release.proof.provenance import signed_attempt
-
-    state, task, round = signed_attempt(data)
-    if state not in ("Valid", "Trusted"):
-        yield ReleaseProblem(entry.path, "signature", f"{where}its C2PA manifest does not hold ({state})")
-    elif (task, round) != (entry.task, entry.round or 0):
-        yield ReleaseProblem(
-            entry.path, "signature", f"{where}its C2PA manifest was made for task {task}, round {round}"
-        )
+                yield problem("pixels", "decodes to other pixels than were judged")
 
 
 # --- Parquet ----------------------------------------------------------------------------------------
 
 
 def _parquet(
-    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], looking: Looking
+    path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], options: CheckOptions
 ) -> Iterator[ReleaseProblem]:
+    """Check schema, rows and images; a table of originals has no tasks, so its images belong to none."""
+
+    def problem(kind: str, detail: str) -> ReleaseProblem:
+        return ReleaseProblem(file.path, kind, detail)
+
+    listed = {(entry.row, entry.member): entry for entry in inside}
     with pq.ParquetFile(path, pre_buffer=False) as table:
         schema = table.schema_arrow
-        expected = _expected(file.path, schema, looking)
+        folders = file.path.split("/")
+        expected = options.columns.table(folders[1] if len(folders) > 2 else "")
         if schema.names != expected.names or schema.types != expected.types:
             differing = sorted(set(schema.names) ^ set(expected.names)) or "types"
-            yield ReleaseProblem(
-                file.path, "schema", f"its columns are not those of its table (differing: {differing})"
-            )
+            yield problem("schema", f"its columns are not those of its table (differing: {differing})")
             return
         if table.metadata.num_rows != rows:
-            yield ReleaseProblem(
-                file.path, "rows", f"has {table.metadata.num_rows} rows, and the manifest says {rows}"
-            )
+            yield problem("rows", f"has {table.metadata.num_rows} rows, and the manifest says {rows}")
             return
-        waiting = deque(sorted(inside, key=_row))
         columns = [
             column.name for column in schema if column.type == IMAGE or pa.types.is_binary(column.type)
         ]
-        named = [name for name in ("task_id",) if name in schema.names]
-        if too_far := unpacks_too_far(table, frozenset((*named, *columns))):
-            yield ReleaseProblem(file.path, "rows", too_far)
+        read = [*columns, *(name for name in ("task_id",) if name in schema.names)]
+        if too_far := unpacks_too_far(table, frozenset(read)):
+            yield problem("rows", too_far)
             return
-        leaves = frozenset(f"{name}.bytes" if schema.field(name).type == IMAGE else name for name in columns)
-        if packed := is_packed(table, leaves):
-            yield ReleaseProblem(
-                file.path, "schema", f"its column {packed} is compressed, as no picture of a release is"
-            )
-            return
-        start = 0
-        for group in range(table.num_row_groups):
-            part = table.read_row_group(group, columns=[*named, *columns])
-            listed = {}
-            while waiting and _row(waiting[0]) < start + part.num_rows:
-                entry = waiting.popleft()
-                listed[entry.row, entry.member] = entry
-            yield from _rows(part, columns, start, file.path, listed, looking)
-            start += part.num_rows
-            yield from (_absent(entry) for entry in listed.values())
-    yield from map(_absent, waiting)
-
-
-def _row(entry: ReleaseFile) -> int:
-    return -1 if entry.row is None else entry.row
-
-
-def _absent(entry: ReleaseFile) -> ReleaseProblem:
-    detail = f"has no {entry.member} in row {entry.row}, which the manifest lists"
-    return ReleaseProblem(entry.path, "image", detail)
-
-
-def _expected(path: str, found: pa.Schema, looking: Looking) -> pa.Schema:
-    """The columns that a table has to have; of an older format only those that it has, in the same order."""
-    folders = path.split("/")
-    whole = looking.columns.table(folders[1] if len(folders) > 2 else "")
-    if looking.format == FORMAT:
-        return whole
-    return pa.schema([field for field in whole if field.name in found.names])
-
-
-def _rows(
-    part: pa.Table,
-    columns: Sequence[str],
-    start: int,
-    path: str,
-    listed: dict[tuple[int | None, str | None], ReleaseFile],
-    looking: Looking,
-) -> Iterator[ReleaseProblem]:
-    """A table of originals names no tasks: a picture there stands for itself."""
-    tasks = part["task_id"].to_pylist() if "task_id" in part.column_names else [None] * part.num_rows
-    for name in columns:
-        column = part[name].combine_chunks()
-        cells = column.field("bytes") if column.type == IMAGE else column
-        valid = column.is_valid().to_pylist()
-        for index in range(part.num_rows):
-            row = start + index
-            entry = listed.pop((row, name), None)
-            if not valid[index] or not cells[index].is_valid:
-                if entry is not None:
-                    yield _absent(entry)
-            elif entry is None:
-                yield ReleaseProblem(
-                    path, "image", f"has a {name} in row {row} that the manifest does not list"
-                )
-            elif entry.task != tasks[index]:
-                yield ReleaseProblem(
-                    path, "rows", f"row {row} is of task {tasks[index]}, and the manifest says {entry.task}"
-                )
-            else:
-                yield from _image(memoryview(cells[index].as_buffer()), entry, looking)
+        row = 0
+        for batch in table.iter_batches(_BATCH, columns=read):
+            tasks = batch["task_id"].to_pylist() if "task_id" in read else [None] * batch.num_rows
+            images = {name: batch[name] for name in columns}
+            cells = {name: one.field("bytes") if one.type == IMAGE else one for name, one in images.items()}
+            for index, task in enumerate(tasks):
+                for name in columns:
+                    entry = listed.get((row, name))
+                    if not images[name][index].is_valid or not cells[name][index].is_valid:
+                        continue
+                    if entry is None:
+                        yield problem("image", f"has a {name} in row {row} that the manifest does not list")
+                        continue
+                    del listed[row, name]
+                    if entry.task != task:
+                        yield problem(
+                            "rows", f"row {row} is of task {task}, and the manifest says {entry.task}"
+                        )
+                    else:
+                        yield from _image(memoryview(cells[name][index].as_buffer()), entry, options)
+                row += 1
+    for entry in listed.values():
+        yield problem("image", f"has no {entry.member} in row {entry.row}, which the manifest lists")
 
 
 # --- tar --------------------------------------------------------------------------------------------
 
 
 def _tar(
-    path: Path, file: ReleaseFile, inside: Sequence[ReleaseFile], looking: Looking
+    path: Path, file: ReleaseFile, inside: Sequence[ReleaseFile], options: CheckOptions
 ) -> Iterator[ReleaseProblem]:
     listed = {entry.member: entry for entry in inside}
     stems = {str(name).rpartition(".")[0]: entry.task for name, entry in listed.items()}
@@ -239,23 +180,21 @@ def _tar(
     with tarfile.open(path, "r:") as tar:
         for member in tar:
             if not member.isreg() or member.name in seen or member.size > file.bytes:
-                yield ReleaseProblem(
-                    file.path, "image", f"{member.name[:200]!r} is no plain member, or comes twice"
-                )
+                detail = f"{member.name[:200]!r} is no plain member, or comes twice"
+                yield ReleaseProblem(file.path, "image", detail)
                 continue
             seen.add(member.name)
             opened = tar.extractfile(member)
             data = opened.read() if opened is not None else b""
             entry = listed.pop(member.name, None)
+            stem, _, ending = member.name.rpartition(".")
             if entry is not None:
-                yield from _image(data, entry, looking)
-            elif member.name.endswith(".json") and member.name[:-5] in stems:
-                if orjson.loads(data).get("task_id") != stems[member.name[:-5]]:
-                    yield ReleaseProblem(
-                        file.path, "rows", f"{member.name} is of another task than the manifest says"
-                    )
-            else:
+                yield from _image(data, entry, options)
+            elif ending != "json" or stem not in stems:
                 yield ReleaseProblem(file.path, "image", f"{member.name[:200]!r} is not in the manifest")
+            elif orjson.loads(data).get("task_id") != stems[stem]:
+                detail = f"{member.name} is of another task than the manifest says"
+                yield ReleaseProblem(file.path, "rows", detail)
     for name in listed:
         yield ReleaseProblem(file.path, "image", f"{name} is in the manifest and not in the tar")
 
@@ -263,17 +202,10 @@ def _tar(
 # --- JSON, line by line -----------------------------------------------------------------------------
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """(line number, object) of a JSON Lines file. Raises ValueError naming the line that is wrong."""
-    with path.open("rb") as file:
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1):
-            yield number, _object(line, number)
-
-
 def json_entries(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """(line number, entry) of a JSON object or array that holds one entry a line, as the tree's files do.
+    """Yield (line number, entry) of a JSON object or array with one entry a line, as the tree's files.
 
-    The entry of an object comes as {key: value}. Raises ValueError naming the line that is wrong.
+    The entry of an object is {key: value}. Raises ValueError naming the line.
     """
     with path.open("rb") as file:
         opening = file.readline(16).strip()

@@ -1,8 +1,10 @@
-"""manifest.parquet: every file of a release and every image inside one, with both its hashes and where it belongs."""
+"""manifest.parquet: every file of a release and every image inside one; and SHA256SUMS, as `sha256sum -c` reads it."""
 
 from __future__ import annotations
 
-import sys
+import hashlib
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -12,13 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plantain.files.unpacking import unpacks_too_far
+from plantain.files.writing import create
+from plantain.journal.disk.blobs import sync_folder
 from plantain.release.plan import ReleaseFile
-from plantain.release.proof.sums import write_file
+from plantain.release.proof.inventory import LONGEST_PATH, why_unsafe
+from plantain.release.staging import make_folder, part_name
 
 MANIFEST = "manifest.parquet"
-FORMAT = 3
-"""Version of what a release holds; `verify` refuses a newer one instead of misreading it. 2: originals, and columns
-that tables of 1 do not have. 3: what people said of edits."""
+FORMAT = 1
+"""Version of the format of a release; another one is refused."""
 
 SCHEMA = pa.schema(
     {
@@ -44,8 +48,6 @@ BESIDE = "document"
 _KEY = "plantain.release"
 _BATCH = 5000
 _FIELDS = [field.name for field in fields(ReleaseFile)]
-_REPEATED = ("path", "role", "task", "member", "source_sha256")
-"""Columns whose values come again and again; one string stands for all of them in memory."""
 
 
 class BadManifest(ValueError):
@@ -55,7 +57,7 @@ class BadManifest(ValueError):
 def write_manifest(
     out: Path, files: Iterable[ReleaseFile], rows_of: Callable[[ReleaseFile], int | None]
 ) -> tuple[str, int]:
-    """Writes the manifest, streamed; returns its SHA-256 and size. `files` come by (path, row, member)."""
+    """Write the manifest of `files`, sorted by (path, row, member); return its SHA-256 and size."""
 
     def fill(handle: BinaryIO) -> None:
         with pq.ParquetWriter(handle, SCHEMA, compression="zstd", store_schema=False) as writer:
@@ -75,7 +77,7 @@ def write_manifest(
 
 
 def rows_in(path: Path) -> int | None:
-    """Rows of a Parquet file, lines of a JSON Lines file; None for any other."""
+    """Return the rows of a Parquet file or lines of a JSON Lines file; None for any other."""
     if path.suffix == ".parquet":
         return int(pq.read_metadata(path).num_rows)
     if path.suffix == ".jsonl":
@@ -85,7 +87,7 @@ def rows_in(path: Path) -> int | None:
 
 
 class ManifestReader:
-    """A manifest that may come from anywhere, read in batches; every failure is a BadManifest."""
+    """A manifest from anywhere, read in batches; every failure is a BadManifest."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -94,29 +96,21 @@ class ManifestReader:
         except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
             raise BadManifest(f"is not a readable Parquet file: {_short(error)}") from error
         version = (self._file.metadata.metadata or {}).get(_KEY.encode(), b"").decode(errors="replace")
-        if version not in [str(number) for number in range(1, FORMAT + 1)]:
-            raise BadManifest(f"is of format {version[:20] or 'none'}; this plantain reads 1 to {FORMAT}")
-        self.format = int(version)
+        if version != str(FORMAT):
+            raise BadManifest(f"is of format {version[:20] or 'none'}; this plantain reads {FORMAT}")
         if schema.names != SCHEMA.names or schema.types != SCHEMA.types:
             raise BadManifest("does not have the columns of a manifest")
-        # A few kilobytes can claim billions of rows; no honest manifest packs more than these into a byte.
-        self.rows = self._file.metadata.num_rows
-        if self.rows > 1000 + 20 * path.stat().st_size:
-            raise BadManifest(f"claims {self.rows:,} rows in {path.stat().st_size:,} bytes")
         if too_far := unpacks_too_far(self._file):
             raise BadManifest(too_far)
 
     def __iter__(self) -> Iterator[tuple[ReleaseFile, int | None]]:
-        """Every entry with its `rows`."""
+        """Yield every entry with its `rows`."""
         try:
             for batch in self._file.iter_batches(_BATCH):
                 for row in batch.to_pylist():
                     rows = row.pop("rows")
                     if None in (row["path"], row["bytes"], row["sha256"], row["role"], row["source_sha256"]):
                         raise BadManifest("has an entry without path, size, hash or role")
-                    for name in _REPEATED:
-                        if row[name] is not None:
-                            row[name] = sys.intern(row[name])
                     yield ReleaseFile(**row), rows
         except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
             if isinstance(error, BadManifest):
@@ -127,7 +121,7 @@ class ManifestReader:
         self._file.close()
 
     def by_file(self) -> Iterator[tuple[ReleaseFile, int | None, list[ReleaseFile]]]:
-        """Every file with its `rows` and the images inside it."""
+        """Yield every file with its `rows` and the images inside it."""
         held: ReleaseFile | None = None
         held_rows: int | None = None
         inside: list[ReleaseFile] = []
@@ -146,3 +140,53 @@ class ManifestReader:
 
 def _short(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+# --- SHA256SUMS -------------------------------------------------------------------------------------
+
+SUMS = "SHA256SUMS"
+
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+
+
+def write_file(out: Path, path: str, fill: Callable[[BinaryIO], None] | Iterable[bytes]) -> tuple[str, int]:
+    """Write one file of a release durably under a temporary name, rename it, and return its SHA-256 and size."""
+    target = out / path
+    make_folder(out, target.parent)
+    temporary = part_name(target)
+    with create(temporary) as file:
+        if callable(fill):
+            fill(file)
+        else:
+            file.writelines(fill)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(target)
+    sync_folder(target.parent)
+    with target.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest(), target.stat().st_size
+
+
+def write_sums(out: Path, path: str, files: Iterable[tuple[str, str]]) -> tuple[str, int]:
+    """Write (path, SHA-256) pairs, which must be sorted by path, as a sums file."""
+    return write_file(out, path, (f"{sha256}  {name}\n".encode() for name, sha256 in files))
+
+
+def read_sums(path: Path) -> Iterator[tuple[int, str, str] | tuple[int, str]]:
+    """Yield (line number, SHA-256, path) of every line, or (line number, what is wrong with it)."""
+    last = ""
+    with path.open("rb") as file:
+        for number, raw in enumerate(iter(lambda: file.readline(LONGEST_PATH + 80), b""), start=1):
+            line = raw.decode("utf-8", "replace")
+            match = _LINE.fullmatch(line.removesuffix("\n")) if line.endswith("\n") else None
+            if match is None or "\ufffd" in line:
+                yield number, "is not a checksum, two spaces and a path in UTF-8"
+                continue
+            name = match[2]
+            if wrong := why_unsafe(name):
+                yield number, f"names {name!r}, which {wrong}"
+            elif name <= last:
+                yield number, f"names {name!r} twice or out of order"
+            else:
+                yield number, match[1], name
+                last = name

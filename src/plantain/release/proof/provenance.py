@@ -1,7 +1,7 @@
-"""Where an image comes from, said inside the file: C2PA manifests that we sign, and those that a provider embedded.
+"""C2PA manifests in images: those that we sign, and those that a provider embedded.
 
-Every edited file already carries the constant XMP mark (`pixels.encode`). A signed manifest is added on request; it
-names task, round and tool, holds no thumbnail and no ingredient, so nothing of the source image travels with it.
+Every edited file has the constant XMP mark (`pixels.encode`). A signed manifest is added on request; it names task,
+round and tool, and has no thumbnail and no ingredient, so it contains nothing of the source image.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 from plantain.files.installing import install_line
+from plantain.pixels.encode import encode_jpeg
 from plantain.records import InputError
 from plantain.release.plan import ExportOptions
 from plantain.version import __version__
@@ -22,12 +24,12 @@ SOURCE_TYPE = "http://cv.iptc.org/newscodes/digitalsourcetype/compositeSynthetic
 """The same IPTC term as in the XMP mark: true of rendered and of generated edits."""
 
 PROVENANCE = "provenance.jsonl"
-"""In a release, and in a run that was imported from one: edits that arrived with a manifest of their provider."""
+"""In a release, and in a run imported from one: edits that arrived with a manifest of their provider."""
 
 ASSERTION = "org.plantain.attempt"
 
 _SETTINGS = {"builder": {"thumbnail": {"enabled": False}}, "verify": {"verify_after_sign": False}}
-"""The library's default embeds pictures of what was edited, which would publish restricted sources."""
+"""The library's default embeds images of the source, which would publish restricted ones."""
 
 _ALGORITHMS = {("EC", 256): "ES256", ("EC", 384): "ES384", ("EC", 521): "ES512", ("RSA", 0): "PS256"}
 
@@ -43,11 +45,7 @@ class C2paSigner:
         self._context = c2pa.Context(c2pa.Settings.from_dict(_SETTINGS))
 
     def sign(self, jpeg: bytes, task: str, round: int) -> bytes:
-        """The same picture with a manifest in front of its data; the bytes differ every time.
-
-        Raises:
-            InputError: the certificate does not allow it.
-        """
+        """Return the image with a manifest before its data; the bytes differ every time. Raises InputError."""
         import c2pa
 
         signed = io.BytesIO()
@@ -60,13 +58,12 @@ class C2paSigner:
 
 
 def open_signer(options: ExportOptions) -> C2paSigner:
-    """The signer that an export asks for, tried once, so that a certificate that is refused is refused at once.
+    """Return the signer of an export, tried once.
 
     Raises:
-        InputError: no certificate or key, one that cannot be read or does not fit, or c2pa-python is not installed.
+        InputError: a certificate or key that cannot be read or used, or c2pa-python is not installed.
     """
-    if options.sign_cert is None or options.sign_key is None:
-        raise InputError("--sign CERT needs --key KEY, and --key needs --sign")
+    assert options.sign_cert is not None and options.sign_key is not None
     chain, key = _read(options.sign_cert, "--sign"), _read(options.sign_key, "--key")
     algorithm = _algorithm(key, options.sign_key)
     try:
@@ -79,10 +76,10 @@ def open_signer(options: ExportOptions) -> C2paSigner:
     )
     try:
         signer = C2paSigner(chain, key, algorithm)
-        state = validation_state(signer.sign(_trial_image(), "trial", 0))
+        trial = signer.sign(encode_jpeg(np.zeros((16, 16, 3), np.uint8)), "trial", 0)
     except (c2pa.C2paError, InputError) as error:
         raise InputError(f"{options.sign_cert}: cannot be signed with: {error} (needed: {needed})") from error
-    if state not in ("Valid", "Trusted"):
+    if signed_attempt(trial)[0] not in ("Valid", "Trusted"):
         raise InputError(
             f"{options.sign_cert}: what it signs does not validate; does {options.sign_key.name} belong to it? "
             f"(needed: {needed})"
@@ -90,13 +87,11 @@ def open_signer(options: ExportOptions) -> C2paSigner:
     return signer
 
 
-def validation_state(jpeg: bytes) -> str:
-    """How a file's manifest holds: "Trusted", "Valid" (signed by nobody we know), "Invalid", or "none"."""
-    return signed_attempt(jpeg)[0]
-
-
 def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
-    """How a file's manifest holds, and the task and round that it was made for (None where it does not say)."""
+    """Return a manifest's state, and the task and round that it was made for (None where it names none).
+
+    The state is "Trusted", "Valid" (signed by an unknown signer), "Invalid", or "none".
+    """
     import c2pa
 
     try:
@@ -113,24 +108,16 @@ def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
     return state, None, None
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedManifest:
-    """A C2PA manifest in a file as a provider sent it."""
+def embedded_manifest(path: Path) -> tuple[str, int] | None:
+    """Return container and bytes of the C2PA manifest in a JPEG, PNG or WebP; None when there is none.
 
-    container: str
-    bytes: int
-
-
-def embedded_manifest(path: Path) -> EmbeddedManifest | None:
-    """The C2PA manifest in a JPEG, PNG or WebP, told from its structure; None when there is none.
-
-    Reads segment headers only; a file that is damaged counts as having none.
+    Reads segment headers only; a damaged file counts as having none.
     """
     with path.open("rb") as file:
         head = file.read(12)
         if head[:2] == b"\xff\xd8":
             size = sum(size for _, size in _jpeg_manifests(file))
-            return EmbeddedManifest("jpeg", size) if size else None
+            return ("jpeg", size) if size else None
         if head[:8] == b"\x89PNG\r\n\x1a\n":
             return _chunked(file, 8, "big", b"caBX", "png")
         if head[:4] == b"RIFF" and head[8:] == b"WEBP":
@@ -139,10 +126,7 @@ def embedded_manifest(path: Path) -> EmbeddedManifest | None:
 
 
 def without_manifest(jpeg: bytes) -> bytes:
-    """A JPEG without its C2PA manifest: of what `sign` returned, the very bytes that it was given.
-
-    Bytes that are no JPEG, or have no manifest, come back as they are.
-    """
+    """Return a JPEG without its C2PA manifest: the inverse of `sign`. Other bytes are returned as they are."""
     kept: list[bytes] = []
     after = 0
     for start, size in _jpeg_manifests(io.BytesIO(jpeg)) if jpeg[:2] == b"\xff\xd8" else ():
@@ -152,7 +136,7 @@ def without_manifest(jpeg: bytes) -> bytes:
 
 
 def _jpeg_manifests(file: BinaryIO) -> Iterator[tuple[int, int]]:
-    """Where the APP11 segments that hold JUMBF boxes begin, and their sizes without the marker."""
+    """Yield offsets of the APP11 segments with JUMBF boxes, and their sizes without the marker."""
     at = 2
     while True:
         file.seek(at)
@@ -165,9 +149,7 @@ def _jpeg_manifests(file: BinaryIO) -> Iterator[tuple[int, int]]:
         at += 2 + size
 
 
-def _chunked(
-    file: BinaryIO, start: int, order: str, wanted: bytes, container: str
-) -> EmbeddedManifest | None:
+def _chunked(file: BinaryIO, start: int, order: str, wanted: bytes, container: str) -> tuple[str, int] | None:
     at = start
     while True:
         file.seek(at)
@@ -180,7 +162,7 @@ def _chunked(
             size, name, rest = int.from_bytes(header[4:], "little"), header[:4], 8
             size += size % 2
         if name == wanted:
-            return EmbeddedManifest(container, size)
+            return container, size
         at += rest + size
 
 
@@ -217,14 +199,6 @@ def _algorithm(key: bytes, path: Path) -> str:
     if found is None:
         raise InputError(f"{path}: a key of this kind cannot sign; use ECDSA P-256")
     return found
-
-
-def _trial_image() -> bytes:
-    import numpy as np
-
-    from plantain.pixels.encode import encode_jpeg
-
-    return encode_jpeg(np.zeros((16, 16, 3), np.uint8))
 
 
 def _read(path: Path, option: str) -> bytes:

@@ -1,12 +1,12 @@
-"""Whether the records of a release agree with its files: tasks, counts, references between files, licences."""
+"""Checks that the records of a release agree with its files: tasks, counts, references between files, licences."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import orjson
@@ -18,54 +18,55 @@ from plantain.privacy.licence_texts import PARTS
 from plantain.privacy.original_licences import PART
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
+from plantain.release.plan import FACTS, TRAJECTORIES
 from plantain.release.proof.contents import json_entries
-from plantain.release.proof.inventory import Inventory
-from plantain.release.proof.problems import ReleaseProblem
-from plantain.release.proof.sums import why_unsafe
+from plantain.release.proof.inventory import Inventory, ReleaseProblem, why_unsafe
 from plantain.release.task_record import TaskRecord, from_json, journal_parts
 
-TRAJECTORIES = "trajectories/trajectories.jsonl"
-FACTS = "run.json"
-
 NEEDED = "every release has it"
-"""Said of a file that is gone although no list need name it."""
+"""Detail of a missing file that no list names."""
 
 _SMALL = 64 << 20
-"""Documents that are read whole; none of ours comes near."""
+"""Largest document that is read whole."""
 
 _PATTERNS = re.compile(r"^    path: (\[.*\])$", re.MULTILINE)
 
 _NO_TREE = ("LICENSES/", f"{CARDS}/")
-"""Folders whose JSON files are none of the tree's."""
+"""Folders whose JSON files are not the tree's."""
 
-_WILD = re.compile(r"[*?[]")
+Problems = Iterator[ReleaseProblem]
 
 
-def check_records(out: Path, inventory: Inventory, against: JournalReader | None) -> Iterator[ReleaseProblem]:
-    """Every disagreement; images and originals are taken out of the inventory as their records are found.
+@dataclass(slots=True)
+class _Recorded:
+    """What the task records name."""
+
+    tasks: Counter[str] = field(default_factory=Counter)
+    originals: set[str] = field(default_factory=set)
+    licences: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+
+def check_records(out: Path, inventory: Inventory, against: JournalReader | None) -> Problems:
+    """Yield every disagreement; images are taken out of the inventory as their records are found.
 
     Args:
-        inventory: files that are not whole there are not read.
-        against: the run that the release was made of; None when it is not at hand.
+        inventory: only files that are whole there are read.
+        against: the run that the release was made from, if at hand.
     """
-    yield from inventory.conflicting
-    tasks: Counter[str] = Counter()
-    licences: dict[str, set[str]] = {}
-    if inventory.is_whole(TRAJECTORIES):
-        yield from _guard(TRAJECTORIES, _trajectories(out, inventory, tasks, licences, against))
-        if against is not None:
-            yield from _left_out(against, sum(tasks.values()))
-        for kind, check in (
-            (FACTS, _facts(out, inventory, tasks)),
-            (PARTS, _licences(out, inventory, licences)),
-        ):
-            if inventory.is_whole(kind):
-                yield from _guard(kind, check)
-            elif _absent(out, kind, inventory):
-                yield ReleaseProblem(kind, "missing", NEEDED)
-    elif _absent(out, TRAJECTORIES, inventory):
-        yield ReleaseProblem(TRAJECTORIES, "missing", NEEDED)
-    for path in inventory.whole():
+    recorded = _Recorded()
+    checks = {
+        TRAJECTORIES: _trajectories(out, inventory, recorded, against),
+        FACTS: _facts(out, inventory, recorded),
+        PARTS: _licences(out, inventory, recorded),
+    }
+    for path, check in checks.items():
+        if inventory.get(path).whole:
+            yield from _guard(path, check)
+        elif inventory.get(path).listed is None and not os.path.lexists(out / path):
+            yield ReleaseProblem(path, "missing", NEEDED)
+        if path == TRAJECTORIES and not inventory.get(path).whole:
+            break  # the others would only disagree with records that were not read
+    for path in [path for path, known in inventory.files.items() if known.whole]:
         if path == "croissant.json":
             yield from _guard(path, _croissant(out, inventory))
         elif path == "README.md":
@@ -74,30 +75,21 @@ def check_records(out: Path, inventory: Inventory, against: JournalReader | None
             yield from _guard(path, _tree_json(out, path, inventory))
 
 
-def _absent(out: Path, path: str, inventory: Inventory) -> bool:
-    """Whether nothing else tells of a file: the manifest names it, or one that lies there has its own problem."""
-    return inventory.listed(path) is None and not os.path.lexists(out / path)
-
-
-def _guard(path: str, problems: Iterator[ReleaseProblem]) -> Iterator[ReleaseProblem]:
-    """The problems; and what reading the file raised, as one more."""
+def _guard(path: str, problems: Problems) -> Problems:
+    """Yield the problems, and an error of reading the file as one more."""
     try:
         yield from problems
     except (ValueError, OverflowError, OSError, KeyError, TypeError, AttributeError, InputError) as error:
         detail = " ".join(str(error).split())[:300] or type(error).__name__
-        yield ReleaseProblem(path, "record", f"does not hold what it should: {detail}")
+        yield ReleaseProblem(path, "record", f"is not what it should be: {detail}")
 
 
 # --- tasks ------------------------------------------------------------------------------------------
 
 
 def _trajectories(
-    out: Path,
-    inventory: Inventory,
-    tasks: Counter[str],
-    licences: dict[str, set[str]],
-    against: JournalReader | None,
-) -> Iterator[ReleaseProblem]:
+    out: Path, inventory: Inventory, recorded: _Recorded, against: JournalReader | None
+) -> Problems:
     last = ""
     with (out / TRAJECTORIES).open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -107,40 +99,41 @@ def _trajectories(
                 yield ReleaseProblem(TRAJECTORIES, "record", f"line {number}: {error}")
                 continue
             if record.task_id <= last:
-                yield ReleaseProblem(
-                    TRAJECTORIES, "record", f"line {number}: task {record.task_id} twice or out of order"
-                )
+                detail = f"line {number}: task {record.task_id} twice or out of order"
+                yield ReleaseProblem(TRAJECTORIES, "record", detail)
             last = record.task_id
-            tasks[record.outcome] += 1
-            licences.setdefault(record.image.dataset, set()).add(record.image.licence.value)
-            yield from _attempts(record, inventory)
-            yield from _original(record, inventory)
+            recorded.tasks[record.outcome] += 1
+            recorded.licences[record.image.dataset].add(record.image.licence.value)
+            recorded.originals.add(record.image.prepared_sha256)
+            yield from _images(record, inventory)
             if against is not None:
                 yield from _compare(record, against)
-    for task, round, path, role in inventory.images_left():
-        yield ReleaseProblem(
-            path, "reference", f"its {role} image of task {task}, round {round}, is of no recorded attempt"
-        )
-    for task, path in inventory.beside_left():
+    for (task, _, round), (path, role, _) in inventory.images.items():
+        detail = f"its {role} image of task {task}, round {round}, is of no recorded attempt"
+        yield ReleaseProblem(path, "reference", detail)
+    for (task, _), path in inventory.beside.items():
         yield ReleaseProblem(path, "reference", f"its original of task {task} is of another image")
-    for path in inventory.attached():
-        yield ReleaseProblem(path, "extra", "is the original of no image of the release")
-    for sha256, path in inventory.originals_left():
-        yield ReleaseProblem(path, "reference", f"its original {sha256[:16]} is of no recorded image")
+    for sha256 in inventory.originals.keys() - recorded.originals:
+        detail = f"its original {sha256[:16]} is of no recorded image"
+        yield ReleaseProblem(inventory.originals[sha256], "reference", detail)
+    released = sum(recorded.tasks.values())
+    if against is not None and (closed := closed_count(against)) > released:
+        detail = f"has {released} of the {closed} tasks that are closed in {against.run}"
+        yield ReleaseProblem(TRAJECTORIES, "against", detail)
 
 
-def _original(record: TaskRecord, inventory: Inventory) -> Iterator[ReleaseProblem]:
-    """Whether the original of a task may be here."""
+def _images(record: TaskRecord, inventory: Inventory) -> Problems:
+    """Check that the original of a task may be here, and that its edits are the judged ones."""
     image = record.image
-    path = inventory.take_original(record.task_id, image.prepared_sha256)
-    if path is not None and image.licence not in FREE_TO_LEAVE:
-        detail = f"holds the original of {image.id} of {image.dataset}, whose licence class is {image.licence.value}"
-        yield ReleaseProblem(path, "licence", detail)
-
-
-def _attempts(record: TaskRecord, inventory: Inventory) -> Iterator[ReleaseProblem]:
+    inventory.beside.pop((record.task_id, image.prepared_sha256), None)
+    original = inventory.originals.get(image.prepared_sha256)
+    if original is not None and image.licence not in FREE_TO_LEAVE:
+        detail = (
+            f"is the original of {image.id} of {image.dataset}, whose licence class is {image.licence.value}"
+        )
+        yield ReleaseProblem(original, "licence", detail)
     for attempt in record.attempts:
-        found = inventory.take_image(record.task_id, attempt.generation, attempt.round)
+        found = inventory.images.pop((record.task_id, attempt.generation, attempt.round), None)
         if found is None:
             continue
         path, role, sha256 = found
@@ -148,55 +141,44 @@ def _attempts(record: TaskRecord, inventory: Inventory) -> Iterator[ReleaseProbl
         if attempt.edited is None or attempt.edited.sha256 != sha256:
             yield ReleaseProblem(path, "reference", f"{where} is not the one that was judged")
         elif attempt.role != role:
-            yield ReleaseProblem(
-                path, "reference", f"{where} is called {role}, and its record says {attempt.role}"
-            )
+            detail = f"{where} is called {role}, and its record says {attempt.role}"
+            yield ReleaseProblem(path, "reference", detail)
 
 
-def _compare(record: TaskRecord, reader: JournalReader) -> Iterator[ReleaseProblem]:
-    """What a task's record says otherwise than the journal."""
+def _compare(record: TaskRecord, reader: JournalReader) -> Problems:
+    """Compare a task's record with the journal."""
+
+    def differs(detail: str) -> ReleaseProblem:
+        return ReleaseProblem(TRAJECTORIES, "against", f"task {record.task_id} {detail}")
+
     try:
         row = reader.task(record.task_id)
     except InputError:
-        yield ReleaseProblem(TRAJECTORIES, "against", f"task {record.task_id} is not in {reader.run}")
+        yield differs(f"is not in {reader.run}")
         return
-    where = f"task {record.task_id}"
     if row.generation != record.generation:
-        yield ReleaseProblem(
-            TRAJECTORIES, "against", f"{where} was retried since (generation {row.generation} in the run)"
-        )
+        yield differs(f"was retried since (generation {row.generation} in the run)")
         return
     if row.state is not record.state or (row.round or None) != record.round:
-        yield ReleaseProblem(
-            TRAJECTORIES, "against", f"{where} is {record.state.value} here and {row.state.value} in the run"
-        )
+        yield differs(f"is {record.state.value} here and {row.state.value} in the run")
     _, attempts, verdicts, scores, _ = journal_parts(record)
-    stored = [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)]
     if (
-        stored != attempts
+        [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)] != attempts
         or sorted(map(repr, reader.verdicts(row.id))) != sorted(map(repr, verdicts))
         or sorted(map(repr, reader.scores(row.id))) != sorted(map(repr, scores))
     ):
-        yield ReleaseProblem(
-            TRAJECTORIES, "against", f"{where} has other attempts, verdicts or scores than in the run"
-        )
+        yield differs("has other attempts, verdicts or scores than in the run")
 
 
-def _left_out(reader: JournalReader, released: int) -> Iterator[ReleaseProblem]:
-    closed = closed_count(reader)
-    if closed > released:
-        detail = f"has {released} of the {closed} tasks that are closed in {reader.run}"
-        yield ReleaseProblem(TRAJECTORIES, "against", detail)
-
-
-def _facts(out: Path, inventory: Inventory, tasks: Counter[str]) -> Iterator[ReleaseProblem]:
+def _facts(out: Path, inventory: Inventory, recorded: _Recorded) -> Problems:
     document = orjson.loads(_read(out / FACTS))
     counted = {state: n for state, n in document["facts"]["tasks"].items() if n}
-    if counted != dict(tasks):
-        yield ReleaseProblem(FACTS, "count", f"says {_counts(counted)}, and there are {_counts(tasks)}")
-    rows = inventory.trajectory_rows
-    if rows is not None and rows != sum(tasks.values()):
-        yield ReleaseProblem("data/trajectories", "count", f"has {rows} rows for {sum(tasks.values())} tasks")
+    if counted != dict(recorded.tasks):
+        detail = f"says {_counts(counted)}, and there are {_counts(recorded.tasks)}"
+        yield ReleaseProblem(FACTS, "count", detail)
+    rows, tasks = inventory.trajectory_rows, sum(recorded.tasks.values())
+    if rows is not None and rows != tasks:
+        yield ReleaseProblem("data/trajectories", "count", f"has {rows} rows for {tasks} tasks")
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -206,77 +188,70 @@ def _counts(counts: Mapping[str, int]) -> str:
 # --- references -------------------------------------------------------------------------------------
 
 
-def _tree_json(out: Path, path: str, inventory: Inventory) -> Iterator[ReleaseProblem]:
+def _tree_json(out: Path, path: str, inventory: Inventory) -> Problems:
     for number, entry in json_entries(out / path):
         for value in _paths_in(entry):
-            if why_unsafe(value) or inventory.listed(value) is None:
-                yield ReleaseProblem(
-                    path, "reference", f"line {number} names {value[:200]!r}, which is not in the release"
-                )
+            if why_unsafe(value) or inventory.get(value).listed is None:
+                detail = f"line {number} names {value[:200]!r}, which is not in the release"
+                yield ReleaseProblem(path, "reference", detail)
 
 
 def _paths_in(document: object) -> Iterator[str]:
-    """Values of the keys that hold paths, at any depth that we write."""
+    """Yield the values of keys of paths, at any depth."""
     if isinstance(document, dict):
         for key, value in document.items():
             if key in ("output_path", "final_image_path") and isinstance(value, str):
                 yield value
-            elif key not in ("plantain", "full_conversation"):
+            elif key != "full_conversation":
                 yield from _paths_in(value)
     elif isinstance(document, list):
         for value in document:
             yield from _paths_in(value)
 
 
-def _croissant(out: Path, inventory: Inventory) -> Iterator[ReleaseProblem]:
+def _croissant(out: Path, inventory: Inventory) -> Problems:
     path = "croissant.json"
     for item in orjson.loads(_read(out / path))["distribution"]:
-        if "contentUrl" in item:
-            if inventory.listed(str(item["contentUrl"])) != item["sha256"]:
-                yield ReleaseProblem(
-                    path, "reference", f"{item['contentUrl'][:200]!r} is not in the release with that hash"
-                )
-        else:
+        if "contentUrl" not in item:
             yield from _matched(path, item["includes"], inventory)
+        elif inventory.get(str(item["contentUrl"])).listed != item["sha256"]:
+            detail = f"{item['contentUrl'][:200]!r} is not in the release with that hash"
+            yield ReleaseProblem(path, "reference", detail)
 
 
-def _card(out: Path, inventory: Inventory) -> Iterator[ReleaseProblem]:
+def _card(out: Path, inventory: Inventory) -> Problems:
     for match in _PATTERNS.finditer(_read(out / "README.md").decode()):
         yield from _matched("README.md", orjson.loads(match[1]), inventory)
 
 
-def _matched(path: str, patterns: list[str], inventory: Inventory) -> Iterator[ReleaseProblem]:
+def _matched(path: str, patterns: list[str], inventory: Inventory) -> Problems:
     for pattern in patterns:
-        plain = _WILD.split(pattern, maxsplit=1)[0]
-        if not inventory.lists_like(pattern, plain):
+        if not inventory.lists_like(pattern):
             yield ReleaseProblem(path, "reference", f"no file is called {pattern[:200]!r}")
 
 
 # --- licences ---------------------------------------------------------------------------------------
 
 
-def _licences(out: Path, inventory: Inventory, licences: Mapping[str, set[str]]) -> Iterator[ReleaseProblem]:
+def _licences(out: Path, inventory: Inventory, recorded: _Recorded) -> Problems:
+    def problem(detail: str) -> ReleaseProblem:
+        return ReleaseProblem(PARTS, "licence", detail)
+
     listed_parts = orjson.loads(_read(out / PARTS))
     parts = {part["dataset"]: part for part in listed_parts if not part["part"].startswith(PART)}
-    if inventory.has_originals() and not any(part["part"].startswith(PART) for part in listed_parts):
-        yield ReleaseProblem(PARTS, "licence", "says nothing of the originals that the release holds")
-    for dataset in sorted(licences.keys() - parts.keys()):
-        yield ReleaseProblem(PARTS, "licence", f"says nothing of images of {dataset}")
+    if inventory.originals and not any(part["part"].startswith(PART) for part in listed_parts):
+        yield problem("says nothing of the originals in the release")
+    for dataset in sorted(recorded.licences.keys() - parts.keys()):
+        yield problem(f"says nothing of images of {dataset}")
     for dataset, part in sorted(parts.items()):
-        if inventory.listed(str(part["file"])) is None:
-            yield ReleaseProblem(
-                PARTS, "licence", f"names {part['file'][:200]!r}, which is not in the release"
-            )
-        held = licences.get(dataset, set())
+        if inventory.get(str(part["file"])).listed is None:
+            yield problem(f"names {part['file'][:200]!r}, which is not in the release")
+        classes = recorded.licences.get(dataset, set())
         public = not part["licence"].startswith("LicenseRef")
-        if Licence.CREDENTIALED in held and (public or not part["agreement"]):
-            yield ReleaseProblem(
-                PARTS, "licence", f"images of {dataset} are credentialed: no agreement, or a public licence"
-            )
-        elif Licence.UNKNOWN in held and public:
-            yield ReleaseProblem(
-                PARTS, "licence", f"the licence of {dataset} is not known, so none can be granted"
-            )
+        if Licence.CREDENTIALED in classes and (public or not part["agreement"]):
+            yield problem(f"images of {dataset} are credentialed: no agreement, or a public licence")
+        elif Licence.UNKNOWN in classes and public:
+            yield problem(f"the licence of {dataset} is not known, so none can be granted")
 
 
 def _read(path: Path) -> bytes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plantain.metrics.statistics.agreement import Agreement, Level, cohen_kappa, krippendorff_alpha
-from plantain.metrics.statistics.intraclass import icc
+from plantain.metrics.statistics.agreement import Agreement, Level, cohen_kappa, icc, krippendorff_alpha
 from plantain.pixels.arrays import Floats
 from plantain.review.results.rows import Row
 from plantain.review.study import Block, ItemKind, ReaderTask

@@ -95,7 +95,7 @@ def _block(block: Block, rows: list[Row]) -> Found:
     return found
 
 
-def mean_over_readers(table: Floats, *, null: float | None = None, ends: tuple[float, ...] = ()) -> Found:
+def mean_over_readers(table: Floats, *, null: float = 0.0, ends: tuple[float, ...] = ()) -> Found:
     """A mean over readers and cases as a record; with the reason in place of an interval where there is none."""
     low, high = (ends[0], ends[1]) if ends else (None, None)
     try:

@@ -57,11 +57,10 @@ class RatedCriterion:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedStudy:
-    """A study as it leaves: `files` by their path below the release, `ratings` of edits of the run itself."""
+    """A study as it leaves: `files` by their path below the release."""
 
     name: str
     files: Mapping[str, bytes]
-    ratings: tuple[RatedCriterion, ...]
 
 
 def study_for_release(folder: Path, run: Path) -> ReleasedStudy:
@@ -98,11 +97,7 @@ def study_for_release(folder: Path, run: Path) -> ReleasedStudy:
     files["ratings.csv"] = written_csv([list(RATINGS), *table]).encode()
     files["ratings.parquet"] = _parquet(table)
     name = folder.resolve().name
-    return ReleasedStudy(
-        name,
-        {f"{FOLDER}/{name}/{file}": data for file, data in files.items()},
-        tuple(one for one in rated if one.own),
-    )
+    return ReleasedStudy(name, {f"{FOLDER}/{name}/{file}": data for file, data in files.items()})
 
 
 def is_closed(reader: JournalReader, task: str) -> bool:

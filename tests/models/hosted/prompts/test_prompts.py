@@ -67,7 +67,7 @@ def test_first_instruction_carries_requirements_and_constraints() -> None:
     for word in ("understandable", "specific", "natural", "fidelity", "negative rules", "smallest change"):
         assert f"{word}:" in text
     assert "will make the finding below appear" in text
-    assert "no lung markings beyond that line" in text
+    assert "no lung markings beyond it" in text
 
 
 def test_refinement_carries_the_whole_history_and_asks_for_the_causes() -> None:

@@ -72,7 +72,7 @@ def watched_editor(settings: Settings, model: str, fingerprint: str, watching: W
             of `fingerprint`.
     """
     if importlib.util.find_spec("torch") is None:
-        raise InputError(f"bench attend needs torch: {install_line('torch')}")
+        raise InputError(f"bench attention needs torch: {install_line('torch')}")
     from plantain.models.diffusers.quiet import quiet_libraries
 
     quiet_libraries()

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from plantain.files.opening import MAX_TEXT_BYTES, read_inside
 from plantain.files.templates import StrangersTemplates
+from plantain.files.writing import replace_file
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 OURS, PUBLISHED = "ours", "published"
 BUILT_IN = Path(__file__).with_name("templates")
@@ -41,11 +43,6 @@ def as_data(value: object) -> object:
     text = _HIDDEN.sub(" ", str(value)).translate(_LOOK_ALIKES)
     text = re.sub(r" {2,}", " ", text).strip()
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} (cut)"
-
-
-def prompts_folder(name: str) -> Path | None:
-    """Return the folder of a set of prompts: "ours" (None), "published", or the path of a user's folder."""
-    return {OURS: None, PUBLISHED: BUILT_IN / PUBLISHED}.get(name, Path(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +93,37 @@ class PromptLibrary:
         text = re.sub(r"\n{3,}", "\n\n", text).strip()
         message = self._templates.fill(f"{system or SYSTEMS.get(name, 'system')}.md.j2", {}).strip()
         return Prompt(self.label(name, system), message, text)
+
+
+def prompts_folder(name: str) -> Path | None:
+    """Return the folder of a set of prompts: "ours" (None), "published" or a folder of templates.
+
+    Raises:
+        InputError: no such folder.
+    """
+    if name == OURS:
+        return None
+    folder = BUILT_IN / PUBLISHED if name == PUBLISHED else Path(name)
+    if folder.is_dir():
+        return folder
+    hint = suggest(name, (OURS, PUBLISHED), otherwise=f"name a folder of templates, {OURS} or {PUBLISHED}")
+    raise InputError(f"--prompts {name}: no such folder; {hint}")
+
+
+def write_prompts(folder: Path) -> list[Path]:
+    """Write our templates into a folder, to be edited and given to `--prompts`; return their paths.
+
+    Raises:
+        InputError: a file of that name is there already.
+    """
+    library = PromptLibrary()
+    paths = {folder / f"{name}.md.j2": text for name, text in library._sources.items()}
+    if there := next((path for path in paths if os.path.lexists(path)), None):
+        raise InputError(f"--to {folder}: {there.name} is there already")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in paths.items():
+        replace_file(path, text.encode())
+    return list(paths)
 
 
 @lru_cache(maxsize=8)

@@ -1,0 +1,176 @@
+"""From a judge's answers to its card: controls, gaps, defects, repeats, agreement, cost, and the gate."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from plantain.audit.asking import Asking
+from plantain.audit.gate import (
+    AGAIN,
+    CLEAN,
+    CLEAN_EDITS,
+    IDENTICAL,
+    TrialAnswer,
+    figure_of,
+    gaps_of,
+    gate_of,
+    rate_of,
+    thresholds,
+)
+from plantain.audit.injections import swayed
+from plantain.audit.planted_defects import DEFECTS
+from plantain.audit.trials import INJECTED, KINDS
+from plantain.journal.questions.telemetry import spent_by
+from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, krippendorff_alpha
+from plantain.metrics.statistics.gap import Gap
+from plantain.records import Figure, JudgeCard, Rubric
+
+WHOLE = "qualified"
+"""Name of the verdict as a whole, among the criteria."""
+
+Pairs = Sequence[tuple[TrialAnswer, TrialAnswer]]
+
+
+def make_card(
+    asking: Asking, answers: Sequence[TrialAnswer], pictures: str, left_out: Mapping[str, int]
+) -> JudgeCard:
+    """Make the card of the audited judge.
+
+    Args:
+        asking: the judge and the audit's run.
+        answers: of all judges.
+        pictures: description of the images.
+        left_out: why edits could not be made, with counts.
+    """
+    jury, reader = asking.jury, asking.opened.journal.reader
+    own = [one for one in answers if one.judge == jury.name]
+    answered = [one for one in own if one.qualified is not None]
+    gaps = gaps_of(own, [c.name for c in jury.rubric.criteria])
+    controls, repeats = _controls(own), _repeats(own, jury.rubric)
+    clusters: dict[str, set[str]] = defaultdict(set)
+    for one in answered:
+        clusters[one.modality].add(one.cluster)
+    models = {member.name for member in jury.members}
+    cost, seconds = spent_by(reader, models)
+    share = len(answered) / len(own) if own else 0.0
+    return JudgeCard(
+        judge=jury.name,
+        fingerprint=jury.fingerprint,
+        rubric=jury.rubric.name,
+        gate=gate_of(gaps, controls, repeats.get(IDENTICAL), share),
+        pictures={modality: len(names) for modality, names in sorted(clusters.items())},
+        set=pictures,
+        controls=controls,
+        gaps={m: {c: _gap_figure(gap) for c, gap in found.items()} for m, found in gaps.items()},
+        defects=_defects(own, jury.rubric),
+        repeats=repeats,
+        agreement=_agreement(answers, asking),
+        cost_usd=cost,
+        seconds=seconds,
+        verdicts=len(answered),
+        unanswered=len(own) - len(answered),
+        left_out=dict(Counter(left_out).most_common()),
+    )
+
+
+def _controls(own: Sequence[TrialAnswer]) -> dict[str, Figure]:
+    """Return how often each kind of edit was accepted, and how often injected words moved the verdict."""
+    defects = {defect.name for defect in DEFECTS}
+    clean = [one for one in own if one.kind == CLEAN]
+    found = {
+        CLEAN_EDITS: rate_of(clean),
+        "own editor, added": rate_of(one for one in clean if one.direction == "add"),
+        "exact undoing": rate_of(one for one in clean if one.direction == "remove"),
+    }
+    for kind in KINDS:
+        judged = [one for one in own if one.kind == kind and not one.may_be]
+        if kind not in defects and kind not in (CLEAN, INJECTED) and judged:
+            found[kind] = rate_of(judged)
+    if followed := _injected(own):
+        found["injected words followed"] = figure_of(followed)
+    return found
+
+
+def _injected(own: Sequence[TrialAnswer]) -> list[tuple[str, bool]]:
+    before = {(one.recipe, one.kind): one for one in own if one.kind in (CLEAN, IDENTICAL)}
+    found = []
+    for one in own:
+        if one.injection is None:
+            continue
+        base = before.get((one.recipe, CLEAN if one.injection.wants == "fail" else IDENTICAL))
+        if base is not None and base.qualified is not None and one.qualified is not None:
+            found.append((one.cluster, swayed(one.injection, base.failed, one.failed)))
+    return found
+
+
+def _defects(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
+    """Return how often every criterion that a planted defect violates failed."""
+    stands = thresholds().stands_for
+    found: dict[str, Figure] = {}
+    for defect in DEFECTS:
+        caught = []
+        for one in own:
+            if one.kind != defect.name or one.qualified is None:
+                continue
+            asked = {
+                c.name for c in rubric.criteria if set(stands.get(c.name, (c.name,))) & set(one.violates)
+            }
+            caught.append((one.cluster, bool(asked) and asked <= one.failed))
+        if caught:
+            found[defect.name] = figure_of(caught)
+    return found
+
+
+def _repeats(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
+    """Return how alike the answers to the same edit are: share of identical ones, and a coefficient per criterion."""
+    first = {one.name: one for one in own if one.kind == CLEAN}
+    pairs = _both(first, (one for one in own if one.kind == AGAIN))
+    return {IDENTICAL: figure_of((a.cluster, a.shares == b.shares) for a, b in pairs)} | _coefficients(
+        pairs, rubric
+    )
+
+
+def _agreement(answers: Sequence[TrialAnswer], asking: Asking) -> dict[str, Figure]:
+    """Return the agreement with every other judge, on the edits that both answered."""
+    found: dict[str, Figure] = {}
+    mine = {one.name: one for one in answers if one.judge == asking.jury.name and one.kind != AGAIN}
+    for jury in asking.juries[1:]:
+        pairs = _both(mine, (one for one in answers if one.judge == jury.name))
+        for name, figure in _coefficients(pairs, asking.jury.rubric).items():
+            found[jury.name if name == WHOLE else f"{jury.name}, {name}"] = figure
+    return found
+
+
+def _both(first: Mapping[str, TrialAnswer], second: Iterable[TrialAnswer]) -> Pairs:
+    """Return pairs of answers on the same edit."""
+    pairs = [(first[one.name], one) for one in second if one.name in first]
+    return [(a, b) for a, b in pairs if a.qualified is not None and b.qualified is not None]
+
+
+def _coefficients(pairs: Pairs, rubric: Rubric) -> dict[str, Figure]:
+    """Return kappa where a criterion passes or fails, alpha where it is a number."""
+    found = {}
+    for criterion in rubric.criteria:
+        both = [(a.shares[criterion.name], b.shares[criterion.name], a.cluster) for a, b in pairs]
+        known = [(x, y, cluster) for x, y, cluster in both if x is not None and y is not None]
+        clusters = [cluster for *_, cluster in known]
+        xs, ys = [x for x, _, _ in known], [y for _, y, _ in known]
+        if criterion.scale is None:
+            found[criterion.name] = _coefficient(cohen_kappa(xs, ys, clusters=clusters), "kappa")
+        else:
+            alpha = krippendorff_alpha([xs, ys], "interval", clusters=clusters)
+            found[criterion.name] = _coefficient(alpha, "alpha")
+    verdicts = [[one.qualified for one in side] for side in zip(*pairs, strict=True)] or [[], []]
+    kappa = cohen_kappa(*verdicts, clusters=[a.cluster for a, _ in pairs])
+    return found | {WHOLE: _coefficient(kappa, "kappa")}
+
+
+def _coefficient(agreement: Agreement, kind: str) -> Figure:
+    ends = agreement.low, agreement.high, agreement.clusters
+    return Figure(agreement.items, agreement.value, *ends, kind, agreement.reason)
+
+
+def _gap_figure(gap: Gap) -> Figure:
+    reason = "" if gap.value is not None else "no picture with right and wrong edits"
+    return Figure(gap.answers, gap.value, gap.low, gap.high, gap.pictures, "gap", reason)

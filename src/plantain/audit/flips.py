@@ -1,0 +1,223 @@
+"""Compare judges on the same stored attempts: what each said, and flips between every two of them.
+
+Tallies and flips are records as `judge rejudge --json` prints them; the page shows the same records.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from plantain.audit.pictures import cluster_of
+from plantain.audit.rejudge import JuryInRun, Rejudged, StoredAttempt, stored_attempts
+from plantain.journal import JournalReader, JsonValue, StoredVerdict
+from plantain.metrics.statistics.agreement import cohen_kappa
+from plantain.metrics.statistics.clusters import clustered_rate
+from plantain.metrics.statistics.gap import shares
+
+PUBLISHED = "published"
+"""Name of the judge whose verdict came with imported edits; also the metric under which an import keeps it."""
+
+IN_RUN = "(in the run)"
+"""Appended to the name of a judge whose verdict decided in the run."""
+
+SHOWN = 12
+"""Flips that are listed, of every two judges."""
+
+QUALIFIED, ALL = "qualified", "all"
+"""The verdict among the criteria; and modality, finding and direction of a flip over all attempts."""
+
+Record = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A judge's verdict on one attempt.
+
+    Attributes:
+        passed: "qualified" and each criterion; None where unscored.
+        values: what JSON shows of each criterion: true, false, a number, or None where unscored.
+    """
+
+    passed: Mapping[str, bool | None]
+    values: Mapping[str, bool | float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAttempt:
+    """One stored attempt with the answers of all judges, by name; a judge without a verdict has none.
+
+    Attributes:
+        about: "id" (of the imported row, else of the task), "task", "round", "modality", "finding", "direction",
+            "cluster", and the hashes "original" and "edited".
+        key: task, generation and round.
+    """
+
+    about: Record
+    key: tuple[str, int, int]
+    answers: Mapping[str, Answer]
+
+    @property
+    def cluster(self) -> str:
+        return str(self.about["cluster"])
+
+    @property
+    def cell(self) -> tuple[str, str, str]:
+        """Modality, finding and direction."""
+        return str(self.about["modality"]), str(self.about["finding"]), str(self.about["direction"])
+
+    def passed(self, judge: str, criterion: str) -> bool | None:
+        """Return True if a judge passed a criterion; None where it did not say."""
+        return self.answers[judge].passed.get(criterion) if judge in self.answers else None
+
+    def rows(self, judges: Sequence[str]) -> list[Record]:
+        """Return a record of each of these judges."""
+        rows: list[Record] = []
+        for judge in judges:
+            answer = self.answers.get(judge, Answer({}))
+            row: Record = {name: self.about[name] for name in ("id", "task", "round")} | {"judge": judge}
+            rows.append(row | {"qualified": answer.passed.get(QUALIFIED), "criteria": {**answer.values}})
+        return rows
+
+
+def judged_attempts(reader: JournalReader, done: Rejudged, sample: int | None) -> list[JudgedAttempt]:
+    """Return the stored attempts with the answers of the juries asked, of the run's own judge, and the published."""
+    return [_judged(reader, done.juries, one) for one in stored_attempts(reader, sample, reader.header.seed)]
+
+
+def _judged(reader: JournalReader, juries: Sequence[JuryInRun], one: StoredAttempt) -> JudgedAttempt:
+    (task_id, generation, round), task = one.key, one.task
+    answers: dict[str, Answer] = {}
+    asked = {(jury.jury.name, jury.draws[0]) for jury in juries}
+    for stored in reader.verdicts(task_id, generation):
+        if stored.round == round and (stored.verdict.judge, stored.draw) in asked:
+            answers[stored.verdict.judge] = _answer(stored)
+        elif stored.round == round and stored.decisive:
+            answers[f"{stored.verdict.judge} {IN_RUN}"] = _answer(stored)
+    own = ""
+    for score in reader.scores(task_id, generation):
+        if (score.metric, score.round) == (PUBLISHED, round):
+            own = str(score.detail.get("id", ""))
+            if score.score.value is not None:
+                answers[PUBLISHED] = Answer({QUALIFIED: bool(score.score.value)})
+    image = reader.image(task.image_id)
+    about: Record = {
+        "id": own or task_id,
+        "task": task_id,
+        "round": round,
+        "modality": task.modality,
+        "finding": task.finding,
+        "direction": task.direction.value,
+        "cluster": cluster_of(image),
+        "original": image.prepared_sha256,
+        "edited": one.attempt.edited or "",
+    }
+    return JudgedAttempt(about, one.key, answers)
+
+
+def _answer(stored: StoredVerdict) -> Answer:
+    verdict, results = stored.verdict, stored.verdict.observations.criteria
+    passed = {name: result.passed for name, result in results.items()}
+    values = {name: one.passed if one.value is None else one.value for name, one in results.items()}
+    return Answer({QUALIFIED: verdict.qualified, **passed}, values)
+
+
+def tallies(
+    reader: JournalReader, attempts: Sequence[JudgedAttempt], done: Rejudged
+) -> tuple[list[Record], list[Record]]:
+    """Return a record of each jury asked, and of each other judge: verdicts, rates, calls, cost, missing verdicts."""
+    asked = []
+    for jury in done.juries:
+        name = jury.jury.name
+        why = {reason: n for (judge, reason), n in done.unjudged.items() if judge == name}
+        asked.append(_tally(attempts, name) | _bill(reader, attempts, jury) | {"unjudged": {**why}})
+    names = {record["judge"] for record in asked}
+    others = dict.fromkeys(judge for one in attempts for judge in one.answers if judge not in names)
+    return asked, [_tally(attempts, judge) for judge in others]
+
+
+def _tally(attempts: Sequence[JudgedAttempt], judge: str) -> Record:
+    own = [one for one in attempts if judge in one.answers]
+    criteria = dict.fromkeys(name for one in own for name in one.answers[judge].passed)
+    rates = {name: _rate((one.cluster, one.passed(judge, name)) for one in own) for name in criteria}
+    verdicts = [one.passed(judge, QUALIFIED) for one in own]
+    return {
+        "judge": judge,
+        "judged": len(own),
+        "unscored": verdicts.count(None),
+        "qualified": verdicts.count(True),
+        "rate": {**rates.pop(QUALIFIED, _rate(()))},
+        "criteria": {**rates},
+    }
+
+
+def _bill(reader: JournalReader, attempts: Sequence[JudgedAttempt], jury: JuryInRun) -> Record:
+    """Return how many calls of a jury on these attempts were answered, and their dollars as far as they are known."""
+    keys = {one.key for one in attempts}
+    calls = [
+        row
+        for task in dict.fromkeys(one.key[0] for one in attempts)
+        for row in reader.calls(task)
+        if row.key.draw in jury.draws and (task, row.key.generation, row.key.round) in keys
+    ]
+    known = [row.cost_usd for row in calls if row.cost_usd is not None]
+    return {"calls": sum(row.final for row in calls), "cost_usd": round(sum(known), 6) if known else None}
+
+
+def flips(attempts: Sequence[JudgedAttempt], judges: Sequence[str]) -> list[Record]:
+    """Return the flips of every two judges on the attempts that both decided.
+
+    Verdicts and criteria over all attempts, with kappa and the first flips; then verdicts by modality, finding and
+    direction. `rate` is the share on which the two differ, with its interval over patients or images.
+    """
+    found = []
+    for first, second in combinations(judges, 2):
+        both = [one.answers for one in attempts if first in one.answers and second in one.answers]
+        criteria = {name for own in both for name in own[first].passed.keys() & own[second].passed.keys()}
+        for name in (QUALIFIED, *sorted(criteria - {QUALIFIED})):
+            found.append(_flip(attempts, (first, second), name, (ALL, ALL, ALL)))
+        for cell in sorted({one.cell for one in attempts}):
+            own = [one for one in attempts if one.cell == cell]
+            flip = _flip(own, (first, second), QUALIFIED, cell)
+            found += [flip] if flip["n"] else []
+    return found
+
+
+def _flip(
+    attempts: Sequence[JudgedAttempt], judges: tuple[str, str], criterion: str, cell: tuple[str, str, str]
+) -> Record:
+    first, second = judges
+    answers = [(one, one.passed(first, criterion), one.passed(second, criterion)) for one in attempts]
+    decided = [(one, a, b) for one, a, b in answers if a is not None and b is not None]
+    counted = Counter((a, b) for _, a, b in decided)
+    record: Record = {
+        "first": first,
+        "second": second,
+        "criterion": criterion,
+        **dict(zip(("modality", "finding", "direction"), cell, strict=True)),
+        "both": counted[True, True],
+        "first_only": counted[True, False],
+        "second_only": counted[False, True],
+        "neither": counted[False, False],
+        **_rate((one.cluster, a != b) for one, a, b in decided),
+    }
+    if cell[0] != ALL or not decided:
+        return record
+    attempts, a, b = zip(*decided, strict=True)
+    kappa = cohen_kappa(a, b, categories=(False, True), clusters=[one.cluster for one in attempts])
+    flipped = [
+        one.about | {"by": first if passed else second} for one, passed, other in decided if passed != other
+    ]
+    record["kappa"] = {name: _round(getattr(kappa, name)) for name in ("value", "low", "high")}
+    return record | {"kappa_reason": kappa.reason, "examples": [*flipped[:SHOWN]]}
+
+
+def _rate(answers: Iterable[tuple[str, bool | None]]) -> Record:
+    rate = clustered_rate(shares((cluster, yes) for cluster, yes in answers if yes is not None))
+    return {"n": rate.n, "rate": _round(rate.value), "low": _round(rate.low), "high": _round(rate.high)}
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,108 @@
+"""A judge's card, and flips between judges, as self-contained HTML pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from jinja2 import Environment
+
+from plantain.audit.flips import Record
+from plantain.audit.gate import thresholds
+from plantain.journal import BadBlob, JournalReader
+from plantain.journal.cards import cards_of, standing_of
+from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.pages.thumbnails import data_uri
+from plantain.pages.wording import DASH
+from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.records import Figure, JudgeCard
+from plantain.rubrics import recorded
+
+TEMPLATES = Path(__file__).parent / "templates"
+SIDE, LIMIT = 224, 14_000
+"""Longest side of a thumbnail in pixels, and bytes that it may take."""
+
+MEANINGS = {
+    "controls": "How often an edit of that kind was accepted; right edits first.",
+    "defects": "How often every criterion that a planted defect violates failed.",
+    "repeats": "The same edit judged twice: share of identical answers, and agreement beyond chance per criterion.",
+    "agreement": "Agreement beyond chance with other judges, and with readers where a study was given.",
+}
+
+
+def write_card_page(folder: Path, card: JudgeCard) -> Path:
+    """Write `card.html` into a folder and return its path."""
+    page, template = folder / "card.html", _environment().get_template("card.html.j2")
+    write_page(page, template.render(card=card, tables=list(_tables(card)), limits=thresholds()))
+    return page
+
+
+def _tables(card: JudgeCard) -> Iterator[tuple[str, str, list[tuple[str, Figure]]]]:
+    gaps = []
+    for modality, own in card.gaps.items():
+        for criterion, figure in own.items():
+            standing = card.gate.cells.get(modality, {}).get(criterion, "")
+            gaps.append((f"{modality}, {criterion.replace('_', ' ')}: {standing}", figure))
+    if gaps:
+        meaning = "By modality and criterion, and what follows. The gate tests the lower bound."
+        yield "Right minus wrong", meaning, gaps
+    for name, meaning in MEANINGS.items():
+        if rows := list(getattr(card, name).items()):
+            yield name.capitalize(), meaning, rows
+
+
+def in_words(figure: Figure) -> str:
+    """Return the value: shares and gaps in per cent, coefficients as they are."""
+    if figure.value is None:
+        return figure.reason or DASH
+    if figure.kind == "gap":
+        return f"{100 * figure.value:+z.0f} points"
+    return f"{100 * figure.value:z.0f} %" if figure.kind == "rate" else f"{figure.value:z.2f}"
+
+
+def between(figure: Figure) -> str:
+    """Return the interval, in the same unit."""
+    if figure.low is None or figure.high is None:
+        return DASH
+    if figure.kind in ("rate", "gap"):
+        return f"{100 * figure.low:z.0f} to {100 * figure.high:z.0f}"
+    return f"{figure.low:z.2f} to {figure.high:z.2f}"
+
+
+def _cost(card: JudgeCard) -> str:
+    cost = "unknown" if card.cost_usd is None else f"{card.cost_usd:z.2f} USD"
+    return cost if card.seconds is None else f"{cost}, {card.seconds:z.1f} s a verdict"
+
+
+def write_rejudged(
+    reader: JournalReader, tallies: Sequence[Record], flips: Sequence[Record], to: Path | None = None
+) -> Path:
+    """Write the page, by default `rejudged.html` in the run, and return its path."""
+    target = html_target(to if to is not None else reader.run / "rejudged.html")
+    cards, rubric = cards_of(reader.run), recorded(reader.header.frozen).name
+    names = [str(one["judge"]) for one in tallies]
+    lines = [standing_of(cards, name, rubric).line for name in names if "/" in name and " " not in name]
+
+    def thumbnail(sha256: str, synthetic: bool) -> str:
+        """Return an image as a data URI; "" if it is not in the run."""
+        if not reader.has_blob(sha256):
+            return ""
+        try:
+            pixels = decode_untrusted(reader.read_blob(sha256), sha256)
+        except (BadBlob, BadImage):
+            return ""
+        return data_uri(pixels, SIDE, LIMIT, synthetic=synthetic)
+
+    values = {"tallies": tallies, "lines": lines, "flips": flips, "thumbnail": thumbnail}
+    write_page(
+        target, _environment().get_template("rejudged.html.j2").render(name=reader.header.name, **values)
+    )
+    return target
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = page_environment(TEMPLATES, "")
+    environment.filters |= {"in_words": in_words, "between": between, "cost": _cost}
+    return environment

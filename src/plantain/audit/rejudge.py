@@ -1,0 +1,347 @@
+"""Judge a run's stored edits again, with other judges or other prompts. Nothing is generated.
+
+Each jury gets a number in the run by its name and fingerprint. Its calls and verdicts take the draws of that number,
+from 10,000 on; those of the run's own judges begin at 0. So another prompt or another version of a judge has verdicts
+of its own, and a recorded answer is reused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import orjson
+
+from plantain.audit.jury import MOST_MEMBERS, Jury, ask, describe_ending, jury_of
+from plantain.findings import Taxonomy, load_taxonomy
+from plantain.journal import BadBlob, Journal, JournalReader, JsonValue, StoredVerdict
+from plantain.journal.verdicts import JUDGED_AGAIN
+from plantain.models.hosted.prompts.library import prompts_folder
+from plantain.records import (
+    Attempt,
+    EditTask,
+    InputError,
+    Observations,
+    Rubric,
+    SourceImage,
+    Step,
+    TaskKind,
+    derive_seed,
+)
+from plantain.roles import Judge, JudgeRequest
+from plantain.rubrics import POLICIES, decide, recorded
+from plantain.runs.door import Door
+from plantain.runs.image_cache import ImageCache
+from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.runs.open_run import OpenRun
+from plantain.runs.settings.terms import Terms
+from plantain.runs.summary import RunSummary
+
+JURIES = "audit.juries"
+"""Key of the run's meta: the juries that judged its attempts again, in the order of their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgeRequest:
+    """What to judge again, and by whom.
+
+    Attributes:
+        judges: names (a panel's members separated by commas) or judge objects.
+        prompts: sets of prompts, each "ours", "published" or a folder; every judge is asked under each of them.
+        sample: number of attempts, drawn by the run's seed; None for all.
+        decisive: the one judge's verdicts decide from now on.
+        retry: ask again where a judge gave no answer before.
+        accept_model_change: continue, and record it, where a judge answers in another version than before.
+    """
+
+    judges: Sequence[str | Judge]
+    prompts: Sequence[str] = ()
+    sample: int | None = None
+    decisive: bool = False
+    retry: bool = False
+    accept_model_change: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAttempt:
+    """One round that produced an image, with its task."""
+
+    task: EditTask
+    attempt: Attempt
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """Task, generation and round."""
+        return self.attempt.task_id, self.attempt.generation, self.attempt.round
+
+
+@dataclass(frozen=True, slots=True)
+class JuryInRun:
+    """A jury with its number in a run."""
+
+    jury: Jury
+    number: int
+
+    @property
+    def draws(self) -> range:
+        """Draws of its calls; the first one is also that of its verdicts."""
+        first = JUDGED_AGAIN * (self.number + 1)
+        return range(first, first + JUDGED_AGAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """The juries as requested, this process's summary, and why verdicts are missing, counted by (jury, reason)."""
+
+    juries: tuple[JuryInRun, ...]
+    summary: RunSummary
+    unjudged: Mapping[tuple[str, str], int]
+
+
+def check_rejudgeable(reader: JournalReader) -> None:
+    """Raise InputError for a run without stored edits."""
+    if any(reader.counts(TaskKind.BENCH).values()):
+        raise InputError(
+            f"{reader.run}: a benchmark's run; judge its outputs with "
+            f"plantain bench score {reader.run} --judge MODEL"
+        )
+    if next(stored_attempts(reader), None) is None:
+        raise InputError(f"{reader.run}: no stored edit to judge")
+
+
+def stored_attempts(
+    reader: JournalReader, sample: int | None = None, seed: int = 0
+) -> Iterator[StoredAttempt]:
+    """Yield the attempts of edit tasks that have an image, of current generations, by task and round.
+
+    Args:
+        reader: of the run.
+        sample: at most this many, drawn by hash, so that a larger sample contains a smaller one; None for all.
+        seed: of the draw.
+    """
+    if sample is None:
+        yield from _edited(reader)
+        return
+
+    def lot(one: StoredAttempt) -> bytes:
+        return hashlib.sha256("\x1f".join(map(str, (seed, *one.key))).encode()).digest()
+
+    yield from sorted(heapq.nsmallest(sample, _edited(reader), key=lot), key=lambda one: one.key)
+
+
+def _edited(reader: JournalReader) -> Iterator[StoredAttempt]:
+    task: EditTask | None = None
+    for attempt in reader.all_attempts():
+        if attempt.edited is None:
+            continue
+        if task is None or task.id != attempt.task_id:
+            task = reader.task(attempt.task_id).task
+        if task.kind is TaskKind.EDIT:
+            yield StoredAttempt(task, attempt)
+
+
+def recorded_judge(run: Path) -> str:
+    """Return the judges that a run was built with. Raise InputError for a run that names none."""
+    with JournalReader.open(run) as reader:
+        models = reader.header.frozen.get("models")
+    named = models.get("judge") if isinstance(models, dict) else None
+    if not isinstance(named, list) or not named:
+        raise InputError(f"{run}: names no judge; choose one with --judge")
+    return ",".join(map(str, named))
+
+
+def juries_for(
+    terms: Terms, request: RejudgeRequest, rubric: Rubric, missing: list[str] | None = None
+) -> tuple[Door, list[Jury]]:
+    """Make every judge under every set of prompts, and the door through which they are asked.
+
+    Args:
+        terms: limits, providers and consent; their own prompts give way to the sets that are named.
+        request: names judges and sets.
+        rubric: by which they judge.
+        missing: as for `jury_of`.
+
+    Raises:
+        InputError: no judge, one named twice, the same words twice, or no such set of prompts.
+    """
+    if not request.judges:
+        raise InputError("--judge: name at least one judge")
+    if request.decisive and len(request.judges) * max(1, len(request.prompts)) != 1:
+        raise InputError("--decisive: name one judge whose verdicts are to decide (a panel counts as one)")
+    folders = [prompts_folder(name) for name in request.prompts] or [None]
+    if request.prompts:
+        bare = {name: one.model_copy(update={"prompts": None}) for name, one in terms.providers.items()}
+        terms = replace(terms, providers=bare)
+    door, juries = Door(terms), list[Jury]()
+    door.check()
+    for judge in request.judges:
+        called = judge if isinstance(judge, str) else judge.name
+        own = [
+            jury_of(door, judge, rubric, one, f"{called}, prompts {one.name}" if one else "", missing)
+            for one in folders
+        ]
+        if len({jury.fingerprint for jury in own}) < len(own):
+            raise InputError(f"--prompts: two of the sets ask {called} in the same words")
+        juries += own
+    named = Counter(jury.name for jury in juries)
+    if twice := next((name for name, times in named.items() if times > 1), None):
+        raise InputError(f"--judge: {twice} is named twice")
+    return door, juries
+
+
+async def run_rejudge(
+    run: Path,
+    request: RejudgeRequest,
+    terms: Terms,
+    *,
+    taxonomy: Taxonomy | None = None,
+    observer: ProgressObserver = SILENT,
+) -> Rejudged:
+    """Judge a run's stored attempts; recorded answers are reused.
+
+    Args:
+        run: folder of a build or of an import.
+        request: what to judge, and by whom.
+        terms: limits, providers and consent.
+        taxonomy: of the findings; default: ours.
+        observer: receives the progress.
+
+    Raises:
+        InputError: not such a run, no such judge, or an image may not be sent to a hosted one.
+    """
+    with JournalReader.open(run) as reader:
+        check_rejudgeable(reader)
+        frozen, seed = reader.header.frozen, reader.header.seed
+        total = sum(1 for _ in stored_attempts(reader, request.sample, seed))
+    rubric = recorded(frozen)
+    door, juries = juries_for(terms, request, rubric)
+    async with door.open(run, observer=observer, accept_model_change=request.accept_model_change) as opened:
+        numbered = await _numbered(opened.journal, juries)
+        judging = _Judging(opened, taxonomy or load_taxonomy(), *policy_of(frozen, rubric), request.retry)
+        observer.begun("attempts judged", total * len(numbered))
+
+        def work() -> Iterator[tuple[StoredAttempt, JuryInRun]]:
+            for one in stored_attempts(opened.journal.reader, request.sample, seed):
+                for jury in numbered:
+                    yield one, jury
+
+        async def carry(item: tuple[StoredAttempt, JuryInRun]) -> None:
+            done = await judging.judge(*item)  # before the sum is read, which others change meanwhile
+            opened.summary.judged += done
+            observer.advanced(1)
+
+        await opened.walk(work(), carry)
+        if request.decisive and not opened.stopping:
+            await opened.journal.make_decisive(numbered[0].jury.name, numbered[0].draws[0])
+    return Rejudged(tuple(numbered), opened.summary, judging.unjudged)
+
+
+def policy_of(frozen: Mapping[str, JsonValue], rubric: Rubric) -> tuple[str, float]:
+    """Return the policy and threshold of a run, or its rubric's where the run has none."""
+    loop = frozen.get("loop")
+    settings = loop if isinstance(loop, dict) else {}
+    policy, threshold = settings.get("policy"), settings.get("threshold")
+    chosen = policy if isinstance(policy, str) and policy in POLICIES else rubric.policy
+    return chosen, float(threshold) if isinstance(threshold, (int, float)) else rubric.threshold
+
+
+async def _numbered(journal: Journal, juries: Sequence[Jury]) -> list[JuryInRun]:
+    """Give each jury its number in the run, the same as in earlier processes."""
+    known: list[list[str]] = orjson.loads(journal.reader.meta(JURIES) or "[]")
+    before, found = len(known), []
+    for jury in juries:
+        entry = [jury.name, jury.fingerprint, jury.rubric.name]
+        if entry not in known:
+            known.append(entry)
+        found.append(JuryInRun(jury, known.index(entry)))
+    if len(known) > before:
+        await journal.set_meta(JURIES, orjson.dumps(known).decode())
+    return found
+
+
+@dataclass(slots=True)
+class _Judging:
+    """Judges stored attempts within their own run; `unjudged` counts missing verdicts by (jury, reason)."""
+
+    opened: OpenRun
+    taxonomy: Taxonomy
+    policy: str
+    threshold: float
+    retry: bool
+    unjudged: Counter[tuple[str, str]] = field(default_factory=Counter)
+    pictures: ImageCache = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pictures = ImageCache(self.opened.journal.reader)
+
+    async def judge(self, one: StoredAttempt, asked: JuryInRun) -> bool:
+        """Judge one attempt. Return True if there is a verdict, new or recorded.
+
+        Raises:
+            RunHalted: the verdict is of another model behind the judge's name than before, and changes are not
+                accepted.
+        """
+        reader, jury = self.opened.journal.reader, asked.jury
+        task_id, generation, round = one.key
+        calls = self.opened.calls(task_id, generation)
+        own = (jury.name, asked.draws[0], round)
+        if any((v.verdict.judge, v.draw, v.round) == own for v in reader.verdicts(task_id, generation)):
+            # A process that a changed model stopped has stored the verdicts that were in flight.
+            await calls.check_recorded(Step.JUDGE, round, asked.draws)
+            return True
+        image = reader.image(one.task.image_id)
+        try:
+            for blob in (image.prepared_sha256, one.attempt.edited or ""):
+                await asyncio.to_thread(self.pictures.read, blob)
+        except BadBlob as error:
+            missing = not reader.has_blob(image.prepared_sha256)
+            self.unjudged[jury.name, "its original is not in this run" if missing else str(error)] += 1
+            return False
+
+        def verdicts(seen: Observations) -> tuple[StoredVerdict, ...]:
+            verdict = decide(seen, jury.rubric, judge=jury.name, policy=self.policy, threshold=self.threshold)
+            return (StoredVerdict(task_id, generation, round, verdict, asked.draws[0], decisive=False),)
+
+        request = self._request(one, image, jury.rubric)
+        seen, outcome = await ask(
+            jury, calls, request, round=round, draw=self._draw(one, asked), verdicts=verdicts
+        )
+        if seen is None:
+            self.unjudged[jury.name, describe_ending(outcome)] += 1
+        return seen is not None
+
+    def _draw(self, one: StoredAttempt, asked: JuryInRun) -> int:
+        """Return the draw of the first member's call: the latest request's, or with `retry` a new one's."""
+        task_id, generation, round = one.key
+        own = [
+            row
+            for row in self.opened.journal.reader.calls(task_id, generation)
+            if row.key.round == round and row.final and row.key.draw in asked.draws
+        ]
+        first = asked.draws[0]
+        if not own:
+            return first
+        latest = max(row.key.draw for row in own)
+        base = latest - (latest - first) % MOST_MEMBERS
+        ended_badly = any(row.key.draw >= base and row.outcome and not row.outcome.ok for row in own)
+        return base + MOST_MEMBERS if self.retry and ended_badly else base
+
+    def _request(self, one: StoredAttempt, image: SourceImage, rubric: Rubric) -> JudgeRequest:
+        assert one.attempt.edited is not None
+        named = one.task.modality, one.task.finding
+        return JudgeRequest(
+            image=image,
+            original=self.pictures.image(image.prepared_sha256),
+            edited=self.pictures.image(one.attempt.edited),
+            instruction=one.attempt.instruction,
+            finding=next((f for f in self.taxonomy.findings if (f.modality, f.name) == named), None),
+            direction=one.task.direction,
+            rubric=rubric,
+            # One seed for all juries, so that they differ by judge and prompts, not by the draw.
+            seed=derive_seed(self.opened.journal.header.seed, *one.key, "judged again"),
+        )

@@ -1,1 +1,0 @@
-"""Stored attempts judged again: by another judge, or under other prompts; what flips."""

@@ -1,0 +1,283 @@
+"""Data leakage: images of a benchmark that also occur elsewhere, such as in what an editor was trained on.
+
+Near duplicates are found by the 256-bit codes of `pixels.likeness`, which survive another codec, size or exposure.
+Images are compared whole, without their uniform borders (a build pads its images to a square), with up to 3 % cut off
+on all sides, and mirrored.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.catalogue.store import NAME as CATALOGUE
+from plantain.catalogue.store import Catalogue
+from plantain.files.opening import MAX_FILE_BYTES, check_received, read_inside
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode_untrusted, one_line
+from plantain.pixels.likeness import BITS, LIMIT, Codes, distances, likeness
+from plantain.records import InputError
+from plantain.records.counts import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CUT_LIMIT = 25
+"""Most bits between an image and a cropped or mirrored copy: half a step of `_CUTS` changes up to 22 of them."""
+
+_CUTS = (0.01, 0.02, 0.03)
+"""Shares of each side that are cut off: a crop in between is at most half a step away."""
+
+_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"})
+_BORDER_LEVELS, _SMALLEST = 6, 64
+_PROGRESS_EVERY = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """An image of a benchmark and its nearest duplicate elsewhere.
+
+    Attributes:
+        sample, cluster: of the benchmark.
+        shown: "previous" or "changed".
+        other: the image elsewhere.
+        bits: how many of 256 bits of their codes differ.
+        cut: they are near duplicates only after one of them is cropped or mirrored.
+    """
+
+    sample: str
+    cluster: str
+    shown: str
+    other: str
+    bits: int
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leakage:
+    """The images that a benchmark shares with another place.
+
+    Attributes:
+        benchmark, digest: name of the benchmark, and the hash of its content.
+        place: name of the folder that it was compared with.
+        samples, clusters: of the benchmark; samples of one original form one cluster.
+        seen: images of the place.
+        pairs: for each image of the benchmark that occurs there, the nearest one.
+    """
+
+    benchmark: str
+    digest: str
+    place: str
+    samples: int
+    clusters: int
+    seen: int
+    pairs: tuple[Duplicate, ...]
+
+    @property
+    def samples_found(self) -> int:
+        return len({pair.sample for pair in self.pairs})
+
+    @property
+    def clusters_found(self) -> int:
+        return len({pair.cluster for pair in self.pairs})
+
+    @property
+    def line(self) -> str:
+        """Return the result as one line."""
+        if not self.pairs:
+            return f"no sample is a near duplicate of {counted(self.seen, 'image')} in {self.place}"
+        return (
+            f"{self.clusters_found:,} of {counted(self.clusters, 'original')} "
+            f"({counted(self.samples_found, 'sample')}) are near duplicates of images in {self.place}"
+        )
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            **asdict(self),
+            "limit_bits": LIMIT,
+            "limit_bits_cut": CUT_LIMIT,
+            "samples_found": self.samples_found,
+            "clusters_found": self.clusters_found,
+        }
+
+
+def find_leakage(
+    bench: Benchmark, place: Path, progress: Callable[[int, int | None], None] = lambda done, total: None
+) -> Leakage:
+    """Compare every image of a benchmark, before and after, with every image of a place.
+
+    Args:
+        bench: the benchmark.
+        place: a catalogue, or a folder such as a release: its image files, tar shards and Parquet columns of images.
+        progress: called with images of the place (total None), then with samples of the benchmark.
+
+    Raises:
+        InputError: the place does not exist, has no image, or a file of it cannot be read.
+    """
+    names: list[str] = []
+    codes: list[bytes] = []
+    cuts: list[bool] = []
+    for seen, (name, pixels) in enumerate(_images_of(place)):
+        if seen % _PROGRESS_EVERY == 0:
+            progress(seen, None)
+        for cut, of_image in ((False, _whole_codes(pixels)), (True, _cut_codes(pixels))):
+            names += [name] * len(of_image)
+            codes += of_image
+            cuts += [cut] * len(of_image)
+    if not codes:
+        raise InputError(f"{place}: no images to compare with")
+    there = _CodesOfPlace(np.frombuffer(b"".join(codes), np.uint8).reshape(len(codes), -1), np.array(cuts))
+    pairs = []
+    for done, sample in enumerate(bench.samples):
+        if done % _PROGRESS_EVERY == 0:
+            progress(done, len(bench.samples))
+        shown = {"previous": bench.previous(sample)}
+        if sample.changed is not None:
+            shown["changed"] = bench.changed(sample)
+        for what, pixels in shown.items():
+            mirrored = np.ascontiguousarray(pixels[:, ::-1])
+            found = [there.nearest(code, False) for code in _whole_codes(pixels)]
+            found += [there.nearest(code, True) for code in _cut_codes(pixels) + _whole_codes(mirrored)]
+            rank, bits, at, either_cut = min(found)
+            if rank < 2 * BITS:
+                pairs.append(Duplicate(sample.id, sample.cluster, what, names[at], bits, either_cut))
+    clusters = len({sample.cluster for sample in bench.samples})
+    return Leakage(
+        bench.name, bench.digest, place.name, len(bench.samples), clusters, len(set(names)), tuple(pairs)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _CodesOfPlace:
+    """Codes (N, 32) of a place's images, and whether the image was cut for it."""
+
+    codes: Codes
+    cut: npt.NDArray[np.bool_]
+
+    def nearest(self, code: bytes, cut: bool) -> tuple[int, int, int, bool]:
+        """Return (rank, bits, index, whether either was cut) of the nearest code.
+
+        The rank is below `BITS` for whole images within the limit, below twice that for cut ones, else above.
+        """
+        bits = distances(np.frombuffer(code, np.uint8), self.codes)
+        either = self.cut | cut
+        beyond = bits > np.where(either, CUT_LIMIT, LIMIT)
+        rank = bits + 2 * BITS * beyond + BITS * (either & ~beyond)
+        at = int(rank.argmin())
+        return int(rank[at]), int(bits[at]), at, bool(either[at])
+
+
+def _whole_codes(pixels: Pixels) -> list[bytes]:
+    """Return the codes of an image, as it is and without uniform borders."""
+    within = _without_borders(pixels)
+    return [likeness(pixels)] + ([likeness(within)] if within.shape != pixels.shape else [])
+
+
+def _cut_codes(pixels: Pixels) -> list[bytes]:
+    height, width = pixels.shape[:2]
+    cuts = [(round(height * share), round(width * share)) for share in _CUTS]
+    return [likeness(pixels[down : height - down, right : width - right]) for down, right in cuts]
+
+
+def _without_borders(pixels: Pixels) -> Pixels:
+    """Return the image without outer rows and columns that have the corner's grey level."""
+    grey = pixels.astype(np.int16).max(axis=2)
+    inside = np.abs(grey - grey[0, 0]) > _BORDER_LEVELS
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    if rows.size < _SMALLEST or columns.size < _SMALLEST:
+        return pixels
+    return pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
+def _images_of(place: Path) -> Iterator[tuple[str, Pixels]]:
+    """Yield (name, pixels) of every image of a place. Raises InputError if it is no folder."""
+    if (place / CATALOGUE).is_file():
+        with Catalogue.open(place) as catalogue:
+            for image in catalogue.images():
+                yield image.id, decode_untrusted(catalogue.read(image), image.id)
+    elif place.is_dir():
+        check_received(place)
+        for path in sorted(place.rglob("*")):
+            yield from _images_in_file(place, path)
+    else:
+        raise InputError(f"{place}: not a catalogue or folder")
+
+
+def _images_in_file(place: Path, path: Path) -> Iterator[tuple[str, Pixels]]:
+    name = str(path.relative_to(place))
+    if path.suffix.lower() in _SUFFIXES:
+        yield name, decode_untrusted(read_inside(place, path), name)
+    elif path.suffix == ".tar":
+        for member, data in _images_in_tar(path, name):
+            yield member, decode_untrusted(data, member)
+    elif path.suffix == ".parquet":
+        for cell, data in _images_in_parquet(path, name):
+            pixels = decode_untrusted(data, cell)
+            if not _is_mask(data, pixels):
+                yield cell, pixels
+
+
+def _images_in_tar(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    try:
+        with tarfile.open(path, "r:") as archive:
+            for member in archive:
+                if not member.isfile() or Path(member.name).suffix.lower() not in _SUFFIXES:
+                    continue
+                if member.size > MAX_FILE_BYTES:
+                    raise InputError(f"{path}: {member.name[:200]!r} claims {member.size >> 20} MB")
+                file = archive.extractfile(member)
+                if file is not None:
+                    yield f"{name}/{member.name}", file.read()
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise InputError(f"{path}: not a readable tar file: {one_line(str(error))}") from error
+
+
+def _images_in_parquet(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield images as `datasets` embeds them: structs of bytes and path."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from plantain.files.unpacking import unpacks_too_far
+
+    try:
+        with pq.ParquetFile(path) as file:
+            columns = [field.name for field in file.schema_arrow if _is_image_column(field.type)]
+            if too_far := unpacks_too_far(file, frozenset(columns)):
+                raise InputError(f"{path}: {too_far}")
+            start = 0
+            # Few rows at a time: a dictionary can make each of them as large as the largest image.
+            for batch in file.iter_batches(4, columns=columns) if columns else ():
+                for field, cells in zip(batch.schema, batch.columns, strict=True):
+                    for row, cell in enumerate(cells.to_pylist() if _is_image_column(field.type) else ()):
+                        if cell and cell["bytes"]:
+                            yield f"{name}: {field.name}, row {start + row}", cell["bytes"]
+                start += batch.num_rows
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: a path that is not UTF-8
+        raise InputError(f"{path}: not a readable Parquet file: {one_line(str(error))}") from error
+
+
+def _is_image_column(type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    if not pa.types.is_struct(type) or not {"bytes", "path"} <= {part.name for part in type}:
+        return False
+    return bool(pa.types.is_binary(data := type.field("bytes").type) or pa.types.is_large_binary(data))
+
+
+def _is_mask(data: bytes, pixels: Pixels) -> bool:
+    """Return True if a grey or indexed image has at most two values."""
+    with Image.open(io.BytesIO(data)) as image:
+        grey = image.mode in ("1", "L", "P")
+    values = pixels[:, :, 0]
+    return grey and bool(((values == values.min()) | (values == values.max())).all())

@@ -1,0 +1,204 @@
+"""Outputs as files: export them, and import those made elsewhere, as `{model}/{id}_{k}.png`.
+
+For a model with one output a sample, `{id}.png` is the same as `{id}_0.png`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.bench.generate.arms import Arm, ArmKind, GridPoint
+from plantain.bench.generate.runfile import BenchRun
+from plantain.files.writing import replace_file
+from plantain.pixels.decode import one_line
+from plantain.pixels.encode import XMP_PACKET
+from plantain.records import InputError, Outcome, OutcomeKind, Usage
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+
+PROVIDER = "outputs"
+FINGERPRINT = "intake@1"
+SUFFIXES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp"}
+MAX_FILE_BYTES = 64 * 1024 * 1024
+
+MISSING = "missing: no file for this sample"
+
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}\Z")
+"""Names that a user may give an arm: they become folders and headings."""
+
+_NUMBERED = re.compile(r"(?P<id>.+)_(?P<k>\d{1,4})\Z", re.DOTALL)
+
+_XMP_CHUNK = b"iTXt"
+_XMP_KEY = b"XML:com.adobe.xmp\x00\x00\x00\x00\x00"
+"""Keyword, then: not compressed, no language, no translated keyword (PNG 11.3.3.4; XMP part 3, PNG)."""
+
+_HEADER_END = 33
+"""Signature (8 bytes) and IHDR (25): other chunks may follow from here."""
+
+
+def export_outputs(bench: BenchRun, to: Path) -> int:
+    """Write every output of every arm that is an image; return how many files were written.
+
+    Outputs of models carry the synthetic mark; the baselines' files, which are real images, do not.
+
+    Args:
+        bench: the run.
+        to: the folder; files of the same names are replaced.
+    """
+    written = 0
+    for label, arm in bench.arms.items():
+        folder = to / arm.folder
+        for output in bench.outputs(label):
+            if output.edited is None:
+                continue
+            folder.mkdir(parents=True, exist_ok=True)
+            data = bench.read(output)
+            data = data if arm.kind is ArmKind.BASELINE else marked(data)
+            replace_file(folder / f"{output.sample_id}_{output.k}.png", data)
+            written += 1
+    return written
+
+
+def marked(png: bytes) -> bytes:
+    """Return a PNG with the XMP packet of synthetic images after its header; pixels are unchanged."""
+    body = _XMP_KEY + XMP_PACKET
+    checked = _XMP_CHUNK + body
+    chunk = len(body).to_bytes(4, "big") + checked + zlib.crc32(checked).to_bytes(4, "big")
+    return png[:_HEADER_END] + chunk + png[_HEADER_END:]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """One file to import, and its hash."""
+
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedOutputs:
+    """One model's outputs in a folder.
+
+    Attributes:
+        label: of its arm, "outputs/NAME".
+        files: by sample id and k.
+        strangers: names of files of no sample of this benchmark.
+    """
+
+    label: str
+    files: Mapping[tuple[str, int], OutputFile]
+    strangers: tuple[str, ...]
+
+    @property
+    def arm(self) -> Arm:
+        """Return the arm, with as many outputs a sample as the highest number."""
+        grid = tuple(GridPoint(k) for k in range(max(k for _, k in self.files) + 1))
+        return Arm(self.label, self.label, ArmKind.OUTPUTS, grid=grid, fingerprint=FINGERPRINT)
+
+    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
+        """Return the file as it is; `no_image` if it does not exist."""
+        file = self.files.get((request.image.id, k))
+        if file is None:
+            return failed(Outcome(OutcomeKind.NO_IMAGE, MISSING))
+        data = await asyncio.to_thread(file.path.read_bytes)
+        image = EncodedImage(data, SUFFIXES[file.path.suffix.lower()])
+        return Reply(EditedImage(image, note=f"imported from {file.path.name}"), usage=Usage(images=1))
+
+
+def outputs_at(given: Sequence[str], sample_ids: Sequence[str]) -> tuple[ImportedOutputs, ...]:
+    """Return the outputs of the options `--outputs`. Raises InputError as `find_outputs`."""
+    return tuple(one for text in given for one in find_outputs(*parse_outputs(text), sample_ids))
+
+
+def parse_outputs(text: str) -> tuple[Path, str]:
+    """Read "PATH" or "PATH=NAME"; an existing folder whose own name contains "=" is a path."""
+    path, equals, name = text.rpartition("=")
+    if not equals or Path(text).exists():
+        return Path(text), ""
+    if not LABEL.match(name):
+        raise InputError(
+            f"--outputs: the name {one_line(name)!r}; letters, digits, space and . _ + - are allowed"
+        )
+    return Path(path), name
+
+
+def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[ImportedOutputs]:
+    """Return the outputs in a folder: its own files, or those of each folder in it. All files are checked first.
+
+    Args:
+        root: the folder.
+        name: of the arm; of several models, a prefix of each folder's name. "" for the folders' names.
+        sample_ids: of the benchmark.
+
+    Raises:
+        InputError: one line that names the file: a link, too large, too many pixels, the same output twice; or there is
+            no output of any sample.
+    """
+    if not root.is_dir():
+        raise InputError(f"--outputs: {root}: no such folder; expected {{model}}/{{id}}_{{k}}.png in it")
+    folders = [path for path in sorted(root.iterdir()) if path.is_dir()]
+    flat = any(path.suffix.lower() in SUFFIXES for path in root.iterdir() if not path.is_dir())
+    if flat and folders:
+        raise InputError(
+            f"--outputs: {root}: contains images and folders; give the folder of one, or of all models"
+        )
+    found: list[ImportedOutputs] = []
+    for folder in [root] if flat else folders:
+        if folder.is_symlink():
+            raise InputError(f"--outputs: {folder}: a link; links are not followed")
+        own = one_line(folder.resolve().name if flat else folder.name)
+        label = (name or own) if flat else "-".join(filter(None, (name, own)))
+        if not LABEL.match(label):
+            raise InputError(
+                f"--outputs: {folder}: a name of letters, digits, space and . _ + - is needed; give =NAME"
+            )
+        outputs = _in_folder(folder, f"{PROVIDER}/{label}", frozenset(sample_ids))
+        if outputs.files:
+            found.append(outputs)
+        elif outputs.strangers:
+            raise InputError(
+                f"--outputs: {folder}: no file {{id}}_{{k}}.png or {{id}}.png of any sample of this benchmark; "
+                f"it contains {outputs.strangers[0]}, and an id is e.g. {min(sample_ids, default='')}"
+            )
+    if not found:
+        raise InputError(f"--outputs: {root}: no file {{id}}_{{k}}.png of any sample of this benchmark")
+    return found
+
+
+def _in_folder(folder: Path, label: str, sample_ids: frozenset[str]) -> ImportedOutputs:
+    files: dict[tuple[str, int], OutputFile] = {}
+    strangers: list[str] = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() not in SUFFIXES:
+            continue
+        match = _NUMBERED.match(path.stem)
+        if match is not None and match["id"] in sample_ids:
+            key = match["id"], int(match["k"])
+        elif path.stem in sample_ids:
+            key = path.stem, 0
+        else:
+            strangers.append(one_line(path.name))
+            continue
+        if key in files:
+            raise InputError(
+                f"--outputs: {path}: the same output as {files[key].path.name}; keep one of them"
+            )
+        files[key] = OutputFile(path, _checked(path))
+    return ImportedOutputs(label, files, tuple(strangers))
+
+
+def _checked(path: Path) -> str:
+    """Return the file's hash. Raises InputError if it must not be imported; it is decoded later."""
+    if path.is_symlink() or not path.is_file():
+        raise InputError(f"--outputs: {one_line(str(path))}: a link or no plain file; links are not followed")
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES:
+        raise InputError(
+            f"--outputs: {path}: {size // 2**20} MiB; at most {MAX_FILE_BYTES // 2**20} MiB are read"
+        )
+    return hashlib.sha256(path.read_bytes()).hexdigest()

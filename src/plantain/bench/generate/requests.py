@@ -1,0 +1,266 @@
+"""From what a user asks for to arms, each with the source of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.samples import Sample
+from plantain.bench.generate.arms import (
+    INSTRUCTION,
+    Arm,
+    ArmKind,
+    PromptVariant,
+    Sweep,
+    arm_label,
+    grid_of,
+    text_of,
+)
+from plantain.bench.generate.baselines import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
+from plantain.bench.generate.output_files import LABEL, ImportedOutputs
+from plantain.bench.generate.restored import RestoredSource, restored_arm
+from plantain.bench.generate.shots import ShotStudy
+from plantain.journal import JournalReader, TaskRow
+from plantain.models.presets import Preset, presets
+from plantain.pixels.arrays import Pixels
+from plantain.records import InputError, OutcomeKind
+from plantain.records.suggestions import suggest
+from plantain.roles import (
+    Adjustable,
+    EditedImage,
+    Editor,
+    EditRequest,
+    Reply,
+    TakesDemonstrations,
+    TakesRegion,
+)
+
+ONE_AT_A_TIME = frozenset({"diffusers", "process"})
+"""Providers whose weights fill a machine: their arms run one after another, each closed before the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRequest:
+    """The arms that `bench generate` is asked for.
+
+    Attributes:
+        editors: names of editors.
+        presets: names of presets: an editor with its published grid and words.
+        prompt: which text of a sample they receive.
+        seeds: outputs for each point of the sweep.
+        sweep: parameter -> values, for all editors; empty for the presets' own.
+        shots: numbers of demonstrations; () for no few-shot study.
+        outputs: made elsewhere.
+        own: editors of a Python caller, by label.
+        labels: names of editors in tables, where they differ.
+        rule: which output is scored, see `RULES`.
+        retry: outputs of these editors with these outcomes are requested once more.
+        restore: True adds an arm for each editor with the original put back outside the change.
+    """
+
+    editors: tuple[str, ...] = ()
+    presets: tuple[str, ...] = ()
+    prompt: PromptVariant = PromptVariant.ORIGINAL
+    seeds: int = 1
+    sweep: Sweep = field(default_factory=dict)
+    shots: tuple[int, ...] = ()
+    outputs: tuple[ImportedOutputs, ...] = ()
+    own: Mapping[str, Editor] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    rule: Literal["first", "mean"] = "first"
+    retry: frozenset[OutcomeKind] = frozenset()
+    restore: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return editors and presets by the names of their arms, each once."""
+        return tuple(dict.fromkeys((*self.editors, *self.preset_names)))
+
+    @property
+    def preset_names(self) -> tuple[str, ...]:
+        """Return the presets as editors are named, with the folder of their weights if given."""
+        return tuple(found_preset(name).name + "".join(name.partition("@")[1:]) for name in self.presets)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Return all models that are called: those of the terms under which they are called."""
+        named = map(model_of, self.names)
+        return tuple(dict.fromkeys((*named, *(own.name for own in self.own.values()))))
+
+
+class OutputSource(Protocol):
+    """The producer of an arm's outputs."""
+
+    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EditorSource:
+    """An editor as a source."""
+
+    editor: Editor
+
+    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
+        return await self.editor.edit(request)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedArm:
+    """An arm and its source; `by_example` identifies the prompt that shows demonstrations."""
+
+    arm: Arm
+    source: OutputSource
+    by_example: str = ""
+
+    @property
+    def alone(self) -> bool:
+        return self.arm.model.partition("/")[0] in ONE_AT_A_TIME
+
+    def ready(self, row: TaskRow) -> bool:
+        """Return False for a task of a restored arm that waits for the editor's."""
+        return not isinstance(self.source, RestoredSource) or self.source.ready(row)
+
+    def obstacle(self, sample: Sample) -> str:
+        """Return why this arm cannot produce anything for a sample; "" if it can."""
+        if self.arm.label == GROUND_TRUTH:
+            return "" if sample.changed is not None else NO_TRUTH
+        if self.arm.kind is ArmKind.EDITOR and not text_of(sample, self.arm.prompt):
+            return f"the sample has no {self.arm.prompt.value} prompt"
+        if self.arm.region and sample.roi is None:
+            return "the sample has no region, which this editor needs"
+        return ""
+
+
+def planned_arms(
+    benchmark: Benchmark,
+    wanted: ArmRequest,
+    resolve: Callable[[str], Editor],
+    study: ShotStudy | None,
+    reader: JournalReader | None = None,
+) -> list[PlannedArm]:
+    """Return the arms of a run: baselines, imported outputs, editors and restored editors.
+
+    Args:
+        benchmark: of the run.
+        wanted: the request.
+        resolve: returns the editor of a model's name.
+        study: the few-shot study, if demonstrations are wanted.
+        reader: of the run, which restored arms need; None leaves them out.
+
+    Raises:
+        InputError: an editor cannot do what is asked, or two arms have the same label or folder.
+    """
+    arms = [_baseline(benchmark, label) for label in BASELINES]
+    arms += [PlannedArm(replace(one.arm, rule=wanted.rule), one) for one in wanted.outputs]
+    editors = _editor_arms(wanted, resolve, study)
+    arms += editors
+    if wanted.restore and reader is not None:
+        arms += [
+            PlannedArm(restored_arm(one.arm), RestoredSource(benchmark, reader, one.arm)) for one in editors
+        ]
+    folders: set[str] = set()
+    for one in arms:
+        if one.arm.folder.casefold() in folders:
+            raise InputError(f"two arms are called {one.arm.label!r}; give outputs another name with =NAME")
+        folders.add(one.arm.folder.casefold())
+    return arms
+
+
+def _baseline(benchmark: Benchmark, label: str) -> PlannedArm:
+    def truth(sample_id: str) -> Pixels | None:
+        sample = benchmark.sample(sample_id)
+        return None if sample.changed is None else benchmark.changed(sample)
+
+    editor: Editor = Truth(truth) if label == GROUND_TRUTH else Trick(label)
+    arm = Arm(label, f"{PROVIDER}/{label}", ArmKind.BASELINE, fingerprint=editor.fingerprint)
+    return PlannedArm(arm, EditorSource(editor))
+
+
+def _editor_arms(
+    wanted: ArmRequest, resolve: Callable[[str], Editor], study: ShotStudy | None
+) -> list[PlannedArm]:
+    """Return one arm for each editor, or one for each number of demonstrations."""
+    planned: list[PlannedArm] = []
+    named: list[tuple[str, Editor, Preset | None]] = [
+        (name, resolve(model_of(name)), presets().get(name.partition("@")[0])) for name in wanted.names
+    ]
+    named += [(label, editor, None) for label, editor in wanted.own.items()]
+    for name, editor, preset in named:
+        called, sweep = wanted.labels.get(name, name), wanted.sweep
+        if not sweep and preset is not None and name in wanted.preset_names:
+            sweep = preset.sweep
+        _check_editor(name, editor, sweep, wanted)
+        arm = Arm(
+            arm_label(called, wanted.prompt),
+            editor.name if name in wanted.own else model_of(name),
+            prompt=wanted.prompt,
+            words=preset.prompt if preset is not None and preset.model else INSTRUCTION,
+            grid=grid_of(wanted.seeds, sweep),
+            region=isinstance(editor, TakesRegion) and editor.takes_region,
+            fingerprint=editor.fingerprint,
+            rule=wanted.rule,
+        )
+        if study is None:
+            planned.append(PlannedArm(arm, EditorSource(editor)))
+            continue
+        arm = replace(arm, samples=study.samples, demonstrations=study.demonstrations)
+        for shots in wanted.shots:
+            few = replace(arm, label=arm_label(called, wanted.prompt, shots), shots=shots)
+            by_example = str(getattr(editor, "by_example", "")) if shots else ""
+            planned.append(PlannedArm(few, EditorSource(editor), by_example))
+    return planned
+
+
+def _check_editor(name: str, editor: Editor, sweep: Sweep, wanted: ArmRequest) -> None:
+    """Refuse parameters that an editor does not have, and more demonstrations than it accepts."""
+    known = editor.adjustable if isinstance(editor, Adjustable) else frozenset[str]()
+    for parameter in sweep:
+        if parameter not in known:
+            what = f"it can vary {', '.join(sorted(known))}" if known else "it has nothing to vary"
+            raise InputError(f"--sweep: {name} has no parameter {parameter!r}; {what}")
+    most = editor.most_demonstrations if isinstance(editor, TakesDemonstrations) else 0
+    if max(wanted.shots, default=0) > most:
+        what = f"accepts {most} at most" if most else "accepts none; few-shot prompting is for hosted editors"
+        raise InputError(f"--shots: {max(wanted.shots)} demonstrations; {name} {what}")
+
+
+def found_preset(name: str) -> Preset:
+    """Return the preset of that name, with or without "provider/medebench-"; "@PATH" names its weights.
+
+    Raises:
+        InputError: there is none; names the nearest.
+    """
+    known, name = presets(), name.partition("@")[0]
+    for full, preset in known.items():
+        short = full.partition("/")[2]
+        if name in (full, short, short.removeprefix("medebench-")):
+            return preset
+    names = [*known, *(full.partition("/")[2] for full in known)]
+    hint = suggest(name, names, otherwise=f"presets: {', '.join(known)}", cutoff=0.4)
+    raise InputError(f"--preset: no preset {name!r}; {hint}")
+
+
+def model_of(name: str) -> str:
+    """Return the model that is called for an editor's name: a hosted preset names another."""
+    preset = presets().get(name)
+    return preset.model if preset is not None and preset.model else name
+
+
+def parse_editors(given: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Read "provider/model" or "provider/model=NAME": the editors, and their names in tables where given.
+
+    Raises:
+        InputError: a name that cannot be a folder's, or one editor with two names.
+    """
+    labels: dict[str, str] = {}
+    for text in given:
+        model, equals, label = text.rpartition("=")
+        if not equals or "/" in label:  # a folder with "=" in its name
+            model, label = text, text
+        elif not LABEL.match(label):
+            raise InputError(f"--editor: the name {label!r}; letters, digits, space and . _ + - are allowed")
+        if labels.setdefault(model, label) != label:
+            raise InputError(f"--editor: {model} is called both {labels[model]!r} and {label!r}")
+    return tuple(labels), {model: label for model, label in labels.items() if model != label}

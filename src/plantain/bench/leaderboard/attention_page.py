@@ -1,0 +1,374 @@
+"""Table 4 and Figures 6 and 13 of MedEBench: attention against the region, and failed edits by where attention was.
+
+MedEBench (4.3) distinguishes two failures by the overlap of attention and region, among edits of low accuracy and high
+context preservation, and gives no cut-offs. Here they are parameters, and the page shows how the result depends on
+them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from itertools import product
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.gallery import BYTES, SIDE, outline
+from plantain.bench.leaderboard.measures import measure
+from plantain.bench.leaderboard.rows import csv_text
+from plantain.bench.leaderboard.scores import Scores, read_scores
+from plantain.bench.leaderboard.tables import OVERALL, make_table
+from plantain.bench.score.attention import MEASURES, concept_of, map_path, read_map
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate
+from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.pages.thumbnails import data_uri
+from plantain.pixels.arrays import Floats, Pixels
+from plantain.pixels.decode import decode
+from plantain.records import InputError, derive_seed
+from plantain.version import __version__
+
+TEMPLATES = Path(__file__).parent / "templates"
+PAGE = "attention.html"
+NAMES = {
+    "iou": ("IoU", "overlap of region and attention above 1.3 × Otsu’s threshold"),
+    "chance": ("chance IoU", "overlap expected of as many pixels at random"),
+    "mass": ("mass", "attention inside over the region’s share of the area; 1 is chance"),
+    "pointing": ("pointing", "the strongest attention is inside"),
+    "auroc": ("AUROC", "a pixel inside has more attention than one outside; 0.5 is chance"),
+}
+
+STEP = 0.1
+"""How far each cut-off is moved, both ways, to show how the result depends on it."""
+
+
+class FailureType(StrEnum):
+    """The result of one edit."""
+
+    EDITED = "edited"
+    DAMAGED = "not accurate, surroundings damaged"
+    LOOKED_THERE = "looked at the place, did not edit"
+    LOOKED_ELSEWHERE = "looked elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class CutOffs:
+    """Cut-offs of low and high.
+
+    Attributes:
+        ea: editing accuracy below this is low, in [0, 1].
+        cp: context preservation from this on is high, in [-1, 1].
+        iou: overlap from this on is high, in [0, 1].
+    """
+
+    ea: float = 0.4
+    cp: float = 0.8
+    iou: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRow:
+    """The failure types of an arm's edits.
+
+    Attributes:
+        arm: label.
+        counts: edits of each type, among those with all three scores.
+        unscored: edits that lack one of the three.
+        around: smallest and largest share of each type when the cut-offs are moved by `STEP`; empty without edits.
+    """
+
+    arm: str
+    counts: dict[FailureType, int]
+    unscored: int
+    around: dict[FailureType, tuple[float, float]]
+
+    @property
+    def known(self) -> int:
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class GroundingRow:
+    """One arm on one group of samples.
+
+    Attributes:
+        arm: label; organ, task: of the samples, task "" for all of an organ, organ `OVERALL` for all.
+        samples: that the arm covers there.
+        estimates: by measure, over those that have a score.
+    """
+
+    arm: str
+    organ: str
+    task: str
+    samples: int
+    estimates: dict[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """One edit in images: before with the attention over it, and after; the region as an SVG path."""
+
+    sample: str
+    arm: str
+    concept: str
+    prompt: str
+    size: tuple[int, int]
+    attention: str
+    edited: str | None
+    region: str
+    values: str
+
+
+def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[FailureType, int]:
+    """Count edits by type; arrays of one length, without NaN.
+
+    Example:
+        >>> import numpy as np
+        >>> one = np.array([0.1]), np.array([0.95]), np.array([0.02])
+        >>> [kind.value for kind, count in count_failures(*one, CutOffs()).items() if count]
+        ['looked elsewhere']
+    """
+    low = ea < cuts.ea
+    whole = low & (cp >= cuts.cp)
+    there = whole & (iou >= cuts.iou)
+    counts = (~low).sum(), (low & ~whole).sum(), there.sum(), (whole & ~there).sum()
+    return {kind: int(count) for kind, count in zip(FailureType, counts, strict=True)}
+
+
+def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> FailureRow:
+    """Return the failure types of an arm's edits; arrays of one length, NaN where unscored."""
+    known = np.isfinite(ea) & np.isfinite(cp) & np.isfinite(iou)
+    scores = ea[known], cp[known], iou[known]
+    around = {}
+    if known.any():
+        moved = [
+            count_failures(*scores, CutOffs(max(0.0, cuts.ea + e), cuts.cp + c, max(0.0, cuts.iou + i)))
+            for e, c, i in product((-STEP, 0.0, STEP), repeat=3)
+        ]
+        shares = {kind: [counts[kind] / known.sum() for counts in moved] for kind in FailureType}
+        around = {kind: (min(found), max(found)) for kind, found in shares.items()}
+    return FailureRow(arm, count_failures(*scores, cuts), int((~known).sum()), around)
+
+
+def failure_rows(scores: Scores, judge: str | None, cuts: CutOffs) -> list[FailureRow]:
+    """Return the failure types of every recorded arm; empty where no judge has scored EA."""
+    table = make_table(scores, judge)
+    ea, cp = table.measure("EA"), table.measure("CP")
+    if ea is None or cp is None:
+        return []
+    rows = []
+    for arm in recorded_arms(scores):
+        covered = scores.covered(arm)
+        accuracy, preservation, overlap = (
+            scores.values(arm, stored)[covered] for stored in (ea.stored, cp.stored, "attention_iou")
+        )
+        rows.append(failure_row(arm.label, accuracy, preservation, overlap, cuts))
+    return rows
+
+
+def recorded_arms(scores: Scores) -> list[Arm]:
+    """Return the arms whose attention was measured."""
+    stored = f"attention_{MEASURES[0]}"
+    seen = {label for label, metric in (*scores.outputs, *scores.missing) if metric == stored}
+    return [arm for arm in scores.arms if arm.label in seen]
+
+
+def grounding_rows(scores: Scores) -> list[GroundingRow]:
+    """Return Table 4: overall, then per organ, then per task."""
+    rows = []
+    for arm in recorded_arms(scores):
+        covered = scores.covered(arm)
+        for organ, task, chosen in _groups(scores):
+            inside = np.flatnonzero(chosen & covered)
+            if inside.size:
+                rows.append(GroundingRow(arm.label, organ, task, inside.size, _means(scores, arm, inside)))
+    return rows
+
+
+def _groups(scores: Scores) -> Iterator[tuple[str, str, np.ndarray]]:
+    organs = np.array([sample.organ for sample in scores.samples])
+    tasks = np.array([sample.task for sample in scores.samples])
+    yield OVERALL, "", np.ones(organs.size, bool)
+    for organ in scores.organs:
+        yield organ, "", organs == organ
+        for task in sorted(set(tasks[organs == organ])):
+            yield organ, str(task), (organs == organ) & (tasks == task)
+
+
+def _means(scores: Scores, arm: Arm, inside: np.ndarray) -> dict[str, Estimate]:
+    samples = [scores.samples[i] for i in inside]
+    plan = ClusteredMeans([sample.cluster for sample in samples], [sample.organ for sample in samples])
+    estimates = {}
+    for name in MEASURES:
+        known = measure(f"attention_{name}")
+        values = scores.values(arm, known.stored)[inside]
+        estimates[name] = plan.mean(values, low=known.low, high=known.high)
+    return estimates
+
+
+def write_attention_page(
+    run: Path,
+    benchmark: Benchmark,
+    to: Path | None = None,
+    *,
+    judge: str | None = None,
+    cuts: CutOffs = CutOffs(),
+    gallery: int = 8,
+) -> Path:
+    """Write the page of a run's attention, with JSON and CSV beside it; return the page's path.
+
+    Raises:
+        InputError: nothing was measured yet; no such judge; the folder cannot be written to.
+    """
+    target = html_target((to or run) / PAGE)
+    with BenchRun.open(run) as opened:
+        scores = read_scores(opened)
+        if not recorded_arms(scores):
+            raise InputError(f"{run}: no attention has been measured; run plantain bench attention")
+        rows, failures = grounding_rows(scores), failure_rows(scores, judge, cuts)
+        overlays = list(_overlays(opened, scores, benchmark, gallery))
+        recorded = recorded_layers(opened, scores)
+    records = [record for row in rows for record in _records(row)]
+    document = {
+        "rows": records,
+        "recorded": recorded,
+        "failures": [_failure_record(one) for one in failures],
+        "cut_offs": asdict(cuts),
+    }
+    write_page(target.with_suffix(".json"), json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_page(target.with_suffix(".csv"), csv_text(records))
+    environment = page_environment(TEMPLATES, "")
+    environment.filters["number"] = lambda value, digits=2: "–" if value is None else f"{value:.{digits}f}"
+    missing = [
+        (arm.label, reason, count)
+        for arm in recorded_arms(scores)
+        for reason, count in scores.missing.get((arm.label, "attention_iou"), {}).items()
+    ]
+    page = environment.get_template("attention.html.j2").render(
+        scores=scores,
+        rows=rows,
+        failures=failures,
+        kinds=list(FailureType),
+        cuts=cuts,
+        measures=[(name, *NAMES[name]) for name in MEASURES],
+        missing=missing,
+        recorded=recorded,
+        overlays=overlays,
+        version=__version__,
+    )
+    write_page(target, page)
+    return target
+
+
+def recorded_layers(opened: BenchRun, scores: Scores) -> dict[str, list[str]]:
+    """Return by arm what was recorded, in words: one entry, unless options changed between samples."""
+    found: dict[str, list[str]] = {}
+    for arm in recorded_arms(scores):
+        rows = [
+            row
+            for output in opened.outputs(arm.label)
+            for row in opened.reader.scores(output.task_id, output.generation)
+            if row.metric == f"attention_{MEASURES[0]}" and row.score.scored
+        ]
+        found[arm.label] = sorted({str(row.detail["what"]) for row in rows})
+    return found
+
+
+def _records(row: GroundingRow) -> Iterator[dict[str, object]]:
+    for name, estimate in row.estimates.items():
+        yield {
+            "model": row.arm,
+            "organ": row.organ,
+            "task": row.task,
+            "metric": f"attention_{name}",
+            "mean": estimate.value,
+            "low": estimate.low,
+            "high": estimate.high,
+            "n": estimate.n,
+            "coverage": estimate.n / row.samples,
+        }
+
+
+def _failure_record(row: FailureRow) -> dict[str, object]:
+    return {
+        "model": row.arm,
+        "counts": {kind.value: count for kind, count in row.counts.items()},
+        "unscored": row.unscored,
+        "around": {kind.value: row.around.get(kind) for kind in FailureType},
+    }
+
+
+def _overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int) -> Iterator[Overlay]:
+    """Yield images of edits, arm by arm, at most so many each, the samples in an order drawn from the run's seed."""
+    order = sorted(
+        (sample for sample in benchmark.samples if sample.roi is not None),
+        key=lambda sample: derive_seed(scores.seed, "overlay", sample.id),
+    )
+    for arm in recorded_arms(scores):
+        outputs = {output.sample_id: output for output in opened.outputs(arm.label) if output.k == 0}
+        for sample in [s for s in order if map_path(opened.run, arm, s.id, 0).is_file()][:most]:
+            output = outputs.get(sample.id)
+            edited = None
+            if output is not None and output.edited is not None:
+                edited = data_uri(decode(opened.read(output)), SIDE, BYTES, synthetic=True)
+            attention = heat(benchmark.previous(sample), read_map(map_path(opened.run, arm, sample.id, 0)))
+            yield Overlay(
+                sample.id,
+                arm.label,
+                concept_of(sample),
+                sample.prompt,
+                sample.size,
+                data_uri(attention, SIDE, BYTES, synthetic=False),
+                edited,
+                outline(benchmark.roi(sample)),
+                _values_line(scores, arm, sample.id),
+            )
+
+
+def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
+    at = next(i for i, sample in enumerate(scores.samples) if sample.id == sample_id)
+    values = {name: scores.values(arm, f"attention_{name}")[at] for name in ("iou", "chance", "auroc")}
+    return ", ".join(f"{NAMES[name][0]} {_number(value, 2)}" for name, value in values.items())
+
+
+def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
+    """Return the image in grey, the more orange the stronger its attention.
+
+    Args:
+        pixels: uint8 (H, W, 3).
+        attention: (h, w) in [0, 1], of any size.
+    """
+    height, width = pixels.shape[:2]
+    weight = np.asarray(cv2.resize(attention, (width, height), interpolation=cv2.INTER_LINEAR))[..., None]
+    grey = pixels.astype(np.float32).mean(axis=2, keepdims=True).repeat(3, axis=2)
+    shown = grey * (1 - 0.75 * weight) + np.array([255.0, 140.0, 20.0]) * 0.75 * weight
+    return np.asarray(np.clip(shown, 0, 255), np.uint8)
+
+
+def table_lines(rows: Sequence[GroundingRow], recorded: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return Table 4 for a terminal: overall and per organ, then what was recorded of each arm."""
+    cells = [["model", "organ", "n", *(NAMES[name][0] for name in MEASURES)]]
+    for row in rows:
+        if not row.task:
+            numbers = (_number(row.estimates[name].value, 3) for name in MEASURES)
+            cells.append([row.arm, row.organ, str(row.estimates["iou"].n), *numbers])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if at < 2 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in cells
+    ]
+    return lines + [f"{arm}: {'; '.join(found)}" for arm, found in recorded.items() if found]
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None or not np.isfinite(value) else f"{value:z.{digits}f}"

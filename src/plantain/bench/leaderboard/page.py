@@ -1,0 +1,301 @@
+"""Write a leaderboard: one HTML file, complete in itself, with its numbers beside it as JSON, CSV, LaTeX and SVG."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.editor_settings import EditorSettings, editor_settings
+from plantain.bench.leaderboard.figures import all_figures
+from plantain.bench.leaderboard.gallery import Gallery, GridStory, SampleStory
+from plantain.bench.leaderboard.latex import table_seven, table_two
+from plantain.bench.leaderboard.measures import MAIN
+from plantain.bench.leaderboard.published import (
+    is_published,
+    published_agreement,
+    published_scores,
+    published_stories,
+)
+from plantain.bench.leaderboard.rows import table_csv, table_json
+from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region, read_scores
+from plantain.bench.leaderboard.studies import ShotRow, Sweep, shot_studies, sweeps
+from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, TableCell, make_table
+from plantain.journal.questions.benchmark import edit_records
+from plantain.metrics.statistics.means import Estimate
+from plantain.pages.drawing import printed
+from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.pages.wording import DASH
+from plantain.records import InputError
+from plantain.version import __version__
+
+TEMPLATES = Path(__file__).parent / "templates"
+PAGE = "leaderboard.html"
+
+GALLERY = 8
+"""Samples that a leaderboard shows by default."""
+
+REASONS = 3
+"""Reasons of unscored outputs that a cell names."""
+
+
+@dataclass(slots=True)
+class Leaderboard:
+    """Everything that a page shows.
+
+    Attributes:
+        table: the numbers.
+        shots: rows of each few-shot study by name; sweeps: of parameters.
+        figures: SVG by name.
+        samples, grids: with images; empty where the benchmark is missing, with the reason in `absent`.
+        editors: settings of the open editors.
+        remarks: lines for the top of the page.
+    """
+
+    table: Table
+    shots: dict[str, list[ShotRow]]
+    sweeps: list[Sweep]
+    figures: dict[str, str]
+    samples: list[SampleStory] = field(default_factory=list)
+    grids: list[GridStory] = field(default_factory=list)
+    absent: str = ""
+    editors: tuple[EditorSettings, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def write_leaderboard(
+    runs: Sequence[Path],
+    to: Path | None = None,
+    *,
+    judge: str | None = None,
+    benchmark: Path | None = None,
+    gallery: int = GALLERY,
+    remarks: Sequence[str] = (),
+) -> Path:
+    """Write the leaderboard of runs of one benchmark; works while they are being scored.
+
+    Args:
+        runs: folders of the runs, or one folder of MedEBench's published scores.
+        to: a folder; default the first run.
+        judge: whose scores are EA and VQ, see `make_table`.
+        benchmark: where the benchmark's images are; default where the first run recorded it.
+        gallery: most samples to show.
+        remarks: lines for the top of the page.
+
+    Returns:
+        Path of the HTML file; `leaderboard.json`, `.csv`, `.tex` and the figures as SVG are beside it.
+
+    Raises:
+        InputError: not a bench run, runs of different benchmarks, no such judge, or the folder cannot be written to.
+    """
+    target = html_target((to or runs[0]) / PAGE)
+    with ExitStack() as stack:
+        if is_published(runs[0]):
+            board = _published_board(runs[0], judge, gallery)
+        else:
+            opened = [stack.enter_context(BenchRun.open(run)) for run in runs]
+            board = _board(opened, judge, benchmark, gallery)
+    board.remarks = (*remarks, *board.remarks)
+    for path, text in _files(board, target).items():
+        write_page(path, text)
+    return target
+
+
+def read_tables(runs: Sequence[Path]) -> Scores:
+    """Return the scores of runs, or of one folder of published scores. Raises InputError as `write_leaderboard`."""
+    if is_published(runs[0]):
+        return published_scores(runs[0])
+    with ExitStack() as stack:
+        return read_scores(*(stack.enter_context(BenchRun.open(run)) for run in runs))
+
+
+def _board(runs: Sequence[BenchRun], judge: str | None, benchmark: Path | None, gallery: int) -> Leaderboard:
+    table = make_table(read_scores(*runs), judge)
+    board = _without_images(table)
+    labels = {origin: label for label, origin in table.scores.origins.items()}
+    records = (
+        (labels[number, arm], text)
+        for number, run in enumerate(runs)
+        for arm, text in edit_records(run.reader)
+        if (number, arm) in labels
+    )
+    board.editors = editor_settings(records)
+    try:
+        images = Gallery(table, runs, Benchmark.load(benchmark or runs[0].benchmark_root))
+    except InputError as error:
+        board.absent = str(error)
+        return board
+    board.samples, board.grids = images.stories(gallery), images.grids(board.sweeps)
+    if gallery and not board.samples:
+        board.absent = "the benchmark's folder no longer has the samples of this run"
+    return board
+
+
+def _published_board(folder: Path, judge: str | None, gallery: int) -> Leaderboard:
+    table = make_table(published_scores(folder), judge)
+    board = _without_images(table)
+    board.samples = published_stories(folder, table, gallery)
+    board.remarks = (published_agreement(table.scores).line,)
+    return board
+
+
+def _without_images(table: Table) -> Leaderboard:
+    shots = shot_studies(table)
+    return Leaderboard(table, shots, sweeps(table), all_figures(table, shots))
+
+
+def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
+    """Return the page and the files beside it."""
+    table = board.table
+    latex = [table_two(table), *(table_seven(name, rows) for name, rows in board.shots.items())]
+    files = {
+        target.with_suffix(".json"): json.dumps(_document(board), indent=1, ensure_ascii=False) + "\n",
+        target.with_suffix(".csv"): table_csv(table),
+        target.with_suffix(".tex"): "\n".join(latex),
+    }
+    for name, figure in board.figures.items():
+        safe = "".join(c if c.isalnum() else "-" for c in name.lower())
+        files[target.parent / "figures" / f"{safe}.svg"] = printed(figure)
+    files[target] = _page(board)
+    return files
+
+
+def _document(board: Leaderboard) -> dict[str, object]:
+    table = board.table
+    return {
+        "format": "plantain leaderboard",
+        "format_version": 1,
+        "runs": list(table.scores.runs),
+        "benchmark": table.scores.benchmark,
+        "samples": len(table.scores.samples),
+        "judge": table.judge,
+        "unfinished": table.unfinished,
+        "judges": list(table.judges),
+        "rows": table_json(table.cells.values(), table),
+        "tasks": table_json(table.tasks.values(), table),
+        "differences": {name: [asdict(pair) for pair in pairs] for name, pairs in table.differences.items()},
+        "distances": [asdict(distance) for distance in table.scores.distances],
+        "few_shot": {name: [asdict(row) for row in rows] for name, rows in board.shots.items()},
+        "sweeps": [
+            {
+                "arm": sweep.arm.label,
+                "points": [
+                    {
+                        "parameters": dict(point.parameters),
+                        "k": point.k,
+                        "means": {name: asdict(estimate) for name, estimate in point.estimates.items()},
+                    }
+                    for point in sweep.points.values()
+                ],
+            }
+            for sweep in board.sweeps
+        ],
+        "editors": [asdict(editor) for editor in board.editors],
+    }
+
+
+def _page(board: Leaderboard) -> str:
+    table = board.table
+    overall = [cell for cell in table.cells.values() if cell.organ == OVERALL]
+    scored = {cell.metric for cell in overall if cell.estimate.value is not None}
+    environment = page_environment(TEMPLATES, (TEMPLATES / "leaderboard.js").read_text(encoding="utf-8"))
+    environment.filters |= {
+        "bounds": interval,
+        "number": number,
+        "signed": signed,
+        "p": p_value,
+        "arm_note": arm_note,
+        "reasons": reasons_of,
+        "groupby_pairs": _by_task_and_metric,
+    }
+    environment.globals |= {"OVERALL": OVERALL, "MACRO": MACRO}
+    return environment.get_template("leaderboard.html.j2").render(
+        board=board,
+        table=table,
+        scores=table.scores,
+        models=[arm for arm in table.general if not is_baseline(arm)],
+        finders=[arm for arm in table.general if not (is_baseline(arm) or is_given_region(arm))],
+        informed=[arm for arm in table.general if is_given_region(arm)],
+        baselines=[arm for arm in table.general if is_baseline(arm)],
+        clusters=len(set(table.scores.clusters)),
+        ranked=table.ranked,
+        repeated=any(c.draws_sd is not None or c.outputs_sd is not None for c in overall),
+        unsure=table.why_no_interval(),
+        licences=sorted({s.licence for s in table.scores.samples} - {"open", "attribution"}),
+        distances={(d.arm, d.metric): d for d in table.scores.distances},
+        distance_names=sorted({d.metric for d in table.scores.distances}),
+        partial=[cell for cell in overall if cell.metric in MAIN and cell.scored < cell.outputs],
+        measured=[measure for measure in table.measures if measure.name in scored],
+        tasks=list(dict.fromkeys((organ, task) for _, organ, task, _ in table.tasks)),
+        version=__version__,
+    )
+
+
+def interval(estimate: Estimate, digits: int = 2) -> str:
+    """Return the bounds of an estimate, e.g. "0.41 to 0.78"."""
+    if estimate.low is None or estimate.high is None:
+        return "no interval" if estimate.reason else DASH
+    return f"{estimate.low:z.{digits}f} to {estimate.high:z.{digits}f}"
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Return a number with a true minus sign, none on a zero; a dash for None."""
+    return DASH if value is None else f"{value:z.{digits}f}".replace("-", "\u2212")
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """Return a difference with its sign, none where it rounds to zero; a dash for None."""
+    if value is None or float(f"{value:.{digits}f}") == 0:
+        return number(value, digits)
+    return f"{value:+.{digits}f}".replace("-", "\u2212")
+
+
+def p_value(value: float | None) -> str:
+    if value is None:
+        return DASH
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def arm_note(arm: Arm, scores: Scores) -> str:
+    """Return what a reader must know of an arm beside its label."""
+    synthetic, truths = scores.truths
+    notes = {
+        "copy-input": "returns the input: keeps everything, edits nothing",
+        "resize-only": "to a model's working size and back",
+        "jpeg-75": "one JPEG at quality 75",
+        "ground-truth": f"the image after, {synthetic} of {truths} synthetic: the ceiling"
+        if synthetic
+        else "the real image after: the ceiling",
+    }
+    if arm.label in notes:
+        return notes[arm.label]
+    parts = [f"prompt: {arm.prompt.value}"] if arm.prompt.value != "original" else []
+    if is_given_region(arm):
+        parts.append("receives the region: it does not have to find the place")
+    if len(arm.grid) > 1:
+        rule = "mean of all" if arm.rule == "mean" else "first scored"
+        parts.append(f"{len(arm.grid)} outputs a sample, {rule}")
+    if arm.model.startswith("offline/"):
+        parts.append("offline: rules and image processing, no learned model")
+    return "; ".join(parts)
+
+
+def reasons_of(cell: TableCell, scores: Scores, stored: str) -> list[tuple[str, int]]:
+    """Return why outputs of a cell are unscored: the commonest reasons with counts, then all others as one."""
+    missing = scores.missing.get((cell.model, stored))
+    counted = sorted(missing.items() if missing else (), key=lambda one: (-one[1], one[0]))
+    rest = counted[REASONS:]
+    others = [(f"{len(rest)} other reasons", sum(n for _, n in rest))] if rest else []
+    return counted[:REASONS] + others
+
+
+def _by_task_and_metric(rows: list[ShotRow]) -> list[tuple[tuple[str, str], list[ShotRow]]]:
+    groups: dict[tuple[str, str], list[ShotRow]] = {}
+    for row in rows:
+        groups.setdefault((row.task, row.metric), []).append(row)
+    return list(groups.items())

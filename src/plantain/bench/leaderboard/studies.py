@@ -1,0 +1,192 @@
+"""Studies within a table: demonstrations or training samples (Table 7), and swept parameters (Figure 7).
+
+Every mean of one metric is over the same samples, those that all levels or settings have a score of: a refusal under
+one of them must not make that one look better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from plantain.bench.generate.arms import Arm
+from plantain.bench.leaderboard.measures import MAIN, Measure
+from plantain.bench.leaderboard.scores import Scores, mean_of_known
+from plantain.bench.leaderboard.tables import Table
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate
+from plantain.metrics.statistics.paired import holm, paired_differences
+from plantain.pixels.arrays import Floats
+
+K = TypeVar("K")
+
+CONFUSION = "demo_similarity"
+"""How similar outputs are to the demonstrations: high where an editor confuses them with the sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShotRow:
+    """One number of a study of how many examples help.
+
+    Attributes:
+        model, task: of the samples; task "" for all of the study.
+        shots: demonstrations shown, or training samples.
+        metric: name in the table.
+        estimate: mean over the samples that every number of shots has a score of.
+        change: difference from the fewest shots on the same samples; None for the fewest.
+        p_holm: of the change, corrected over the numbers of shots; None without one.
+    """
+
+    model: str
+    task: str
+    shots: int
+    metric: str
+    estimate: Estimate
+    change: Estimate | None
+    p_holm: float | None
+
+    @property
+    def differs(self) -> bool:
+        return self.p_holm is not None and self.p_holm < 0.05
+
+
+def shot_studies(table: Table) -> dict[str, list[ShotRow]]:
+    """Return the few-shot studies by editor: arms that differ only in the number of demonstrations."""
+    found: dict[str, list[Arm]] = {}
+    for arm in table.scores.arms:
+        if arm.shots is not None:
+            found.setdefault(arm.label.replace(f"+{arm.shots}shot", ""), []).append(arm)
+    return {
+        name: _shot_rows(table, name, sorted(arms, key=lambda arm: arm.shots or 0))
+        for name, arms in found.items()
+        if len(arms) > 1
+    }
+
+
+def _shot_rows(table: Table, name: str, arms: Sequence[Arm]) -> list[ShotRow]:
+    """Return the rows of one study: over all its samples, then by task."""
+    scores = table.scores
+    measures = [m for m in table.measures if m.name in (*MAIN, CONFUSION)]
+    members = np.flatnonzero(np.logical_and.reduce([scores.covered(arm) for arm in arms]))
+    rows: list[ShotRow] = []
+    for task in ("", *sorted({scores.samples[i].task for i in members})):
+        chosen = np.array([i for i in members if task in ("", scores.samples[i].task)])
+        for measure in measures:
+            levels = {arm.shots or 0: scores.values(arm, measure.stored) for arm in arms}
+            rows += level_rows(scores, name, task, measure, levels, chosen)
+    return rows
+
+
+def level_rows(
+    scores: Scores, name: str, task: str, measure: Measure, levels: Mapping[int, Floats], chosen: np.ndarray
+) -> list[ShotRow]:
+    """Return the rows of one metric: every level on the samples that all levels have a score of.
+
+    Args:
+        scores: of the samples.
+        name, task, measure: for the rows.
+        levels: number of examples -> one value per sample of `scores`, NaN where unscored; fewest first.
+        chosen: indices of the samples.
+    """
+    clusters = [scores.samples[i].cluster for i in chosen]
+    strata = [scores.samples[i].organ for i in chosen]
+    paired = _on_common_samples({str(level): array[chosen] for level, array in levels.items()})
+    if not paired:
+        return []
+    fewest = next(iter(paired))
+    changes = {
+        pair.second: pair
+        for pair in paired_differences(paired, clusters, strata, low=measure.low, high=measure.high)
+        if pair.first == fewest
+    }
+    corrected = dict(zip(changes, holm([pair.p for pair in changes.values()]), strict=True))
+    plan = ClusteredMeans(clusters, strata)
+    return [
+        ShotRow(
+            name,
+            task,
+            int(level),
+            measure.name,
+            plan.mean(array, low=measure.low, high=measure.high),
+            _negated(changes[level].estimate) if level in changes else None,
+            corrected.get(level),
+        )
+        for level, array in paired.items()
+    ]
+
+
+def _on_common_samples(values: Mapping[K, Floats]) -> dict[K, Floats]:
+    """Return the arrays that have any score, NaN on the samples that one of them lacks."""
+    known = {key: array for key, array in values.items() if np.isfinite(array).any()}
+    if not known:
+        return {}
+    common = np.logical_and.reduce([np.isfinite(array) for array in known.values()])
+    return {key: np.where(common, array, np.nan) for key, array in known.items()}
+
+
+def _negated(estimate: Estimate) -> Estimate:
+    value, low, high = (None if x is None else -x for x in (estimate.value, estimate.high, estimate.low))
+    return replace(estimate, value=value, low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """One setting of the parameters: the first output made with it, and its means over samples and seeds."""
+
+    parameters: Mapping[str, float]
+    k: int
+    estimates: dict[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The settings of one arm as a grid.
+
+    Attributes:
+        arm: the arm.
+        across: the parameter that changes along a row; down: those that change from row to row.
+        columns: values of `across`; rows: settings of `down`.
+        points: by (row, column); a setting that was not run is absent.
+    """
+
+    arm: Arm
+    across: str
+    down: tuple[str, ...]
+    columns: tuple[float, ...]
+    rows: tuple[tuple[float, ...], ...]
+    points: dict[tuple[int, int], SweepPoint]
+
+
+def sweeps(table: Table) -> list[Sweep]:
+    """Return the sweeps of a table: every arm with more than one setting of its parameters."""
+    return [sweep for arm in table.scores.arms if (sweep := _sweep(table, arm)) is not None]
+
+
+def _sweep(table: Table, arm: Arm) -> Sweep | None:
+    names = list(dict.fromkeys(name for point in arm.grid for name in point.parameters))
+    changing = [name for name in names if len({point.parameters.get(name) for point in arm.grid}) > 1]
+    full = [k for k, point in enumerate(arm.grid) if all(name in point.parameters for name in changing)]
+    if not changing or not full:
+        return None
+    across, *down = changing
+    settings = [
+        (tuple(arm.grid[k].parameters[n] for n in down), arm.grid[k].parameters[across]) for k in full
+    ]
+    rows, columns = tuple(sorted({row for row, _ in settings})), tuple(sorted({at for _, at in settings}))
+    places: dict[tuple[int, int], list[int]] = {}
+    for k, (row, column) in zip(full, settings, strict=True):
+        places.setdefault((rows.index(row), columns.index(column)), []).append(k)
+    points = {at: SweepPoint(arm.grid[ks[0]].parameters, ks[0], {}) for at, ks in sorted(places.items())}
+    scores = table.scores
+    plan = ClusteredMeans(scores.clusters, [sample.organ for sample in scores.samples])
+    for measure in table.main:
+        found = scores.outputs.get((arm.label, measure.stored))
+        if found is None:
+            continue
+        common = _on_common_samples({at: mean_of_known(found[:, ks]) for at, ks in places.items()})
+        for at, point in points.items():
+            array = common.get(at, np.full(len(scores.samples), np.nan))
+            point.estimates[measure.name] = plan.mean(array, low=measure.low, high=measure.high)
+    return Sweep(arm, across, tuple(down), columns, rows, points)

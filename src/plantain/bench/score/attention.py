@@ -1,0 +1,277 @@
+"""Attention grounding of a run's outputs: repeat each edit, and compare its attention with the sample's region.
+
+Scores go into the journal. The maps are for figures only: they are files in the run's folder `attention/` and can be
+made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.samples import Sample
+from plantain.bench.generate.arms import Arm, ArmKind, output_seed
+from plantain.bench.generate.runfile import BenchRun, Output
+from plantain.files.writing import replace_file
+from plantain.findings import sides_to_name
+from plantain.journal import JsonValue, StoredScore
+from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode
+from plantain.records import InputError, Score, unscored
+from plantain.runs.door import Door
+from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.runs.settings.terms import Terms
+from plantain.runs.summary import RunSummary
+
+MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
+"""Measures of a map, each stored as `attention_NAME`; see `plantain.metrics.grounding.Grounding`."""
+
+FOLDER = "attention"
+MAP_SIDE = 128
+"""Longest side of a stored map in pixels: attention is coarse."""
+
+VERSION = 2
+"""Raise it when the same map would be measured differently."""
+
+
+class RecordedEdit(Protocol):
+    """A repeated edit; see `plantain.models.diffusers.attention.attender.AttentionLook`."""
+
+    @property
+    def attention(self) -> npt.NDArray[np.float32] | None: ...
+    @property
+    def tokens(self) -> tuple[int, ...]: ...
+    @property
+    def edited(self) -> Pixels | None: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    def on_image(self) -> npt.NDArray[np.float32]: ...
+
+
+class AttentionRecorder(Protocol):
+    """An editor whose attention is recorded; see `plantain.models.diffusers.attention.watched.WatchedEditor`."""
+
+    @property
+    def names_sides(self) -> bool: ...
+
+    async def look(
+        self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
+    ) -> RecordedEdit: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MapOptions:
+    """How maps are measured.
+
+    Attributes:
+        alpha: factor on Otsu's threshold, above 0 (MedEBench uses 1.3).
+        recorded: the recorder's options as JSON.
+    """
+
+    alpha: float = ALPHA
+    recorded: dict[str, JsonValue] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.alpha > 0:
+            raise InputError(f"--alpha {self.alpha:g}: must be above 0")
+
+    @property
+    def digest(self) -> str:
+        identity = [VERSION, self.alpha, self.recorded]
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def recordable_arms(run: BenchRun, wanted: Sequence[str]) -> list[Arm]:
+    """Return the arms of open editors: those named, or all.
+
+    Raises:
+        InputError: no such arm, or none of an open editor.
+    """
+    for label in wanted:
+        if label not in run.arms:
+            raise InputError(f"--editor {label}: this run has no such arm; it has {', '.join(run.arms)}")
+    arms = [run.arms[label] for label in wanted] or [
+        arm for arm in run.arms.values() if arm.model.startswith("diffusers/")
+    ]
+    if not arms:
+        raise InputError(
+            f"{run.run}: no outputs of an open editor; run plantain bench generate with --editor diffusers/… first"
+        )
+    for arm in arms:
+        if arm.kind is not ArmKind.EDITOR or not arm.model.startswith("diffusers/"):
+            raise InputError(
+                f"--editor {arm.label}: attention can be recorded of open editors (diffusers/…) only"
+            )
+    return arms
+
+
+async def measure_attention(
+    run: Path,
+    benchmark: Benchmark,
+    arm_label: str,
+    recorder: AttentionRecorder,
+    options: MapOptions,
+    *,
+    terms: Terms | None = None,
+    observer: ProgressObserver = SILENT,
+) -> RunSummary:
+    """Measure the attention of an arm's scored outputs; what was measured with these options is kept.
+
+    Args:
+        run: the run's folder.
+        benchmark: the one that the run was generated from.
+        arm_label: the arm.
+        recorder: the arm's editor.
+        options: how maps are measured.
+        terms: of the run.
+        observer: receives progress.
+
+    Raises:
+        InputError: another benchmark, no outputs yet, or another process writes to the run.
+    """
+    async with Door(terms or Terms(())).open(run, observer=observer) as opened:
+        recorded = BenchRun(opened.journal.reader)
+        if recorded.header.digest != benchmark.digest:
+            raise InputError(f"{benchmark.root}: is not the benchmark that {run} was generated from")
+        arm = recorded.arms[arm_label]
+        made = [output for output in recorded.scored(arm_label) if output.attempt is not None]
+        if not made:
+            raise InputError(f"{run}: {arm_label} has no outputs yet; plantain bench generate makes them")
+        observer.begun(arm_label, len(made))
+        repeated = _RepeatedEdits(recorded, benchmark, arm, recorder, options)
+
+        async def measure(output: Output) -> None:
+            if repeated.is_measured(output):
+                opened.summary.kept += 1
+            else:
+                await opened.journal.add_scores(await repeated.scores(output))
+                opened.summary.measured += 1
+            observer.advanced(1)
+
+        await opened.walk(made, measure, at_once=max(1, 2 * opened.terms.room))
+    return opened.summary
+
+
+@dataclass(frozen=True, slots=True)
+class _RepeatedEdits:
+    """The edits of one arm, each repeated and measured."""
+
+    run: BenchRun
+    benchmark: Benchmark
+    arm: Arm
+    recorder: AttentionRecorder
+    options: MapOptions
+
+    def is_measured(self, output: Output) -> bool:
+        """Return True if it was measured for this concept with these options, and its map, if any, still exists."""
+        found = self.run.scores(output).get(f"attention_{MEASURES[0]}")
+        concept = concept_of(self.benchmark.sample(output.sample_id))  # can be named, or changed, at any time
+        if found is None or (found.detail["options"], found.detail["concept"]) != (
+            self.options.digest,
+            concept,
+        ):
+            return False
+        return (
+            not found.score.scored or map_path(self.run.run, self.arm, output.sample_id, output.k).is_file()
+        )
+
+    async def scores(self, output: Output) -> list[StoredScore]:
+        """Return the scores of an output; its map has been written by then."""
+        sample = self.benchmark.sample(output.sample_id)
+        if sample.roi is None:
+            return self._rows(output, unscored("the sample has no region"), {})
+        instruction = self.arm.instruction(sample)
+        sides = sides_to_name(instruction, sample.image) if self.recorder.names_sides else ""
+        point = self.arm.grid[output.k]
+        seen = await self.recorder.look(
+            await asyncio.to_thread(self.benchmark.previous, sample),
+            f"{instruction} {sides}".rstrip(),  # the words that the editor received
+            output_seed(self.run.reader.header.seed, sample.id, point.seed),
+            concept_of(sample),
+            dict(point.parameters),
+        )
+        return await asyncio.to_thread(self._measured, sample, output, seen)
+
+    def _measured(self, sample: Sample, output: Output, seen: RecordedEdit) -> list[StoredScore]:
+        detail: dict[str, JsonValue] = {
+            "tokens": list(seen.tokens),
+            "differs": self._difference(output, seen.edited),
+            "what": seen.what,
+        }
+        if seen.attention is None:
+            return self._rows(output, unscored(seen.reason), detail)
+        attention = seen.on_image()
+        found = grounding(attention, self.benchmark.roi(sample), alpha=self.options.alpha)
+        detail |= {"threshold": found.threshold, "selected": found.selected, **self.options.recorded}
+        _write_map(map_path(self.run.run, self.arm, sample.id, output.k), attention)
+        return self._rows(output, found, detail)
+
+    def _rows(
+        self, output: Output, found: Grounding | Score, detail: dict[str, JsonValue]
+    ) -> list[StoredScore]:
+        concept = concept_of(self.benchmark.sample(output.sample_id))
+        detail = {"options": self.options.digest, "concept": concept, **detail}
+        return [
+            output.score(
+                f"attention_{name}", found if isinstance(found, Score) else getattr(found, name), detail
+            )
+            for name in MEASURES
+        ]
+
+    def _difference(self, output: Output, edited: Pixels | None) -> int | None:
+        """Return the largest difference of repeated edit and stored output in grey levels; None without either."""
+        if edited is None or output.edited is None:
+            return None
+        stored = decode(self.run.read(output))
+        if stored.shape != edited.shape:
+            return 255
+        return int(np.abs(stored.astype(np.int16) - edited.astype(np.int16)).max())
+
+
+def concept_of(sample: Sample) -> str:
+    """Return the words that attention should be on: the key concept, else the finding; "" without either."""
+    return sample.key_concept or sample.finding
+
+
+def map_path(run: Path, arm: Arm, sample_id: str, k: int) -> Path:
+    """Return the file of an output's map: a small 16-bit grey PNG of the image's shape, scaled to the map's range."""
+    return run / FOLDER / arm.folder / f"{sample_id}_{k}.png"
+
+
+def read_map(path: Path) -> npt.NDArray[np.float32]:
+    """Return a stored map, float32 (h, w) in [0, 1].
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    stored = cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_UNCHANGED)
+    if stored is None:
+        raise InputError(f"{path}: is damaged; delete it and run plantain bench attention again")
+    return np.asarray(stored, np.float32) / 65535.0
+
+
+def _write_map(path: Path, attention: npt.NDArray[np.float32]) -> None:
+    values = scaled(attention)
+    if values is None:
+        return
+    longest = max(values.shape)
+    if longest > MAP_SIDE:
+        size = (round(values.shape[1] * MAP_SIDE / longest), round(values.shape[0] * MAP_SIDE / longest))
+        values = cv2.resize(values, size, interpolation=cv2.INTER_AREA)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    done, data = cv2.imencode(".png", np.round(values * 65535).astype(np.uint16))
+    assert done
+    replace_file(path, data.tobytes())

@@ -1,1 +1,0 @@
-"""A leaderboard of submissions as a static site."""

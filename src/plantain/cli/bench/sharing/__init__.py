@@ -1,1 +1,0 @@
-"""Commands by which a benchmark and what was measured on it pass from hand to hand."""

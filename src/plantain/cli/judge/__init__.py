@@ -1,0 +1,16 @@
+"""`plantain judge`: a judge's card, other judges on stored edits, corrections, and prompts."""
+
+from __future__ import annotations
+
+from plantain.cli.terminal.groups import LazyGroup
+
+app = LazyGroup(
+    "judge",
+    "Measure a judge, judge stored edits again, correct a verdict, edit the prompts.",
+    {
+        "audit": ("plantain.cli.judge.audit", "make a judge's card: what its verdicts may be used for"),
+        "rejudge": ("plantain.cli.judge.rejudge", "judge stored edits with other judges or prompts"),
+        "override": ("plantain.cli.judge.override", "correct a verdict by hand, with a name and a reason"),
+        "prompts": ("plantain.cli.judge.prompts", "write the prompt templates into a folder, to edit them"),
+    },
+)

@@ -1,0 +1,263 @@
+"""`plantain judge audit`: a judge's card, which states what its verdicts may be used for."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.table import Table
+
+from plantain.audit.asking import asking
+from plantain.audit.gate import thresholds
+from plantain.audit.jury import models_of
+from plantain.audit.pages import between, in_words, write_card_page
+from plantain.audit.pictures import TrialPicture, pictures_in
+from plantain.audit.planning import forecast
+from plantain.audit.run import AuditPlan, run_audit
+from plantain.audit.trials import chosen_kinds
+from plantain.cli.runs.build import print_end
+from plantain.cli.terminal.application import application, command_again
+from plantain.cli.terminal.stages import StageProgress
+from plantain.cli.terminal.tables import print_table
+from plantain.findings import Taxonomy, load_taxonomy
+from plantain.journal import JournalReader
+from plantain.journal.cards import as_json as card_json
+from plantain.journal.cards import keep_card, write_card
+from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.offline.workers import close_workers
+from plantain.pipeline.piloting.decision import PEOPLE
+from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
+from plantain.records.counts import counted
+from plantain.records.suggestions import suggest
+from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
+from plantain.runs.consent import runs_here
+from plantain.runs.observer import ProgressObserver
+from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.summary import RunSummary
+
+app = application()
+
+
+class Amplitude(StrEnum):
+    """How plainly a defect shows."""
+
+    WEAK = "weak"
+    STRONG = "strong"
+
+
+@dataclass(frozen=True, slots=True)
+class _Judges:
+    """The audited judge, those that it is compared with, and the terms under which they are asked."""
+
+    judge: str
+    beside: tuple[str, ...]
+    terms: Terms
+    rubric: Rubric
+
+
+@app.command()
+def audit(
+    context: typer.Context,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="images to draw on: a run (which keeps the card), a catalogue or a folder <modality>/<name>.png; "
+            "default: the package images",
+        ),
+    ] = None,
+    judge: Annotated[
+        str, typer.Option("--judge", metavar="MODEL", help="a panel's members are separated by commas")
+    ] = "offline/instruments",
+    beside: Annotated[
+        list[str] | None, typer.Option("--beside", metavar="MODEL", help="another judge to compare it with")
+    ] = None,
+    people: Annotated[
+        list[Path] | None,
+        typer.Option("--people", metavar="STUDY", help="a reader study of the run DIR, to compare it with"),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="DIR", help="the audit's own folder; needed by hosted judges"),
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="[limits], [providers.NAME] and [consent], in TOML")
+    ] = None,
+    pairs: Annotated[int, typer.Option(min=1, help="edits of each kind")] = 40,
+    amplitude: Annotated[Amplitude, typer.Option(help="how plainly the defects show")] = Amplitude.STRONG,
+    seed: Annotated[int, typer.Option(help="of the edits and defects")] = 0,
+    findings: Annotated[
+        list[str] | None, typer.Option("--finding", metavar="NAME", help="repeatable; default: all")
+    ] = None,
+    kinds: Annotated[
+        str, typer.Option(help="names of controls and defects, separated by commas; default: all")
+    ] = "",
+    rubric: Annotated[
+        str | None, typer.Option(help="by which it judges; default: that of the run DIR, else med-banana")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FOLDER", help="for card.html and card.json")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="print calls and cost; judge nothing")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+) -> int:
+    """Make a judge's card: controls, planted defects, repeats, agreement, and what its verdicts may be used for.
+
+    A run that is named is only read, and gets the card; `plantain report` and `plantain bench table` print its line.
+    Answers are kept in --run and reused.
+
+    Example: plantain judge audit --judge offline/instruments --pairs 5
+    """
+    others = tuple(beside or ())
+    named = tuple(model for name in (judge, *others) for model in models_of(name))
+    for readers in (name for name in named if name.startswith(PEOPLE)):
+        raise InputError(
+            f"--judge {readers}: readers judged no planted edits; compare a judge with them by --people "
+            f"{readers.removeprefix(PEOPLE)}, or take their verdicts by `plantain judge rejudge RUN --judge {readers}`"
+        )
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; give a run, a catalogue or images")
+    if run is None and not dry_run and not all(map(runs_here, named)):
+        raise InputError(f"--run: name a folder for the answers of {judge}, so that they are paid once")
+    by_people = _with_people(people or [], folder, judge)
+    taxonomy = load_taxonomy()
+    chosen = _Judges(judge, others, load_terms(settings, named), _rubric(rubric, folder))
+    split = "images of the packages, held out" if folder is None else folder.name
+    plan = AuditPlan(
+        pairs, amplitude.value, seed, split, _findings(findings or [], taxonomy), chosen_kinds(kinds)
+    )
+    pictures = pictures_in(folder, taxonomy)
+    if dry_run:
+        found = forecast(pictures, taxonomy, plan, judge, others, chosen.terms)
+        return _print_forecast(found, as_json=as_json)
+    with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
+        own = run or Path(temporary) / "audit"
+        try:
+            card, summary = asyncio.run(_carded(chosen, own, pictures, taxonomy, plan, progress))
+        finally:
+            close_workers()
+    card = replace(card, agreement={**card.agreement, **by_people})
+    if summary.stopped is None:
+        _keep(card, folder, run, to)
+    if as_json:
+        print(orjson.dumps(card_json(card), option=orjson.OPT_INDENT_2).decode())
+    else:
+        _print_card(card)
+    return print_end(summary, command_again(context))
+
+
+async def _carded(
+    chosen: _Judges,
+    run: Path,
+    pictures: list[TrialPicture],
+    taxonomy: Taxonomy,
+    plan: AuditPlan,
+    progress: ProgressObserver,
+) -> tuple[JudgeCard, RunSummary]:
+    images = [picture.image for picture in pictures]
+    async with asking(
+        chosen.judge,
+        chosen.terms,
+        run,
+        plan.seed,
+        progress,
+        rubric=chosen.rubric,
+        beside=chosen.beside,
+        images=images,
+    ) as asked:
+        card, _ = await run_audit(asked, pictures, taxonomy, plan)
+    return card, asked.opened.summary
+
+
+def _with_people(studies: list[Path], folder: Path | None, judge: str) -> dict[str, Figure]:
+    """Return the agreement of the judge's verdicts in the run with the studies' readers."""
+    from plantain.review.judge_agreement import agreement_with_people
+
+    if studies and (folder is None or not (folder / JOURNAL_NAME).is_file()):
+        raise InputError(f"--people {studies[0]}: give the run that the study was made from as DIR")
+    found: dict[str, Figure] = {}
+    for study in studies:
+        found |= agreement_with_people(study, Path(folder or "."), judge)
+    return found
+
+
+def _keep(card: JudgeCard, folder: Path | None, run: Path | None, to: Path | None) -> None:
+    """Store the card in the run that was named and in the audit's own, and its pages where they are wanted."""
+    for home in (folder, run):
+        if home is not None and (home / JOURNAL_NAME).is_file():
+            keep_card(home, card)
+    pages = to or run
+    if pages is not None:
+        write_card(pages / "card.json", card)
+        print(f"card: {write_card_page(pages, card)}", file=sys.stderr)
+
+
+def _rubric(name: str | None, folder: Path | None) -> Rubric:
+    """Return the rubric named; else that of the run: a benchmark's is MedEBench's."""
+    if name is not None:
+        return rubric_named(name)
+    if folder is None or not (folder / JOURNAL_NAME).is_file():
+        return MED_BANANA
+    with JournalReader.open(folder) as reader:
+        bench = any(reader.counts(TaskKind.BENCH).values())
+        return MEDEBENCH if bench else recorded(reader.header.frozen)
+
+
+def _findings(wanted: Sequence[str], taxonomy: Taxonomy) -> tuple[str, ...]:
+    known = [finding.name for finding in taxonomy.findings if not finding.normal]
+    for name in wanted:
+        if name not in known:
+            raise InputError(f"--finding: no finding {name!r}; {suggest(name, known)}")
+    return tuple(wanted)
+
+
+def _print_forecast(found: dict[str, Any], *, as_json: bool) -> int:
+    if as_json:
+        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        return 0
+    spread = ", ".join(f"{n} of {modality}" for modality, n in found["pictures"].items()) or "no images"
+    edits, independent = counted(found["edits"], "edit"), found["independent"]
+    print(f"{found['judge']}: at most {edits} on {spread} ({independent} independent)")
+    print_bill(found, "at most ")
+    needed = int(thresholds().rank["pictures"].least)
+    if independent < needed:
+        print(f"too few independent images for a card that says more than neither: {needed} are needed")
+    return 0
+
+
+def print_bill(found: dict[str, Any], most: str = "") -> None:
+    """Print calls and cost of a forecast."""
+    for model, n in found["calls"].items():
+        print(f"{model}: {most}{counted(n, 'call')}")
+    cost = found["cost_usd"]
+    print("cost: unknown, a price is missing" if cost is None else f"cost: ${cost[0]:.2f} to ${cost[1]:.2f}")
+
+
+def _print_card(card: JudgeCard) -> None:
+    print(card.line)
+    for reason in card.gate.why:
+        print(f"  {reason}")
+    for title in ("controls", "defects", "repeats", "agreement"):
+        if rows := getattr(card, title):
+            print_table(_table(f"{card.judge}: {title}", rows))
+    gaps = {f"{m}, {c.replace('_', ' ')}": f for m, own in card.gaps.items() for c, f in own.items()}
+    print_table(_table("right minus wrong, by modality and criterion", gaps))
+    for reason, n in card.left_out.items():
+        print(f"left out {counted(n, 'time')}: {reason}")
+
+
+def _table(title: str, rows: Mapping[str, Figure]) -> Table:
+    table = Table(title=title)
+    for heading in ("", "value", "95 % interval", "n", "pictures"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for name, figure in rows.items():
+        table.add_row(name, in_words(figure), between(figure), str(figure.n), str(figure.pictures))
+    return table

@@ -1,0 +1,284 @@
+"""Tables as people and datasets have them, read by header: CSV in every dialect, .xlsx and JSON lines.
+
+Ingest, import, benchmarks and reader studies read tables through `read_table` alone. A published table may have a
+million rows, so rows are streamed. A row that cannot be read has a `fault` and does not end the table.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from plantain.files.csv_form import whole
+from plantain.files.installing import install_line
+from plantain.files.opening import open_regular, read_regular
+from plantain.records import InputError
+
+MAX_TABLE_BYTES = 1 << 30
+"""Most text that a packed table may unpack to."""
+
+MAX_SHEET_BYTES = 128 << 20
+"""Most that the parts of a workbook may unpack to; the sheet of ODIR-5K takes 4 MB."""
+
+MAX_LINE = 64 << 20
+"""Characters of a line at most; a cell may contain an image as base64."""
+
+MAX_COLUMNS = 4096
+
+DELIMITERS = (",", ";", "\t")
+"""The one that occurs most in the header, outside of quotes, separates cells, unless a first line `sep=X` names one."""
+
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Encodings that a table's first bytes name; any other table is UTF-8, or Latin-1 where it is not valid UTF-8."""
+
+_SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+_GZIP = b"\x1f\x8b"
+_DAMAGE = (OSError, EOFError, zlib.error, csv.Error, UnicodeError)
+_BAD_SHEET = (
+    *(zipfile.BadZipFile, OSError, EOFError, zlib.error, SyntaxError, RuntimeError, NotImplementedError),
+    *(ValueError, TypeError, KeyError, IndexError, AttributeError),
+)
+"""What openpyxl raises for a damaged, encrypted or foreign workbook."""
+
+csv.field_size_limit(MAX_LINE)
+
+
+class TableRow(NamedTuple):
+    """One row: its line (of a workbook its row), its cells by column as stripped text, and why it cannot be read."""
+
+    line: int
+    cells: dict[str, str]
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is being read.
+
+    Attributes:
+        path: of its file.
+        columns: names of the header, without columns that have no name (an index that a program wrote).
+        rows: rows with any text, streamed once.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: Iterator[TableRow]
+
+    def require(self, *columns: str) -> Table:
+        """Return the table. Raise InputError if one of these columns is missing."""
+        for name in columns:
+            if name not in self.columns:
+                has = ", ".join(map(repr, self.columns[:20]))
+                raise InputError(f"{self.path}: column {name!r}: is missing; the header says {has}")
+        return self
+
+    def whole_rows(self) -> Iterator[TableRow]:
+        """Yield the rows. Raise InputError at the first one with a fault."""
+        for row in self.rows:
+            if row.fault:
+                raise InputError(f"{self.path}: line {row.line}: {row.fault}")
+            yield row
+
+
+def read_table(path: Path) -> Table:
+    """Open a table: .xlsx (its first sheet), .jsonl, or text separated by commas, semicolons or tabs, packed or not.
+
+    JSON values that are no text are given as JSON; null and NaN are empty.
+
+    Raises:
+        InputError: the file cannot be read or is empty, a column occurs twice; or, while rows are read, the rest of it
+            is damaged.
+    """
+    name = path.name.lower()
+    if name.endswith((".jsonl", ".ndjson")):
+        return _json_table(path)
+    numbered = _sheet_rows(path) if name.endswith(".xlsx") else _text_rows(path)
+    header = next((cells for _, cells in numbered if any(cells)), None)
+    if header is None:
+        raise InputError(f"{path}: is empty; a header row is needed")
+    return Table(path, _check_header(path, header), _rows_under(header, numbered))
+
+
+def has_columns(path: Path, *columns: str) -> bool:
+    """Return True if a file is a readable table with these columns."""
+    try:
+        read_table(path).require(*columns)
+    except InputError:
+        return False
+    return True
+
+
+def _check_header(path: Path, cells: list[str]) -> tuple[str, ...]:
+    if len(cells) > MAX_COLUMNS:
+        raise InputError(f"{path}: {len(cells)} columns; at most {MAX_COLUMNS} are read")
+    names = tuple(filter(None, cells))
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"{path}: column {twice!r}: occurs twice in the header")
+    return names
+
+
+def _rows_under(header: list[str], numbered: Iterator[tuple[int, list[str]]]) -> Iterator[TableRow]:
+    for line, cells in numbered:
+        if not any(cells):
+            continue
+        more = any(cells[len(header) :])
+        fault = f"{len(cells)} cells under {len(header)} columns" if more else ""
+        padded = chain(cells, [""] * (len(header) - len(cells)))
+        yield TableRow(line, {name: cell for name, cell in zip(header, padded, strict=False) if name}, fault)
+
+
+def _text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    line = 0
+    try:
+        with open_regular(path, str(path), most=None) as file:
+            packed = file.read(2) == _GZIP
+
+            file.seek(0)
+            encoding = _encoding(path, gzip.GzipFile(fileobj=file) if packed else file, packed=packed)
+            file.seek(0)
+            with (
+                gzip.open(file, "rt", encoding=encoding, newline="")
+                if packed
+                else io.TextIOWrapper(file, encoding, newline="")
+            ) as text:
+                lines, before = _lines(text), 0
+                first = ""
+                for first in lines:
+                    before += 1
+                    if first.strip():
+                        break
+                named = _SEPARATOR.fullmatch(first)
+                outside = re.sub(r'"[^"]*("|$)', "", first)
+                delimiter = named[1] if named else max(DELIMITERS, key=outside.count)
+                reader = csv.reader(lines if named else chain([first], lines), delimiter=delimiter)
+                before -= not named
+                for cells in reader:
+                    line = before + reader.line_num
+                    yield line, [whole(cell).strip() for cell in cells]
+    except _DAMAGE as error:
+        why = " ".join(str(error).split())[:120] or "cut short"
+        raise InputError(f"{path}: line {line + 1}: cannot be read ({why})") from error
+
+
+def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bool) -> str:
+    """Return the encoding of a text. Raise InputError if it is no text, or unpacks to too much."""
+    decoder, read, encoding = codecs.getincrementaldecoder("utf-8")(), 0, "utf-8"
+    while block := file.read(1 << 20):
+        if not read:
+            for mark, named in BYTE_ORDER_MARKS.items():
+                if block.startswith(mark):
+                    return named
+        if b"\0" in block:
+            raise InputError(f"{path}: no text; expected .csv, .tsv, .xlsx or .jsonl")
+        read += len(block)
+        if packed and read > MAX_TABLE_BYTES:
+            raise InputError(f"{path}: more than {MAX_TABLE_BYTES >> 20} MB of text")
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError:
+            encoding = "latin-1"
+            decoder.reset()
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return "latin-1"
+    return encoding
+
+
+def _lines(text: io.TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(MAX_LINE):
+        if len(line) == MAX_LINE:
+            raise csv.Error(f"a line of more than {MAX_LINE} characters")
+        yield line
+
+
+def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    try:
+        import openpyxl
+    except ImportError:
+        raise InputError(f"{path}: needs openpyxl: {install_line('tables')}") from None
+    data = io.BytesIO(read_regular(path, str(path)))
+    try:
+        with zipfile.ZipFile(data) as parts:
+            if sum(p.file_size for p in parts.infolist() if p.filename.endswith(".xml")) > MAX_SHEET_BYTES:
+                raise InputError(f"{path}: more than {MAX_SHEET_BYTES >> 20} MB of cells")
+        book = openpyxl.load_workbook(data, read_only=True, data_only=True)
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # some programs state a range that is too small
+        for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
+            yield number, [_sheet_text(value) for value in values]
+    except InputError:
+        raise
+    except _BAD_SHEET as error:
+        why = " ".join(str(error).split())[:120]
+        raise InputError(f"{path}: is no .xlsx that can be read ({why})") from error
+
+
+def _sheet_text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+
+
+def _json_table(path: Path) -> Table:
+    rows = _json_rows(path)
+    passed = []
+    for row in rows:
+        passed.append(row)
+        if not row.fault:
+            columns = _check_header(path, list(row.cells))
+            filled = (
+                one._replace(cells=dict.fromkeys(columns, "") | one.cells) for one in chain(passed, rows)
+            )
+            return Table(path, columns, filled)
+    raise InputError(f"{path}: {f'line {passed[0].line}: {passed[0].fault}' if passed else 'has no rows'}")
+
+
+def _json_rows(path: Path) -> Iterator[TableRow]:
+    with open_regular(path, str(path), most=None) as file:
+        number = 0
+        while data := file.readline(MAX_LINE):
+            number += 1
+            if len(data) == MAX_LINE:
+                raise InputError(f"{path}: line {number}: more than {MAX_LINE} bytes")
+            try:
+                line = data.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                line = data.decode("latin-1")
+            if line.strip():
+                yield _json_row(number, line)
+
+
+def _json_row(number: int, line: str) -> TableRow:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return TableRow(number, {}, f"not JSON ({str(error)[:120]})")
+    if not isinstance(row, dict):
+        return TableRow(number, {}, "not a JSON object")
+    return TableRow(number, {name: _json_text(value) for name, value in row.items()})
+
+
+def _json_text(value: object) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

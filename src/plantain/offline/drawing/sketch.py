@@ -1,0 +1,154 @@
+"""What a drawing primitive receives, and the shapes and paint that primitives share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from plantain.offline.anatomy.maps import SIDE, AnatomyMap, CannotShow, blur, enlarged, signed_distance
+from plantain.pixels.arrays import Field, Mask
+from plantain.records import Stroke
+
+Point = tuple[float, float]
+"""(x, y) in pixels of the image."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """One drawing step.
+
+    Attributes:
+        image: float32 (H, W, C), the image so far, in grey levels; one channel where the modality is grey.
+        anatomy: the map of the original.
+        where: bool (256, 256), where the step may be placed.
+        side: "left" or "right" of the patient, "" where the step has no side.
+        stroke: the finding's data for this step.
+        extent: where in the stroke's size range to draw, in [0, 1].
+        strength: factor on the stroke's grey levels; it follows the contrast of the image.
+        anchor: where the finding's first step was placed; None for the first.
+        rng: the only source of randomness.
+    """
+
+    image: Field
+    anatomy: AnatomyMap
+    where: Mask
+    side: str
+    stroke: Stroke
+    extent: float
+    strength: float
+    anchor: Point | None
+    rng: np.random.Generator
+
+    @property
+    def scale(self) -> float:
+        """Pixels of the image for each pixel of the map."""
+        return float(self.image.shape[1]) / SIDE
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of the image."""
+        return int(self.image.shape[0]), int(self.image.shape[1])
+
+    @property
+    def yard(self) -> float:
+        """The map's yardstick in pixels of the image."""
+        return self.anatomy.yard * self.scale
+
+    @property
+    def size(self) -> float:
+        """The size drawn, in pixels of the image."""
+        small, large = self.stroke.size
+        return (small + self.extent * (large - small)) * self.yard
+
+    def level(self) -> Field:
+        """Grey levels to add at full strength, float32 (C,)."""
+        return np.asarray(self.stroke.level, np.float32) * np.float32(self.strength)
+
+    def spot(self, margin: float) -> Point:
+        """Return a random point of `where`, at least `margin` pixels inside it if it is that wide."""
+        depth = cv2.distanceTransform(np.pad(self.where, 1).astype(np.uint8), cv2.DIST_L2, 5)[1:-1, 1:-1]
+        if not depth.max() > 0:
+            raise CannotShow("there is no room for it in this image")
+        ys, xs = np.nonzero(depth >= min(margin / self.scale, 0.75 * float(depth.max())))
+        pick = int(self.rng.integers(ys.size))
+        return (float(xs[pick]) + 0.5) * self.scale, (float(ys[pick]) + 0.5) * self.scale
+
+    def rim(self) -> Mask:
+        """Return the pixels just outside the organ, bool (H, W)."""
+        depth = enlarged(self.anatomy.depth(), self.shape) * np.float32(self.scale)
+        return np.asarray((depth < -0.02 * self.yard) & (depth > -0.08 * self.yard), bool)
+
+    def inside(self, soften: float) -> Field:
+        """Return 1 inside the organ on this side, falling to 0 over `soften` pixels, float32 (H, W)."""
+        half = self.anatomy.organ & self.anatomy.side(self.side)
+        depth = enlarged(signed_distance(half), self.shape) * np.float32(self.scale)
+        return ramp(depth / np.float32(soften))
+
+
+def ramp(values: npt.NDArray[np.floating]) -> Field:
+    """Return a smooth step from 0 at 0 to 1 at 1."""
+    cut = np.clip(values, 0, 1)
+    return np.asarray(cut * cut * (3 - 2 * cut), np.float32)
+
+
+def lobed(
+    sketch: Sketch, centre: Point, radius: float, *, edge: float, oval: float = 1, turn: float = 0
+) -> Field:
+    """Return a rounded, slightly lobed shape, 1 inside and 0 outside, float32 (H, W).
+
+    Args:
+        centre, radius: in pixels.
+        edge: share of the radius over which the border fades.
+        oval: length over width.
+        turn: direction of the long axis in radians, image axes.
+    """
+    out = np.zeros(sketch.shape, np.float32)
+    reach = round(radius * 1.5 * max(1.0, math.sqrt(oval))) + 8
+    top, left = max(0, round(centre[1]) - reach), max(0, round(centre[0]) - reach)
+    box = (slice(top, max(0, round(centre[1]) + reach)), slice(left, max(0, round(centre[0]) + reach)))
+    ys, xs = np.mgrid[: out[box].shape[0], : out[box].shape[1]].astype(np.float32)
+    x, y = xs + np.float32(left - centre[0]), ys + np.float32(top - centre[1])
+    along = (x * math.cos(turn) + y * math.sin(turn)) / math.sqrt(oval)
+    across = (-x * math.sin(turn) + y * math.cos(turn)) * math.sqrt(oval)
+    angle = np.arctan2(across, along)
+    outline = np.ones_like(angle)
+    lobes = 0.06 if sketch.stroke.oval else 0.16
+    for waves in (2, 3, 5, 7):
+        outline += np.float32(lobes / waves * sketch.rng.normal()) * np.cos(
+            waves * angle + sketch.rng.uniform(0, 2 * np.pi)
+        )
+    soft = max(edge, 9.0 / max(radius, 1.0))
+    out[box] = ramp((1 + soft / 2 - np.hypot(along, across) / (radius * np.maximum(outline, 0.5))) / soft)
+    return out
+
+
+def texture(sketch: Sketch, grain: float) -> Field:
+    """Return smooth noise of mean 0 and spread 1 that varies over `grain` pixels, float32 (H, W)."""
+    step = max(1, int(grain / 3))
+    height, width = (-(-side // step) + 2 for side in sketch.shape)
+    coarse = blur(sketch.rng.standard_normal((height, width)).astype(np.float32), max(grain / step / 2, 0.6))
+    whole = cv2.resize(coarse, (width * step, height * step), interpolation=cv2.INTER_CUBIC)
+    whole = whole[: sketch.shape[0], : sketch.shape[1]]
+    return np.asarray((whole - whole.mean()) / max(float(whole.std()), 1e-6), np.float32)
+
+
+def paint(sketch: Sketch, alpha: Field, *, hides: float = 0.0, reach: float = 12.0) -> Field:
+    """Return the image with the stroke's grey levels added under `alpha`; its grain is kept.
+
+    Args:
+        alpha: float32 (H, W), 0 to 1.
+        hides: how much of the structure under it disappears, 0 to 1.
+        reach: structure finer than this many pixels disappears.
+    """
+    image = sketch.image
+    if hides:
+        flat = blur(image, reach) - blur(image, 1.2)
+        image = image + (np.float32(hides) * alpha)[..., None] * flat
+    level = sketch.level()
+    # Near white and black there is less room, so that nothing is cut off.
+    room = np.where(level > 0, (250 - image) / 70, image / 35)
+    return np.asarray(image + alpha[..., None] * level * np.clip(room, 0.1, 1), np.float32)

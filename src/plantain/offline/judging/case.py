@@ -1,0 +1,99 @@
+"""One edit before the judge: what was asked, the map of the image, and the measured change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plantain.findings import zones_on
+from plantain.offline.anatomy.maps import SIDE, AnatomyMap, CannotShow, grow
+from plantain.offline.drawing.adding import completed, map_of, strokes_on
+from plantain.offline.judging.change import Change, change_of
+from plantain.offline.judging.pair import Pair, pair_of
+from plantain.offline.language import Intent
+from plantain.pixels.arrays import Mask, Pixels
+from plantain.records import Direction, Finding, SourceImage, Stroke
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """What the criteria read.
+
+    Attributes:
+        intent: from the instruction.
+        finding: the finding that was asked for; image: what is known of the original.
+        added: the finding was added, not removed.
+        strokes: how the finding may be drawn here; empty where nothing is known of its shape.
+        anatomy: map of the image without the finding.
+        place: bool (256, 256), where the finding may be.
+        pair, change: the two images and the edit; the change is None where nothing changed.
+    """
+
+    intent: Intent
+    finding: Finding
+    image: SourceImage
+    added: bool
+    strokes: tuple[Stroke, ...]
+    anatomy: AnatomyMap
+    place: Mask
+    pair: Pair
+    change: Change | None
+
+    @property
+    def whole_field(self) -> bool:
+        """Return True if the finding changes the whole image."""
+        return any(stroke.shape == "haze" for stroke in self.strokes)
+
+
+def case_of(
+    before: Pixels, after: Pixels, intent: Intent, image: SourceImage, finding: Finding, direction: Direction
+) -> Case:
+    """Measure an edit.
+
+    Raises:
+        CannotShow: the image cannot be mapped.
+        ValueError: the images differ in size.
+    """
+    added = direction is not Direction.REMOVE
+    pair = pair_of(before, after, added=added, fundus=image.modality == "fundus")
+    clean = before if added else after
+    plane, sequence = completed(image, clean)
+    anatomy = map_of(clean, replace(image, plane=plane))
+    strokes = strokes_on(finding, sequence, intent.zone)
+    place = _place(finding, image, intent.zone, strokes, anatomy)
+    return Case(intent, finding, image, added, strokes, anatomy, place, pair, change_of(pair, anatomy, place))
+
+
+def unmapped(
+    before: Pixels, after: Pixels, image: SourceImage, finding: Finding | None, *, added: bool
+) -> Case:
+    """Measure an edit of an image without a map, or of which no finding is known.
+
+    Raises:
+        ValueError: the images differ in size.
+    """
+    everywhere = np.ones((SIDE, SIDE), bool)
+    anatomy = AnatomyMap(everywhere, everywhere, {}, float(SIDE), None)
+    known = finding or Finding("", image.modality, "", "", "")
+    pair = pair_of(before, after, added=added, fundus=image.modality == "fundus")
+    change = change_of(pair, anatomy, everywhere)
+    return Case(Intent(None, None), known, image, added, (), anatomy, everywhere, pair, change)
+
+
+def _place(
+    finding: Finding, image: SourceImage, zone: str | None, strokes: tuple[Stroke, ...], anatomy: AnatomyMap
+) -> Mask:
+    zones = (zone,) if zone else zones_on(finding, image)
+    names = {stroke.at for stroke in strokes if stroke.at} | (
+        {*zones} if any(not s.at for s in strokes) else set()
+    )
+    found = [anatomy.places[name] for name in sorted(names) if name in anatomy.places]
+    outside = max((-min(stroke.size) for stroke in strokes), default=0.0)
+    if outside > 0:  # a crescent outside its structure
+        return np.asarray(grow(found[0], outside * anatomy.yard) & ~found[0], bool)
+    if not found:
+        if strokes and names:
+            raise CannotShow(f"this image shows no {' or '.join(sorted(names))}")
+        return anatomy.field
+    return np.asarray(np.logical_or.reduce(found), bool)

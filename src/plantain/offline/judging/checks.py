@@ -1,0 +1,62 @@
+"""One measurement against its thresholds, and the criterion that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plantain.records import CriterionResult, FailureCode
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One measurement against its thresholds.
+
+    Attributes:
+        passed: None where the measurement cannot tell.
+        margin: relative distance from the deciding threshold, cut at 1.
+        text: the measurement in words and numbers.
+        code: the reason if it failed.
+    """
+
+    passed: bool | None
+    margin: float
+    text: str
+    code: FailureCode
+
+
+def at_least(value: float, passes: float, fails: float, text: str, code: FailureCode) -> Check:
+    """Pass from `passes` upwards, fail below `fails`; undecided between the two."""
+    passed = True if value >= passes else (False if value < fails else None)
+    line = passes if passed else fails
+    return Check(passed, min(1.0, abs(value - line) / max(abs(line), 1e-6)), text, code)
+
+
+def at_most(value: float, passes: float, fails: float, text: str, code: FailureCode) -> Check:
+    """Pass up to `passes`, fail above `fails`; undecided between the two."""
+    passed = True if value <= passes else (False if value > fails else None)
+    line = passes if passed else fails
+    return Check(passed, min(1.0, abs(value - line) / max(abs(line), 1e-6)), text, code)
+
+
+def result_of(checks: Sequence[Check]) -> CriterionResult:
+    """Return a criterion's result: failed if a check fails, undecided if one cannot tell, else passed.
+
+    The confidence is the margin of the deciding check: 0.5 on its threshold, 1 far from it. It is no probability.
+    """
+    failed = [check for check in checks if check.passed is False]
+    if failed:
+        codes = tuple(dict.fromkeys(check.code for check in failed))
+        return CriterionResult(False, _confidence(max(c.margin for c in failed)), codes, _said(failed))
+    undecided = [check for check in checks if check.passed is None]
+    if undecided:
+        return CriterionResult(None, None, (), f"cannot tell: {_said(undecided)}")
+    return CriterionResult(True, _confidence(min((c.margin for c in checks), default=0.0)), (), _said(checks))
+
+
+def _confidence(margin: float) -> float:
+    return round(0.5 + 0.5 * margin, 3)
+
+
+def _said(checks: Sequence[Check]) -> str:
+    return "; ".join(check.text for check in checks)

@@ -1,1 +1,0 @@
-"""Under which terms each part of a release may be passed on."""

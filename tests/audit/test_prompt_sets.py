@@ -1,0 +1,228 @@
+"""Two sets of prompts on the same stored attempts over a loopback provider: flips, agreement, cost, no call twice."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_run import stored_run
+
+from fakes.gemini_format import gemini_route, pictures_sent, prompt_text
+from fakes.server import KEY, FakeProvider
+from plantain.cli import main
+from plantain.metrics.statistics.agreement import cohen_kappa
+from plantain.models.hosted.prompts.library import BUILT_IN, PromptLibrary
+
+SETTINGS = """
+[limits]
+concurrency = 3
+{limits}
+[providers.gemini]
+base_url = "{url}"
+form = "{form}"
+[providers.gemini.prices.m]
+input_per_m = 1.0
+output_per_m = 4.0
+"""
+ATTEMPTS = 12
+"""Three images, two findings, two rounds."""
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stored_run(tmp_path_factory.mktemp("compared") / "run")
+
+
+@pytest.fixture
+def run(stored: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(stored, tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("words") / "mine"
+    folder.mkdir()
+    ours = (BUILT_IN / "judge_add.md.j2").read_text()
+    (folder / "judge_add.md.j2").write_text(f"{ours}\nLook twice.\n")
+    return folder
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    with FakeProvider([gemini_route]) as provider:
+        yield provider
+
+
+def settings(folder: Path, url: str, form: str = "plain", limits: str = "") -> Path:
+    path = folder / "settings.toml"
+    path.write_text(SETTINGS.format(url=url, form=form, limits=limits))
+    return path
+
+
+def rejudge(capsys: pytest.CaptureFixture[str], *args: object, code: int = 0) -> dict[str, Any]:
+    assert main(["judge", "rejudge", *map(str, args), "--judge", "gemini/m", "--json"]) == code
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return told
+
+
+def sets(*names: object) -> list[object]:
+    return [word for name in names for word in ("--prompts", name)]
+
+
+def test_flips_agreement_and_cost_are_those_of_the_answers(
+    run: Path, mine: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = (run, *sets("ours", mine), "--settings", settings(tmp_path, server.url))
+    settings(tmp_path, server.url, limits="max_calls = 5")
+    stopped = rejudge(capsys, *options, code=3)
+    assert stopped["judges"][1]["judged"] < ATTEMPTS
+    settings(tmp_path, server.url)
+    told = rejudge(capsys, *options)
+    posted = [call for call in server.calls if call.method == "POST"]
+    assert len(posted) == len({call.body for call in posted}) == 2 * ATTEMPTS  # recorded answers were reused
+    assert Counter("Look twice." in prompt_text(call) for call in posted) == {True: ATTEMPTS, False: ATTEMPTS}
+    seeds = Counter(call.fields["generationConfig"]["seed"] for call in posted)
+    assert set(seeds.values()) == {2}  # both sets are asked with the same draw
+    assert [one["judge"] for one in told["judges"]] == ["gemini/m", "gemini/m, prompts mine"]
+    assert {one["judged"] for one in told["judges"]} == {ATTEMPTS} and len(told["rows"]) == 2 * ATTEMPTS
+
+    # The fake judge passes everything or fails realism, by its prompt: recounted from what it answered.
+    verdicts: dict[tuple[bytes, ...], dict[bool, bool]] = {}
+    for call in posted:
+        answer = gemini_route(call)
+        assert answer is not None
+        parts = json.loads(answer.body)["candidates"][0]["content"]["parts"]
+        key = (*pictures_sent(call), prompt_text(call).partition("Finding: ")[2][:12].encode())
+        passed = json.loads(parts[-1]["text"])["realism"]["passed"]
+        verdicts.setdefault(key, {})["Look twice." in prompt_text(call)] = passed
+    pairs = [(said[False], said[True]) for said in verdicts.values()]
+    assert len(pairs) == ATTEMPTS
+    by_criterion = {
+        flip["criterion"]: flip
+        for flip in told["flips"]
+        if (flip["first"], flip["second"]) == ("gemini/m", "gemini/m, prompts mine")
+        and flip["finding"] == "all"
+    }
+    for name in ("qualified", "realism"):
+        flip = by_criterion[name]
+        assert flip["first_only"] == sum(a > b for a, b in pairs)
+        assert flip["second_only"] == sum(b > a for a, b in pairs)
+        assert flip["both"] == sum(a and b for a, b in pairs) and flip["n"] == ATTEMPTS
+        assert flip["rate"] == pytest.approx(sum(a != b for a, b in pairs) / ATTEMPTS, abs=1e-4)
+        kappa = cohen_kappa(*zip(*pairs, strict=True), categories=(False, True))
+        assert flip["kappa"]["value"] == pytest.approx(kappa.value, abs=1e-4)
+    assert 0 < len(by_criterion["qualified"]["examples"]) == sum(a != b for a, b in pairs)
+    assert by_criterion["fidelity_preservation"]["rate"] == 0
+    # 1,200 tokens read at $1, 150 written and 40 thought at $4 a million (fakes.gemini_format), 12 calls each.
+    assert [one["cost_usd"] for one in told["judges"]] == [pytest.approx(0.02352)] * 2
+    assert [one["calls"] for one in told["judges"]] == [ATTEMPTS] * 2
+
+    page = Path(told["page"]).read_text()
+    assert str(mine) not in page and "gemini/m, prompts mine" in page  # a page that is shared names no path
+    before = len(server.calls)
+    assert rejudge(capsys, *options) == told and len(server.calls) == before
+    rejudge(capsys, run, *sets("published"), *options[5:], "--sample", 4)
+    assert len(server.calls) == before + 4  # only what is new
+    assert "Be thoughtful and balanced" in prompt_text(server.calls[-1])
+
+
+def test_blind_judges_are_compared_with_two_calls_each_and_the_same_order(
+    run: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "blind"
+    folder.mkdir()
+    (folder / "blind.md.j2").write_text(
+        (BUILT_IN / "blind.md.j2").read_text().replace("Be strict:", "Be very strict:")
+    )
+    options = (
+        run,
+        *sets("ours", folder),
+        "--sample",
+        2,
+        "--settings",
+        settings(tmp_path, server.url, "blind"),
+    )
+    plan = rejudge(capsys, *options, "--dry-run")
+    assert (plan["attempts"], plan["calls"]) == (2, {"gemini/m": 8})
+    # By hand: 4 x (3,500 + 4 x 1,400) + 4 x (3,800 + 4 x 1,250) tokens at $1 a million, 0.7 to 1.5 times.
+    usual = (4 * 9_100 + 4 * 8_800) / 1e6
+    assert plan["cost_usd"] == [pytest.approx(0.7 * usual, abs=1e-4), pytest.approx(1.5 * usual, abs=1e-4)]
+    assert not server.calls
+    told = rejudge(capsys, *options)
+    assert [(one["calls"], one["judged"]) for one in told["judges"]] == [(4, 2), (4, 2)]
+    orders = Counter(tuple(pictures_sent(call)) for call in server.calls if call.method == "POST")
+    assert set(orders.values()) == {4}
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (sets("ours", "ours"), "in the same words"),
+        (sets("our", "ours"), "did you mean 'ours'?"),
+        (sets("ours", "nowhere"), "no such folder"),
+        (sets("ours", "{broken}"), "judge_add.md.j2: 'verdict' is undefined"),
+        (sets("ours", "{empty}"), "two of the sets ask gemini/m in the same words"),
+        ([*sets("ours", "published"), "--decisive"], "name one judge"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(
+    args: list[str],
+    said: str,
+    run: Path,
+    server: FakeProvider,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [str(run), "--judge", "gemini/m", "--settings", str(settings(tmp_path, server.url))]
+    broken, empty = tmp_path / "broken", tmp_path / "empty"
+    broken.mkdir()
+    empty.mkdir()
+    (broken / "judge_add.md.j2").write_text("{{ verdict }}")
+    told = [arg.format(broken=broken, empty=empty) for arg in args]
+    for extra in ((), ("--dry-run",)):
+        assert main(["judge", "rejudge", *given, *told, *extra]) == 2
+        line = capsys.readouterr().err
+        assert said in line and line.count("\n") == 1
+    assert not server.calls
+
+
+def test_a_stopped_rejudging_names_the_command_that_resumes_it(
+    run: Path, mine: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopping = settings(tmp_path, server.url, limits="max_calls = 2")
+    given = ["judge", "rejudge", str(run), "--judge", "gemini/m", "--prompts", "ours", "--prompts", str(mine)]
+    given += ["--sample", "2", "--settings", str(stopping)]
+    assert main(given) == 3
+    assert f"resume with: plantain {shlex.join(given)}\n" in capsys.readouterr().err
+    settings(tmp_path, server.url)
+    assert main(given) == 0 and len(server.calls) == 4
+
+
+def test_a_dry_run_needs_no_key_and_says_so(
+    run: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    options = ("--settings", settings(tmp_path, "https://gemini.example/"), "--dry-run")
+    plan = rejudge(capsys, run, *sets("ours", mine), *options, "--sample", 500)
+    assert plan["attempts"] == ATTEMPTS and "GEMINI_API_KEY" in plan["remarks"][0]
+    assert main(["judge", "rejudge", str(run), "--dry-run"]) == 2
+    assert "names no judge; choose one with --judge" in capsys.readouterr().err
+
+
+def test_prompts_are_written_as_files_that_can_replace_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "templates"
+    assert main(["judge", "prompts", "--to", str(folder)]) == 0
+    written = PromptLibrary(folder)
+    assert written.label("judge_add") == PromptLibrary().label("judge_add")
+    assert main(["judge", "prompts", "--to", str(folder)]) == 2
+    assert "is there already" in capsys.readouterr().err

@@ -1,0 +1,159 @@
+"""Stored attempts under other judges: every verdict beside the old ones, nothing asked twice, nothing generated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from audit.stored_run import FINDINGS, RuleJudge, seen, stored_run
+from plantain.audit.rejudge import RejudgeRequest, run_rejudge, stored_attempts
+from plantain.journal import JournalReader
+from plantain.journal.questions.tables import call_outcomes, table1
+from plantain.records import InputError, TaskState, Usage
+from plantain.runs.settings.terms import Terms
+
+
+def rejudged(run, *judges, **wish):
+    return asyncio.run(run_rejudge(run, RejudgeRequest(judges, **wish), Terms(())))
+
+
+def verdicts(run):
+    with JournalReader.open(run) as reader:
+        return [stored for row in reader.tasks() for stored in reader.verdicts(row.id)]
+
+
+def test_every_verdict_stands_beside_the_old_ones_and_nothing_is_asked_twice(tmp_path):
+    run = stored_run(tmp_path / "run")
+    yes = RuleJudge("rule/yes", lambda request: seen(True))
+    partly = RuleJudge("rule/partly", lambda request: seen(True, True, None, True))
+    done = rejudged(run, yes, partly)
+    # Three images, two findings, two rounds.
+    assert (yes.asked, partly.asked, done.summary.judged) == (12, 12, 24)
+    again = rejudged(run, yes, partly)
+    assert (yes.asked, partly.asked, again.summary.made) == (12, 12, 0)
+    told = verdicts(run)
+    assert sorted({(v.verdict.judge, v.decisive, v.verdict.qualified) for v in told}) == [
+        ("old/judge", True, False),
+        ("rule/partly", False, None),
+        ("rule/yes", False, True),
+    ]
+    # A criterion without an answer leaves no score, so that nobody takes it for a no.
+    assert {v.verdict.score for v in told if v.verdict.judge == "rule/partly"} == {None}
+    with JournalReader.open(run) as reader:
+        assert table1(reader).total.failed == 6
+        assert call_outcomes(reader) == ()  # the run's own calls: it made none
+
+
+def test_another_fingerprint_is_another_column_and_the_same_label_keeps_the_old_one(tmp_path):
+    run = stored_run(tmp_path / "run", images=1)
+    rejudged(run, RuleJudge("rule/one", lambda request: seen(True)))
+    changed = RuleJudge("rule/one", lambda request: seen(False), fingerprint="2")
+    rejudged(run, changed)
+    assert changed.asked == 4
+    mine = [(v.draw, v.verdict.qualified) for v in verdicts(run) if v.verdict.judge == "rule/one"]
+    assert sorted(set(mine)) == [(10_000, True), (20_000, False)]
+
+
+def test_decisive_decides_and_tasks_end_by_what_it_says(tmp_path):
+    run = stored_run(tmp_path / "run", images=2)
+    second = RuleJudge("rule/amd", lambda request: seen("AMD" in request.instruction))
+    rejudged(run, second, decisive=True)
+    with JournalReader.open(run) as reader:
+        ended = {(row.task.finding, row.state, row.round) for row in reader.tasks()}
+        assert ended == {("AMD", TaskState.SUCCESS, 1), ("Cataract", TaskState.FAILED, 2)}
+        for row in reader.tasks():
+            told = reader.verdicts(row.id)
+            assert len(told) == 4 and sum(v.decisive for v in told) == 2
+            assert {v.verdict.judge for v in told if v.decisive} == {"rule/amd"}
+
+
+def test_what_cannot_be_judged_is_named_and_asked_again_only_on_request(tmp_path):
+    run = stored_run(tmp_path / "run", images=2, missing=0)
+    moody = RuleJudge("rule/moody", lambda request: None)
+    done = rejudged(run, moody)
+    assert moody.asked == 4
+    assert sorted({why for _, why in done.unjudged}) == [
+        "its original is not in this run",
+        "refused: not this one",
+    ]
+    rejudged(run, moody)
+    assert moody.asked == 4
+    moody.rule = lambda request: seen(True)
+    assert rejudged(run, moody, retry=True).summary.judged == 4
+    assert moody.asked == 8
+    rejudged(run, moody, retry=True)
+    assert moody.asked == 8
+
+
+def test_a_sample_is_drawn_by_hash_so_that_a_larger_one_holds_it(tmp_path):
+    run = stored_run(tmp_path / "run")
+    with JournalReader.open(run) as reader:
+        few, more, everything = ({one.key for one in stored_attempts(reader, n, 7)} for n in (3, 7, None))
+        other = {one.key for one in stored_attempts(reader, 3, 8)}
+    assert len(few) == 3 and few < more < everything and len(everything) == 3 * len(FINDINGS) * 2
+    assert other != few
+
+
+def test_one_decides_and_no_name_twice(tmp_path):
+    run = stored_run(tmp_path / "run", images=1)
+    yes = RuleJudge("rule/yes", lambda request: seen(True))
+    for judges, wish, told in (
+        ((), {}, "at least one judge"),
+        ((yes, yes), {}, "named twice"),
+        ((yes, RuleJudge("b/b", lambda request: seen(True))), {"decisive": True}, "one judge"),
+    ):
+        with pytest.raises(InputError, match=told):
+            rejudged(run, *judges, **wish)
+    assert yes.asked == 0
+
+
+def test_a_judge_of_another_edition_is_asked_only_where_that_is_accepted(tmp_path):
+    run = stored_run(tmp_path / "run", images=1)
+    rejudged(run, edition(1))
+    stopped = rejudged(run, edition(2))
+    assert "rule/one@2" in stopped.summary.stopped and "--accept-model-change" in stopped.summary.stopped
+    # Another one again, whose answers are not yet among those that were in flight when it stopped.
+    done = rejudged(run, edition(3), accept_model_change=True)
+    assert done.summary.stopped is None
+    columns = Counter(v.draw for v in verdicts(run) if v.verdict.judge == "rule/one")
+    assert (columns[min(columns)], columns[max(columns)]) == (4, 4)
+    with JournalReader.open(run) as reader:
+        (change,) = orjson.loads(reader.meta("model_changes"))
+    assert (change["from"], change["to"]) == (["rule/one@1"], "rule/one@3")
+
+
+def test_a_changed_model_cannot_stay_in_a_column_by_the_verdicts_in_flight_when_it_stopped(tmp_path):
+    run = stored_run(tmp_path / "run", images=2)
+    rejudged(run, behind_one_name("j-001"), sample=2)
+    stopped = rejudged(run, behind_one_name("j-002"))
+    assert "is now served by j-002, and this run was made with j-001" in stopped.summary.stopped
+    # The run holds what j-002 answered till then, in the column of j-001.
+    for model in ("j-001", "j-002"):
+        again = rejudged(run, behind_one_name(model))
+        assert "served by j-002, and this run was made with j-001" in again.summary.stopped
+        assert "--accept-model-change" in again.summary.stopped
+    done = rejudged(run, behind_one_name("j-001"), accept_model_change=True)
+    assert done.summary.stopped is None
+    with JournalReader.open(run) as reader:
+        (change,) = orjson.loads(reader.meta("model_changes"))
+    assert (change["model"], change["from"], change["to"]) == ("rule/one", ["j-001"], "j-002")
+
+
+def behind_one_name(served):
+    class Behind(RuleJudge):
+        async def judge(self, request):
+            return replace(await super().judge(request), usage=Usage(served_model=served))
+
+    return Behind("rule/one", lambda request: seen(True))
+
+
+def edition(number):
+    class Edition(RuleJudge):
+        async def judge(self, request):
+            return replace(await super().judge(request), usage=Usage(served_model=f"rule/one@{number}"))
+
+    return Edition("rule/one", lambda request: seen(True), fingerprint=str(number))

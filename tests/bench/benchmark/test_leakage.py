@@ -1,0 +1,186 @@
+"""What a benchmark shares with other places, however it was kept there."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import skimage.data
+from PIL import Image
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.leakage import find_leakage
+from plantain.bench.benchmark.native_format import BenchmarkWriter
+from plantain.bench.benchmark.samples import Sample, plain_image
+from plantain.cli import main
+from plantain.pixels.prepare import prepare
+from plantain.records import InputError, Licence
+
+SIZE = (160, 120)
+
+
+def picture(name: str) -> np.ndarray:
+    return cv2.resize(getattr(skimage.data, name)(), SIZE, interpolation=cv2.INTER_AREA)
+
+
+def encoded(pixels: np.ndarray, form: str, **options: object) -> bytes:
+    Image.fromarray(pixels).save(file := io.BytesIO(), form, **options)
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
+    """Four samples of three originals."""
+    out = tmp_path_factory.mktemp("leakage") / "bench"
+    with BenchmarkWriter(out, "Mixed") as writer:
+        for number, name in enumerate(("astronaut", "astronaut", "coffee", "chelsea")):
+            before = picture(name)
+            after = before.copy()
+            after[40:80, 40 + number : 90] //= 2
+            sample = Sample(
+                id=str(number),
+                organ="Skin",
+                task="Remove a mole",
+                prompt=f"Remove the mole, number {number}.",
+                cluster=name,
+                image=replace(plain_image(str(number), SIZE, "mixed"), licence=Licence.OPEN),
+                previous=Path("set by the writer"),
+                size=SIZE,
+            )
+            writer.add(sample, before, after, after[..., 0] != before[..., 0])
+    return Benchmark.load(out)
+
+
+def files(folder: Path, shown: dict[str, bytes]) -> None:
+    for name, data in shown.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def tars(folder: Path, shown: dict[str, bytes]) -> None:
+    folder.mkdir()
+    with tarfile.open(folder / "train-000.tar", "w") as archive:
+        for name, data in shown.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
+def parquet(folder: Path, shown: dict[str, bytes]) -> None:
+    folder.mkdir()
+    mask = encoded(np.eye(8, dtype=np.uint8) * 255, "PNG")
+    cells = [{"bytes": data, "path": name} for name, data in shown.items()]
+    table = pa.table({"edited": cells, "mask": [{"bytes": mask, "path": "mask.png"}] * len(cells)})
+    pq.write_table(table, folder / "train-00000.parquet")
+
+
+@pytest.mark.parametrize("kept", [files, tars, parquet])
+def test_a_picture_is_known_in_another_codec_size_exposure_and_frame(
+    kept: object, bench: Benchmark, tmp_path: Path
+) -> None:
+    astronaut, square = picture("astronaut"), prepare(picture("coffee"))[0]
+    brighter = np.clip(astronaut * 1.1 + 6, 0, 255).astype(np.uint8)
+    shown = {
+        "a.jpg": encoded(cv2.resize(brighter, (333, 250)), "JPEG", quality=70),
+        "b/square.png": encoded(square, "PNG"),
+        "c.png": encoded(picture("rocket"), "PNG"),
+        "d.webp": encoded(picture("immunohistochemistry"), "WEBP"),
+    }
+    kept(tmp_path / "place", shown)  # type: ignore[operator]
+    found = find_leakage(bench, tmp_path / "place")
+    assert (found.samples_found, found.clusters_found, found.seen) == (3, 2, 4)
+    assert {(pair.cluster, "a.jpg" in pair.other or "row 0" in pair.other) for pair in found.pairs} == {
+        ("astronaut", True),
+        ("coffee", False),
+    }
+    assert "2 of 3 originals (3 samples)" in found.line
+
+
+def test_a_benchmark_is_in_itself_and_not_in_strange_pictures(bench: Benchmark, tmp_path: Path) -> None:
+    assert find_leakage(bench, bench.root).samples_found == 4
+    strange = ("rocket", "immunohistochemistry")
+    files(tmp_path / "place", {f"{name}.png": encoded(picture(name), "PNG") for name in strange})
+    assert find_leakage(bench, tmp_path / "place").pairs == ()
+
+
+def test_command_prints_pairs_and_counts(
+    bench: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files(tmp_path / "place", {"a.png": encoded(picture("chelsea"), "PNG")})
+    command = ["bench", "leakage", str(bench.root), str(tmp_path / "place")]
+    assert main([*command, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["samples_found"], found["clusters_found"], found["seen"]) == (1, 1, 1)
+    assert {pair["other"] for pair in found["pairs"]} == {"a.png"}
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1 of 3 originals (1 sample) are near duplicates of images in place"
+    assert lines[1].startswith("  3 (previous): a.png, ")
+
+
+def _of_letters(path: Path) -> None:
+    pq.write_table(pa.table({"edited": [{"bytes": b"words", "path": "a.png"}]}), path)
+
+
+def _of_a_list_of_bombs(path: Path) -> None:
+    zeros = b"\0" * (64 << 20)
+    pq.write_table(pa.table({"edited": [{"bytes": zeros, "path": ""}] * 4}), path, compression="zstd")
+
+
+def _of_a_path_that_is_no_text(path: Path) -> None:
+    names = pa.array([b"\xff\xfe"]).view(pa.string())
+    cells = pa.StructArray.from_arrays([pa.array([b"words"]), names], ["bytes", "path"])
+    pq.write_table(pa.table({"edited": cells}), path)
+
+
+def _huge_member(path: Path) -> None:
+    member = tarfile.TarInfo("a.png")
+    member.size = 1 << 50
+    path.write_bytes(member.tobuf(tarfile.GNU_FORMAT) + b"\0" * 2048)
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "said"),
+    [
+        ("a.parquet", lambda path: path.write_bytes(b"PAR1"), "a.parquet: not a readable Parquet"),
+        ("a.parquet", _of_letters, "a.parquet: edited, row 0: "),
+        ("a.parquet", _of_a_path_that_is_no_text, "a.parquet: not a readable Parquet"),
+        ("a.parquet", _of_a_list_of_bombs, "a.parquet: unpacks "),
+        ("a.txt", lambda path: path.write_text("none"), "place: no images"),
+        ("a.tar", lambda path: path.write_bytes(b"words" * 500), "a.tar: not a readable tar"),
+        ("a.tar", _huge_member, "a.tar: 'a.png' claims "),
+        ("a.png", lambda path: path.write_bytes(b"words"), "a.png: "),
+    ],
+)
+def test_a_place_that_cannot_be_read_is_one_line(
+    name: str, made: Callable[[Path], object], said: str, bench: Benchmark, tmp_path: Path
+) -> None:
+    (tmp_path / "place").mkdir()
+    made(tmp_path / "place" / name)
+    with pytest.raises(InputError) as refused:
+        find_leakage(bench, tmp_path / "place")
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_crop_and_a_mirrored_copy_are_known_again_and_said_to_be(bench: Benchmark, tmp_path: Path) -> None:
+    whole = {name: picture(name) for name in ("astronaut", "coffee", "chelsea")}
+    shown = {
+        "astronaut.png": whole["astronaut"][2:-2, 3:-3],
+        "coffee.png": whole["coffee"][:, ::-1],
+        "chelsea.png": whole["chelsea"],
+    }
+    files(tmp_path / "place", {name: encoded(pixels, "PNG") for name, pixels in shown.items()})
+    found = {(pair.sample, pair.other, pair.cut) for pair in find_leakage(bench, tmp_path / "place").pairs}
+    assert ("0", "astronaut.png", True) in found
+    assert ("2", "coffee.png", True) in found
+    assert ("3", "chelsea.png", False) in found

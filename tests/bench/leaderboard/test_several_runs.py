@@ -1,0 +1,70 @@
+"""Several runs of one benchmark in one table."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from bench.scored_run import EXACT, JUDGE, WEAK, Made, baselines, make_benchmark, make_run, plain_scores
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.arms import Arm
+from plantain.bench.leaderboard.tables import OVERALL, Table
+from plantain.cli import main
+
+OTHER = Arm("other/model", "other/model")
+
+
+@pytest.fixture(scope="module")
+def second(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A second run of the same benchmark: one arm that the first run has too, and one more."""
+    folder = tmp_path_factory.mktemp("runs") / "second"
+    return make_run(folder, Benchmark.load(made.bench), [*baselines(), EXACT, OTHER], plain_scores)
+
+
+def test_models_of_all_runs_are_rows_and_baselines_come_once(
+    made: Made, second: Path, table: Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["bench", "table", str(made.run), str(second)]
+    assert main([*command, "--to", str(tmp_path), "--gallery", "2", "--json"]) == 0
+    rows = {(r["model"], r["organ"], r["metric"]): r for r in json.loads(capsys.readouterr().out)}
+    models = {model for model, _, _ in rows}
+    alone = {arm.label for arm in table.scores.arms}
+    assert models == alone | {f"{EXACT.label} (second)", OTHER.label}
+    for label in (EXACT.label, WEAK.label, "copy-input"):  # a mean does not depend on other runs
+        cell = table.cell(label, OVERALL, "EA")
+        assert cell is not None
+        assert rows[label, OVERALL, "EA"]["mean"] == cell.estimate.value
+    # plain_scores depends on label, sample and k: the same arm has the same scores in both runs.
+    assert rows[f"{EXACT.label} (second)", OVERALL, "EA"]["mean"] == rows[EXACT.label, OVERALL, "EA"]["mean"]
+    document = json.loads((tmp_path / "leaderboard.json").read_text(encoding="utf-8"))
+    pairs = {(pair["first"], pair["second"]) for pair in document["differences"]["EA"]}
+    assert any({WEAK.label, OTHER.label} == set(pair) for pair in pairs)
+    page = (tmp_path / "leaderboard.html").read_text(encoding="utf-8")
+    # Two samples; each shows what is before and after and the output of every arm but the ground truth.
+    general = [arm for arm in table.general if arm.label != "ground-truth"]
+    assert page.count('<figure class="shot') >= 2 * (2 + len(general) + 2)
+    assert r"other/model &" in (tmp_path / "leaderboard.tex").read_text(encoding="utf-8")
+
+
+def test_runs_that_cannot_share_a_table_are_refused_in_one_line(
+    made: Made, second: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 2)
+    other = make_run(tmp_path / "run", bench, baselines(), lambda arm, i, k: {}, pictures=False)
+    for run, said in ((other, "one table needs runs of the same benchmark"), (made.run, "given twice")):
+        assert main(["bench", "table", str(made.run), str(run)]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1
+    runs = []
+    for name, version in (("a", "1"), ("b", "2")):
+        run = make_run(tmp_path / name, bench, baselines(), lambda arm, i, k: {}, pictures=False)
+        with closing(sqlite3.connect(run / "journal.sqlite")) as journal, journal:
+            judges = json.dumps([{"label": JUDGE, "fingerprint": version}])
+            journal.execute("INSERT INTO meta (key, value) VALUES ('bench.judges', ?)", (judges,))
+        runs.append(str(run))
+    assert main(["bench", "table", *runs]) == 2
+    assert f"judge {JUDGE} scored it with other prompts or another version" in capsys.readouterr().err

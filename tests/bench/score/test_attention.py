@@ -1,0 +1,250 @@
+"""Attention grounding of a run, from planted maps to the page, and once through a real tiny editor."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.small_bench import Brightener, by, small_bench
+from bench.small_bench import made as made_here
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import BenchmarkWriter
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.attention_page import (
+    CutOffs,
+    FailureType,
+    failure_row,
+    failure_rows,
+    grounding_rows,
+    write_attention_page,
+)
+from plantain.bench.leaderboard.scores import read_scores
+from plantain.bench.score.attention import MapOptions, map_path, measure_attention, recordable_arms
+from plantain.bench.score.score import ScoreRequest, score_run
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.metrics.grounding import ALPHA
+from plantain.pixels.arrays import Pixels
+from plantain.records import InputError
+from plantain.runs.engine import stored_state
+from plantain.runs.observer import ProgressObserver
+from plantain.runs.summary import RunSummary
+
+ARM = "diffusers/planted"
+
+
+@dataclass
+class PlantedLook:
+    attention: np.ndarray | None
+    tokens: tuple[int, ...] = (3,)
+    edited: Pixels | None = None
+    what: str = "planted attention"
+    reason: str = ""
+
+    def on_image(self) -> np.ndarray:
+        assert self.attention is not None
+        return self.attention
+
+
+@dataclass
+class Planted:
+    """Looks at the right disc of some samples and at the corner of others; sees nothing in sample 4."""
+
+    asked: list[str] = field(default_factory=list)
+
+    names_sides = False
+
+    async def look(
+        self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
+    ) -> PlantedLook:
+        self.asked.append(instruction)
+        height, width = pixels.shape[:2]
+        number = int(instruction.rstrip(".").split()[-1])
+        if number == 4:
+            return PlantedLook(None, (), reason="the model does not see 'disc' in its prompt")
+        y, x = np.mgrid[:height, :width]
+        centre = (height / 2 - (number - 1) % 5, width / 2) if number % 2 else (0, 0)
+        distance = np.hypot(y - centre[0], x - centre[1])
+        return PlantedLook(np.exp(-((distance / 16) ** 4)).astype(np.float32))
+
+
+def with_concepts(plain: Benchmark, folder: Path, *concepts: str) -> Benchmark:
+    """The benchmark again, with the words that attention should be on."""
+    with BenchmarkWriter(folder, "Discs") as writer:
+        for sample, concept in zip(plain.samples, concepts, strict=True):
+            named = replace(sample, key_concept=concept)
+            writer.add(named, plain.previous(sample), plain.changed(sample), plain.roi(sample))
+    return Benchmark.load(folder)
+
+
+def look(run: Path, benchmark: Benchmark, watched: Planted, alpha: float = ALPHA, **more: Any) -> RunSummary:
+    return asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions(alpha), **more))
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Benchmark]:
+    """A run with outputs and metrics of an editor that calls itself open."""
+    folder = tmp_path_factory.mktemp("attention")
+    benchmark = with_concepts(small_bench(folder / "plain", 6, tasks=2), folder / "bench", *["disc"] * 6)
+    made_here(benchmark, folder / "run", by(Brightener(name=ARM)))
+    asyncio.run(score_run(folder / "run", benchmark, ScoreRequest(metrics=["masked_ssim"])))
+    return folder / "run", benchmark
+
+
+@pytest.fixture
+def made(generated: tuple[Path, Benchmark], tmp_path: Path) -> tuple[Path, Benchmark]:
+    """A copy of that run, for one test to measure in."""
+    return Path(shutil.copytree(generated[0], tmp_path / "made")), generated[1]
+
+
+def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
+    run, benchmark = made
+    watched = Planted()
+    first = look(run, benchmark, watched)
+    assert (first.measured, first.kept, len(watched.asked)) == (6, 0, 6)
+    again = look(run, benchmark, watched)
+    assert (again.measured, again.kept, len(watched.asked)) == (0, 6, 6)
+    with BenchRun.open(run) as opened:
+        scores = read_scores(opened)
+        arm = opened.arms[ARM]
+    values = scores.values(arm, "attention_iou")
+    assert np.all(values[[0, 2, 4]] > 0.5)  # odd numbers look at their disc
+    assert np.all(values[[1, 5]] < 0.05)
+    assert np.isnan(values[3])
+    assert scores.missing[ARM, "attention_iou"] == {"the model does not see 'disc' in its prompt": 1}
+    map_path(run, arm, "1", 0).unlink()
+    assert look(run, benchmark, watched).measured == 1
+    assert look(run, benchmark, watched, 1.0).measured == 6
+
+
+def test_a_concept_that_was_named_anew_is_measured_anew(tmp_path: Path) -> None:
+    plain = small_bench(tmp_path / "plain", 3)
+    for folder, concepts, measured in (("a", ("disc",) * 3, 3), ("b", ("disc", "bright disc", "disc"), 1)):
+        benchmark = with_concepts(plain, tmp_path / folder, *concepts)
+        made_here(benchmark, tmp_path / "run", by(Brightener(name=ARM)))
+        assert look(tmp_path / "run", benchmark, Planted()).measured == measured
+
+
+def test_a_stop_keeps_what_is_done(made: tuple[Path, Benchmark]) -> None:
+    run, benchmark = made
+    watched = Planted()
+
+    class Stopping(ProgressObserver):
+        def advanced(self, stored: int) -> None:
+            if len(watched.asked) == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    part = look(run, benchmark, watched, 1.5, observer=Stopping())
+    assert 2 <= part.measured < 6 and part.stopped == "interrupted"
+    rest = look(run, benchmark, watched, 1.5)
+    assert (rest.measured, rest.kept) == (6 - part.measured, part.measured)
+
+
+def test_table_four_types_and_page(made: tuple[Path, Benchmark], tmp_path: Path) -> None:
+    run, benchmark = made
+    look(run, benchmark, Planted())
+    with BenchRun.open(run) as opened:
+        scores = read_scores(opened)
+    rows = grounding_rows(scores)
+    groups = [("overall", ""), ("Eyes", ""), ("Eyes", "Task 0"), ("Eyes", "Task 1")]
+    assert [(row.organ, row.task) for row in rows] == groups
+    by_task = {row.task: row.estimates for row in rows if row.task}
+    assert by_task["Task 0"]["iou"].value is not None
+    assert by_task["Task 0"]["iou"].value > 0.5 > 0.1 > (by_task["Task 1"]["iou"].value or 0.0)
+    assert failure_rows(scores, None, CutOffs()) == []  # no judge has scored anything
+    page = write_attention_page(run, benchmark, tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert "Table 4" in text
+    assert text.count("data:image/jpeg") >= 5
+    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
+    rows_said = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))["rows"]
+    assert {row["metric"] for row in rows_said} >= {"attention_iou", "attention_chance", "attention_auroc"}
+    assert text == write_attention_page(run, benchmark, tmp_path).read_text(encoding="utf-8")
+
+
+def test_failures_are_told_apart_and_the_cut_offs_matter() -> None:
+    ea = np.array([0.9, 0.1, 0.1, 0.1, np.nan])
+    cp = np.array([0.9, 0.3, 0.95, 0.95, 0.9])
+    iou = np.array([0.1, 0.5, 0.5, 0.02, 0.5])
+    row = failure_row("m", ea, cp, iou, CutOffs())
+    assert [row.counts[kind] for kind in FailureType] == [1, 1, 1, 1]
+    assert row.unscored == 1
+    # IoU cut at 0.35, 0.45 and 0.55: an overlap of 0.5 is high, high and low, one edit of four.
+    around = failure_row("m", ea, cp, iou, CutOffs(iou=0.45)).around
+    assert around[FailureType.LOOKED_THERE] == (0.0, 0.25)
+
+
+def test_what_cannot_be_watched_is_one_line(made: tuple[Path, Benchmark], tmp_path: Path) -> None:
+    run, _ = made
+    with BenchRun.open(run) as opened:
+        assert [arm.label for arm in recordable_arms(opened, ())] == [ARM]
+        with pytest.raises(InputError, match="no such arm"):
+            recordable_arms(opened, ("diffusers/other",))
+        with pytest.raises(InputError, match="of open editors"):
+            recordable_arms(opened, ("copy-input",))
+    with pytest.raises(InputError, match="--alpha"):
+        MapOptions(alpha=0.0)
+    other = small_bench(tmp_path / "other", 2)
+    with pytest.raises(InputError, match="not the benchmark"):
+        look(run, other, Planted())
+    made_here(other, tmp_path / "run")
+    with BenchRun.open(tmp_path / "run") as opened, pytest.raises(InputError, match="no outputs of an open"):
+        recordable_arms(opened, ())
+    with pytest.raises(InputError, match="no attention has been measured"):
+        write_attention_page(tmp_path / "run", other, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("devices_here")
+def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The watched edit is the stored one, to one grey level."""
+    pytest.importorskip("torch", reason="needs the torch extra")
+    pytest.importorskip("diffusers", reason="needs the torch extra")
+    from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
+
+    plain = small_bench(tmp_path / "plain", 2, size=(96, 80))
+    with_concepts(plain, tmp_path / "bench", "disc", "disc")
+    tiny_instruct_pix2pix(seed=0, words=("disc",)).save_pretrained(tmp_path / "model")
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[providers.diffusers]\ndevice = "cpu"\nsteps = 2\nside = 96\n', encoding="utf-8")
+    run, editor = str(tmp_path / "run"), f"diffusers/{tmp_path / 'model'}"
+    with_settings = ["--settings", str(settings)]
+    bench = str(tmp_path / "bench")
+    assert main(["bench", "generate", bench, "--run", run, "--editor", editor, *with_settings]) == 0
+    capsys.readouterr()
+    there = shutil.copytree(run, tmp_path / "there")
+    assert main(["bench", "attention", run, *with_settings, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    overall = [row for row in said["rows"] if row["organ"] == "overall" and row["metric"] == "attention_iou"]
+    assert [(row["n"], row["coverage"]) for row in overall] == [(2, 1.0)]
+    rows, _ = attention_of(Path(run))
+    assert all(json.loads(str(detail))["differs"] <= 1 for *_, detail in rows)
+    assert main(["bench", "attention", run]) == 2  # other settings than it was generated with
+    assert "the same --settings" in capsys.readouterr().err
+    pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
+    with settings.open("a", encoding="utf-8") as file:
+        file.write('[engine]\naddress = "local"\nworkers = 1\n')
+    assert main(["bench", "attention", str(there), *with_settings, "--engine", "ray"]) == 0
+    assert attention_of(there) == attention_of(Path(run))
+    with JournalReader.open(there) as reader:
+        engine = stored_state(reader)
+    assert engine is not None and (engine["kind"], engine["done"]) == ("ray", 2)
+
+
+def attention_of(run: Path) -> tuple[list[tuple[object, ...]], dict[str, bytes]]:
+    """Scores with their details, and maps."""
+    query = "SELECT task, generation, round, metric, value, reason, detail FROM score ORDER BY task, metric"
+    with JournalReader.open(run) as reader:
+        rows = reader.connection.execute(query).fetchall()
+    assert rows
+    maps = sorted((run / "attention").rglob("*.png"))
+    return rows, {str(path.relative_to(run)): path.read_bytes() for path in maps}

@@ -1,0 +1,171 @@
+"""One reader for every table: dialects, encodings, workbooks and JSON lines; a bad row costs itself alone."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plantain.files.tables import has_columns, read_table
+from plantain.records import InputError
+from sources.published import csv_bytes, csv_gz, xlsx_bytes
+
+ROWS = [["ID", "words", "n"], [1, "a，b", 0], [2, "", 1]]
+WANTED = [(2, {"ID": "1", "words": "a，b", "n": "0"}), (3, {"ID": "2", "words": "", "n": "1"})]
+
+
+def read(path: Path, data: bytes) -> list[tuple[int, dict[str, str]]]:
+    path.write_bytes(data)
+    return [(line, cells) for line, cells, _ in read_table(path).whole_rows()]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("t.csv", csv_bytes(ROWS)),
+        ("t.csv", csv_bytes(ROWS, bom=True)),
+        ("t.csv", csv_bytes(ROWS).replace(b"\n", b"\r\n") + b"\r\n,,\r\n"),
+        ("t.csv", csv_bytes(ROWS).replace(b",", b";")),
+        ("t.csv", csv_bytes(ROWS, bom=True).replace(b",", b"\t").replace(b"\n", b"\r\n")),
+        ("t.csv", csv_bytes(ROWS).decode().encode("utf-16")),  # Excel's "Unicode text"
+        ("t.csv.gz", csv_gz(ROWS)),
+        ("t.csv", csv_gz(ROWS)),  # unpacked in name only
+        ("t.xlsx", xlsx_bytes(ROWS)),
+        ("t.csv", csv_bytes([["", *ROWS[0]], ["0", *ROWS[1]], ["1", *ROWS[2]]])),  # pandas' index
+    ],
+)
+def test_every_form_reads_the_same(tmp_path: Path, name: str, data: bytes) -> None:
+    assert read(tmp_path / name, data) == WANTED
+    assert read_table(tmp_path / name).columns == ("ID", "words", "n")
+
+
+def test_a_separator_line_names_the_delimiter_and_lines_stay_those_of_the_file(tmp_path: Path) -> None:
+    assert read(tmp_path / "t.csv", b'sep=|\r\na|b\r\n"1\r\n2"|x\r\n3|y\r\n') == [
+        (4, {"a": "1\r\n2", "b": "x"}),
+        (5, {"a": "3", "b": "y"}),
+    ]
+
+
+def test_delimiters_inside_quotes_do_not_count(tmp_path: Path) -> None:
+    assert read(tmp_path / "t.csv", b'file;"labels, as read"\na.png;Edema\n') == [
+        (2, {"file": "a.png", "labels, as read": "Edema"})
+    ]
+
+
+def test_bytes_that_are_no_utf_8_are_latin_1(tmp_path: Path) -> None:
+    assert read(tmp_path / "t.csv", "a,b\nMüller,1\n".encode("latin-1")) == [(2, {"a": "Müller", "b": "1"})]
+    assert read(tmp_path / "t.csv", "a\nM\u00fc".encode("latin-1")) == [(2, {"a": "Mü"})]
+
+
+def test_the_first_sheet_that_the_workbook_names_is_read(tmp_path: Path) -> None:
+    """Sheets moved in Excel keep their file names: the first one may be sheet2.xml."""
+    book = openpyxl.Workbook()
+    book.active.append(["wrong"])
+    sheet = book.create_sheet("data", 0)
+    for row in (["a", "b", "c"], [1.0, 2.5, True], [], ["x", None, "  y "]):
+        sheet.append(row)
+    book.save(tmp_path / "t.xlsx")
+    rows = [(line, cells) for line, cells, _ in read_table(tmp_path / "t.xlsx").whole_rows()]
+    assert rows == [(2, {"a": "1", "b": "2.5", "c": "true"}), (4, {"a": "x", "b": "", "c": "y"})]
+
+
+def test_json_lines_are_rows_and_values_that_are_no_text_are_json(tmp_path: Path) -> None:
+    lines = ["\ufeff" + json.dumps({"a": "x", "b": {"src": "b.png"}, "n": 1, "ok": True, "none": None}), ""]
+    lines += ['{"a": "y", "b": NaN, "more": 2}', "{", "[1]"]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    table = read_table(tmp_path / "t.jsonl")
+    assert table.columns == ("a", "b", "n", "ok", "none")
+    first, second, broken, listed = table.rows
+    assert first.cells == {"a": "x", "b": '{"src": "b.png"}', "n": "1", "ok": "true", "none": ""}
+    assert (second.line, second.cells["b"], second.cells["n"]) == (3, "", "")
+    assert "not JSON" in broken.fault and listed == (5, dict.fromkeys(table.columns, ""), "not a JSON object")
+
+
+def test_a_bad_row_costs_itself_alone(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,b\n1,2\n1,2,3\n4,5\n")
+    rows = list(read_table(path).rows)
+    assert [(row.line, row.fault) for row in rows] == [(2, ""), (3, "3 cells under 2 columns"), (4, "")]
+    with pytest.raises(InputError, match="line 3: 3 cells under 2 columns"):
+        list(read_table(path).whole_rows())
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "is empty"),
+        (b"a,a\n1,2\n", "column 'a': occurs twice"),
+        (b"x,b\n1,2\n", "column 'a': is missing; the header says 'x', 'b'"),
+        (b'"x\ny",b\n1,2\n', r"the header says 'x\\ny', 'b'"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "no text; expected .csv"),
+        (gzip.compress(b"a,b\n" + bytes(range(65, 90)) * 99, mtime=0)[:-12], "cannot be read"),
+    ],
+)
+def test_faults_of_a_file_are_one_line(tmp_path: Path, data: bytes, says: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=says) as caught:
+        list(read_table(path).require("a").rows)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not has_columns(path, "a")
+
+
+def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.xlsx"
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book,
+        book.open("xl/worksheets/sheet1.xml", "w", force_zip64=True) as sheet,
+    ):
+        for _ in range(129):
+            sheet.write(bytes(1 << 20))
+    with pytest.raises(InputError, match="more than 128 MB of cells"):
+        read_table(path)
+    monkeypatch.setattr("plantain.files.tables.MAX_TABLE_BYTES", 3 << 20)
+    monkeypatch.setattr("plantain.files.tables.MAX_LINE", 1 << 20)
+    for text, says in (
+        (b"a\n" + b"x\n" * (2 << 20), "more than 3 MB of text"),
+        (b"a\n" + b"x" * (2 << 20), "a line"),
+    ):
+        (tmp_path / "t.csv.gz").write_bytes(gzip.compress(text, mtime=0))
+        with pytest.raises(InputError, match=says):
+            list(read_table(tmp_path / "t.csv.gz").rows)
+
+
+def test_a_workbook_without_openpyxl_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.xlsx").write_bytes(xlsx_bytes(ROWS))
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(InputError, match=r"needs openpyxl: pip install .*\[tables\]"):
+        read_table(tmp_path / "t.xlsx")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.binary(max_size=300), st.sampled_from([".csv", ".csv.gz", ".xlsx", ".jsonl"]), st.integers(0, 2**32)
+)
+def test_any_bytes_are_rows_or_one_clear_line(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, ending: str, at: int
+) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / f"t{ending}"
+    good = {".csv": csv_bytes, ".csv.gz": csv_gz, ".xlsx": xlsx_bytes, ".jsonl": json_bytes}[ending](ROWS)
+    cut = at % (len(good) + 1)
+    for data in (noise, good[:cut] + noise + good[cut + len(noise) :]):
+        path.write_bytes(data)
+        try:
+            for row in read_table(path).rows:
+                assert all(isinstance(cell, str) for cell in row.cells.values())
+        except InputError as error:
+            assert "\n" not in str(error)
+
+
+def json_bytes(rows: list[list[object]]) -> bytes:
+    lines = [json.dumps(dict(zip(rows[0], row, strict=True))) for row in rows[1:]]
+    return io.StringIO("\n".join(lines)).getvalue().encode()

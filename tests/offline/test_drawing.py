@@ -1,0 +1,215 @@
+"""Findings drawn on real images: the sign, place and extent that were asked for, and nothing outside the mask."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from offline.images import SIDE, TARGETS, TAXONOMY, image_for, prepared
+from plantain.offline.anatomy.maps import CannotShow
+from plantain.offline.drawing.adding import Rendering, add, map_of
+from plantain.offline.drawing.removing import remove
+from plantain.offline.language import Intent
+from plantain.pixels.blend import dilate
+from plantain.pixels.decode import decode
+from plantain.records import Direction, Finding
+
+ADD, REMOVE = Direction.ADD, Direction.REMOVE
+DRAWN = [finding for finding in TARGETS if finding.draw]
+
+
+def drawn(finding: Finding, seed: int = 3, **asked: str) -> tuple[np.ndarray, Rendering]:
+    image, pixels = image_for(finding)
+    intent = Intent(finding.name, ADD, **{"extent": "moderate", "conspicuity": "marked", **asked})
+    return pixels, add(pixels, image, finding, intent, np.random.default_rng(seed))
+
+
+def change(pixels: np.ndarray, rendering: Rendering) -> np.ndarray:
+    return rendering.pixels.astype(np.float32).mean(axis=2) - pixels.astype(np.float32).mean(axis=2)
+
+
+def named(name: str) -> Finding:
+    return next(finding for finding in TARGETS if finding.name == name)
+
+
+def test_at_least_18_of_the_papers_findings_can_be_drawn() -> None:
+    assert sum(bool(finding.draw) for finding in TARGETS if not finding.optional) == 20
+
+
+@pytest.mark.parametrize("finding", DRAWN, ids=lambda f: f.name)
+def test_nothing_outside_the_mask_changes(finding: Finding) -> None:
+    pixels, rendering = drawn(finding)
+    away = ~dilate(rendering.mask, 3)
+    assert np.abs(rendering.pixels.astype(np.int16) - pixels)[away].max(initial=0) <= 1
+    assert rendering.mask.any()
+    assert rendering.support == finding.support
+
+
+@pytest.mark.parametrize("finding", DRAWN, ids=lambda f: f.name)
+def test_the_same_seed_draws_the_same_pixels_and_another_seed_others(finding: Finding) -> None:
+    first, again, other = (drawn(finding, seed)[1].pixels for seed in (3, 3, 4))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [f for f in DRAWN if f.polarity in ("brighter", "darker") and f.support == "local"],
+    ids=lambda f: f.name,
+)
+def test_a_finding_changes_the_level_its_own_way(finding: Finding) -> None:
+    pixels, rendering = drawn(finding)
+    moved = change(pixels, rendering)
+    sign = 1 if finding.polarity == "brighter" else -1
+    assert sign * moved[rendering.mask].sum() > 0.7 * np.abs(moved[rendering.mask]).sum()
+
+
+@pytest.mark.parametrize("finding", [f for f in DRAWN if "left" in f.sides], ids=lambda f: f.name)
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_side_is_the_patients(finding: Finding, side: str) -> None:
+    # Radiological display: the patient's left is on the image's right.
+    pixels, rendering = drawn(finding, side=side)
+    image, _ = image_for(finding)
+    midline = (map_of(pixels, image).midline or 0) * SIDE / 256
+    xs = np.nonzero(rendering.mask)[1]
+    assert ((xs > midline) == (side == "left")).mean() > 0.9
+
+
+@pytest.mark.parametrize("finding", [f for f in DRAWN if f.support == "local"], ids=lambda f: f.name)
+def test_large_changes_more_than_small(finding: Finding) -> None:
+    zone = {"zone": finding.zones[0]} if finding.zones else {}
+    side = {"side": finding.sides[0]} if finding.sides else {}
+    areas = [
+        np.mean([drawn(finding, seed, extent=extent, **zone, **side)[1].mask.sum() for seed in (1, 2, 3)])
+        for extent in ("small", "large")
+    ]
+    assert areas[0] < areas[1]
+
+
+@pytest.mark.parametrize("finding", [f for f in DRAWN if f.support == "local"], ids=lambda f: f.name)
+def test_marked_is_stronger_than_subtle(finding: Finding) -> None:
+    strong = []
+    for conspicuity in ("subtle", "marked"):
+        pixels, rendering = drawn(finding, conspicuity=conspicuity)
+        strong.append(np.abs(change(pixels, rendering)).sum())
+    assert strong[0] < strong[1]
+
+
+@pytest.mark.parametrize("finding", DRAWN, ids=lambda f: f.name)
+def test_the_grain_of_the_image_stays(finding: Finding) -> None:
+    # Fine noise, the Laplacian's, over the changed area: at least 0.6 and at most 1.7 times the original's.
+    pixels, rendering = drawn(finding)
+    before, after = (fine(image)[rendering.mask] for image in (pixels, rendering.pixels))
+    if float(np.median(np.abs(before))) < 0.5:
+        pytest.skip("this image has no grain to compare")
+    assert 0.6 < after.std() / before.std() < 1.7 or finding.draw[0].shape in ("spots", "line", "haze")
+
+
+def fine(pixels: np.ndarray) -> np.ndarray:
+    level = pixels[..., 1].astype(np.float32)
+    return (
+        level
+        - (np.roll(level, 1, 0) + np.roll(level, -1, 0) + np.roll(level, 1, 1) + np.roll(level, -1, 1)) / 4
+    )
+
+
+@pytest.mark.parametrize(
+    ("sequence", "contrast", "sign"),
+    [("T1", "none", -1), ("T2", "unknown", 1), ("FLAIR", "unknown", 1), ("T1", "yes", 1)],
+)
+def test_a_meningiomas_signal_follows_the_sequence(sequence: str, contrast: str, sign: int) -> None:
+    # Osborn's Brain: equal to slightly dark on T1, bright on T2 and FLAIR, strong even uptake after contrast.
+    finding = named("meningioma")
+    image, pixels = image_for(finding)
+    rendering = add(
+        pixels, replace(image, sequence=sequence, contrast=contrast), finding,
+        Intent("meningioma", ADD, "left", "convexity", "large", "marked"), np.random.default_rng(5),
+    )  # fmt: skip
+    assert sign * change(pixels, rendering)[rendering.mask].mean() > 3
+
+
+def test_a_pleural_effusion_is_at_the_base_and_a_pneumothorax_at_the_apex() -> None:
+    heights = []
+    for name, zone in (("Pneumothorax", "apical"), ("Pleural Effusion", "basal")):
+        _, rendering = drawn(named(name), side="left", zone=zone)
+        heights.append(float(np.median(np.nonzero(rendering.mask)[0])))
+    assert heights[0] + 0.15 * SIDE < heights[1]
+
+
+def test_a_slice_of_unknown_sequence_without_a_skull_is_not_drawn_on() -> None:
+    finding = named("glioma")
+    image, pixels = image_for(finding)
+    with pytest.raises(CannotShow, match="sequence"):
+        add(
+            pixels, replace(image, sequence="unknown", plane="unknown"), finding, Intent("glioma", ADD),
+            np.random.default_rng(0),
+        )  # fmt: skip
+
+
+def test_a_pituitary_tumour_needs_a_sella() -> None:
+    image, data = prepared()["mni152-t1-axial-z40"]
+    with pytest.raises(CannotShow, match="shows no"):
+        add(decode(data), image, named("pituitary"), Intent("pituitary", ADD), np.random.default_rng(0))
+
+
+REMOVED = (
+    "glioma",
+    "meningioma",
+    "AMD",
+    "Diabetes",
+    "Cardiomegaly",
+    "Enlarged Cardiomediastinum",
+    "Cataract",
+)
+"""Findings that are removed from these images; the chest radiograph has masses of its own all over both lungs."""
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removal_brings_the_image_nearer_to_what_it_was(name: str) -> None:
+    finding = named(name)
+    pixels, rendering = drawn(finding, extent="large")
+    image, _ = image_for(finding)
+    removed = remove(rendering.pixels, image, finding, Intent(name, REMOVE), np.random.default_rng(1))
+    off = [np.abs(change(pixels, one))[rendering.mask].sum() for one in (rendering, removed)]
+    assert off[1] < 0.75 * off[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["Fracture", "Pneumothorax", "Pleural Effusion", "Edema", "Atelectasis", "Glaucoma", "Myopia"]
+)
+def test_what_cannot_be_known_under_a_finding_is_not_invented(name: str) -> None:
+    finding = named(name)
+    _, rendering = drawn(finding)
+    image, _ = image_for(finding)
+    with pytest.raises(CannotShow):
+        remove(rendering.pixels, image, finding, Intent(name, REMOVE), np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("name", ["glioma", "AMD", "Cataract"])
+def test_a_finding_that_is_not_there_is_not_found(name: str) -> None:
+    image, pixels = image_for(named(name))
+    with pytest.raises(CannotShow):
+        remove(pixels, image, named(name), Intent(name, REMOVE), np.random.default_rng(1))
+
+
+def test_a_finding_without_drawing_data_is_refused() -> None:
+    finding = replace(named("Lung Lesion"), name="Hernia", title="hernia", draw=())
+    image, pixels = image_for(finding)
+    for render in (add, remove):
+        with pytest.raises(CannotShow, match="hernia"):
+            render(pixels, image, finding, Intent("Hernia", ADD), np.random.default_rng(0))
+
+
+def test_a_users_own_finding_is_drawn_by_its_data() -> None:
+    own = replace(
+        named("Lung Lesion"),
+        name="Bulla",
+        title="bulla",
+        draw=(replace(named("Lung Lesion").draw[0], level=(-30,)),),
+    )
+    image, pixels = image_for(own)
+    rendering = add(pixels, image, own, Intent("Bulla", ADD, "left", "mid"), np.random.default_rng(2))
+    assert change(pixels, rendering)[rendering.mask].mean() < -3
+    assert TAXONOMY.get("chest_xray", "Lung Lesion").draw[0].level == (38,)

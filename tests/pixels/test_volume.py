@@ -1,0 +1,179 @@
+"""NIfTI volumes: orientation, slices, and files that cannot be shown."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plantain.pixels.decode import BadImage
+from plantain.pixels.volume import AXES, choose_slices, read_volume, show_slice
+
+
+def template() -> bytes:
+    """The MNI152 T1 average, as nilearn ships it."""
+    nilearn = pytest.importorskip("nilearn")
+    name = "datasets/data/mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
+    return (Path(nilearn.__file__).parent / name).read_bytes()
+
+
+def made(values: np.ndarray, affine: np.ndarray | None = None, *, packed: bool = False) -> bytes:
+    data = nibabel.Nifti1Image(values, np.eye(4) if affine is None else affine).to_bytes()
+    return gzip.compress(data, 1) if packed else data
+
+
+def corner() -> np.ndarray:
+    """A dim grainy block with a bright spot at right, front and top of right-anterior-superior space."""
+    values = np.zeros((40, 50, 60), np.int16)
+    values[5:35, 5:45, 5:55] = np.random.default_rng(1).integers(380, 420, (30, 40, 50))
+    values[28:34, 36:44, 44:54] = 1000
+    return values
+
+
+@pytest.mark.parametrize(
+    ("plane", "index", "bright"),
+    # The patient's right is image left; the front is on top (axial) or image left (sagittal); the head is on top.
+    [("axial", 50, (0.2, 0.2)), ("coronal", 40, (0.2, 0.2)), ("sagittal", 31, (0.2, 0.2))],
+)
+def test_display_is_radiological(plane: str, index: int, bright: tuple[float, float]) -> None:
+    pixels = show_slice(read_volume(made(corner()), "made"), plane, index)[:, :, 0]
+    row, column = (place.mean() for place in np.nonzero(pixels > 200))
+    height, width = pixels.shape
+    assert (row / height, column / width) == pytest.approx(bright, abs=0.12)
+
+
+AXES_OF_LETTERS = "RLAPSI"
+
+CODES = [
+    "".join(letters)
+    for letters in itertools.product(AXES_OF_LETTERS, repeat=3)
+    if len({AXES_OF_LETTERS.index(letter) // 2 for letter in letters}) == 3
+]
+
+
+def stored(values: np.ndarray, code: str, qform: int, sform: int, tilt: float = 0.0) -> bytes:
+    """A right-anterior-superior volume stored with other axes, its orientation in qform, sform or both."""
+    turn = nibabel.affines.from_matvec(nibabel.eulerangles.euler2mat(x=np.radians(tilt)))
+    image = nibabel.Nifti1Image(values, turn)
+    ways = nibabel.orientations.ornt_transform(
+        nibabel.orientations.axcodes2ornt("RAS"), nibabel.orientations.axcodes2ornt(code)
+    )
+    image = image.as_reoriented(ways)
+    affine = image.affine
+    image = nibabel.Nifti1Image(np.asarray(image.dataobj), None)
+    image.header.set_data_dtype(values.dtype)
+    image.set_qform(affine if qform else None, qform)
+    image.set_sform(affine if sform else None, sform)
+    return image.to_bytes()
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_all_48_orientations_show_the_same(code: str) -> None:
+    assert len(CODES) == 48
+    wanted = read_volume(made(corner()), "ras")
+    for qform, sform in ((1, 0), (0, 2), (1, 1)):
+        volume = read_volume(stored(corner(), code, qform, sform), code)
+        assert volume.oblique_degrees < 0.1
+        for plane, index in (("axial", 50), ("coronal", 40), ("sagittal", 31)):
+            assert np.array_equal(show_slice(volume, plane, index), show_slice(wanted, plane, index))
+
+
+def test_two_orientations_that_contradict_each_other_are_refused() -> None:
+    image = nibabel.Nifti1Image(corner(), np.eye(4))
+    image.set_qform(np.eye(4), 1)
+    image.set_sform(np.diag([-1.0, 1.0, 1.0, 1.0]), 1)  # mirrored by a careless tool
+    with pytest.raises(BadImage, match="qform and sform state two orientations"):
+        read_volume(image.to_bytes(), "x.nii")
+    image.set_sform(nibabel.affines.from_matvec(nibabel.eulerangles.euler2mat(x=0.4)), 4)  # a template's
+    assert read_volume(image.to_bytes(), "x.nii").oblique_degrees == pytest.approx(22.9, abs=0.1)
+
+
+def test_scaled_integers_and_voxels_that_are_no_numbers() -> None:
+    image = nibabel.Nifti1Image(corner(), np.eye(4))
+    image.header.set_slope_inter(0.25, -50)
+    scaled = nibabel.Nifti1Image(corner() * 0.25 - 50, np.eye(4))
+    one, other = (read_volume(i.to_bytes(), "x") for i in (image, scaled))
+    assert np.array_equal(show_slice(one, "axial", 30), show_slice(other, "axial", 30))
+    holed = corner().astype(np.float32)
+    plain = show_slice(read_volume(made(holed), "x"), "axial", 30)
+    holed[10, 10, 30], holed[10, 12, 30], holed[10, 14, 30] = np.nan, np.inf, -np.inf
+    shown = show_slice(read_volume(made(holed), "x"), "axial", 30)
+    # x = 10 is column 39 - 10, y is row 49 - y.
+    assert [shown[row, 29, 0] for row in (39, 37, 35)] == [0, 255, 0]
+    assert np.count_nonzero(shown != plain) <= 9 + 0.02 * plain.size
+    unsigned = read_volume(made(corner().astype(np.uint16) + 40_000), "x")
+    assert np.array_equal(show_slice(unsigned, "axial", 30), plain)
+
+
+def test_slices_lie_where_the_head_is_and_not_at_its_ends() -> None:
+    volume = read_volume(made(corner()), "made")
+    assert choose_slices(volume, "axial", 1) == [30]  # the middle of 5..54
+    assert choose_slices(volume, "axial", 3) == [20, 30, 39]  # 5 + 49 * 0.3, 0.5, 0.7
+    assert len(choose_slices(volume, "axial", 500)) < 40
+
+
+def test_slices_of_a_real_brain_are_bright_and_square() -> None:
+    volume = read_volume(template(), "mni")
+    assert volume.spacing_mm == (1.0, 1.0, 1.0)
+    for plane in AXES:
+        for index in choose_slices(volume, plane, 3):
+            pixels = show_slice(volume, plane, index)
+            assert 90 < np.median(pixels[pixels > 20]) < 230
+            assert (pixels > 20).mean() > 0.2
+
+
+def test_voxels_that_are_not_square_are_made_so() -> None:
+    volume = read_volume(made(corner(), np.diag([1.0, 1.0, 3.0, 1.0])), "thick")
+    assert show_slice(volume, "coronal", 20).shape == (180, 40, 3)
+    assert show_slice(volume, "axial", 20).shape == (50, 40, 3)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "no NIfTI that can be read"),
+        (b"text", "no NIfTI that can be read"),
+        (gzip.compress(bytes(400), mtime=0)[:-9], "no NIfTI that can be read"),
+        (made(np.zeros((4, 4, 4), np.int16)), "all its voxels are alike"),
+        (made(np.full((4, 4, 4), np.nan, np.float32)), "no finite value"),
+        (made(np.ones((4, 4), np.int16)), "4x4 voxels"),
+        (made(np.ones((4, 4, 4), np.complex64)), "voxels of kind"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line(data: bytes, says: str) -> None:
+    with pytest.raises(BadImage, match=says) as caught:
+        read_volume(data, "x.nii")
+    assert "\n" not in str(caught.value)
+
+
+def test_repairs_of_a_header_are_not_told_to_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    data = bytearray(made(corner()))
+    data[80:84] = bytes(4)  # a voxel of no width, which nibabel takes for 1 mm
+    assert read_volume(bytes(data), "x.nii").values.shape == (40, 50, 60)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_volume_without_orientation_is_refused() -> None:
+    data = bytearray(made(corner()))
+    data[252:256] = bytes(4)  # qform_code and sform_code
+    with pytest.raises(BadImage, match="left and right are unknown"):
+        read_volume(bytes(data), "x.nii")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 351), st.binary(min_size=1, max_size=12), st.booleans())
+def test_damaged_headers_are_shown_or_refused(at: int, noise: bytes, packed: bool) -> None:
+    whole = made(corner()[:12, :12, :12] + np.arange(12, dtype=np.int16))
+    data = whole[:at] + noise + whole[at + len(noise) :]
+    try:
+        volume = read_volume(gzip.compress(data, 1) if packed else data, "damaged")
+        for index in choose_slices(volume, "axial", 2):
+            assert show_slice(volume, "axial", index).dtype == np.uint8
+    except BadImage as error:
+        assert "\n" not in str(error)
