@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.bodies import add_counts, child, count, objects, text, whole_usage
 from plantain.models.hosted.faults import CODES, answer_fault, cut_short
@@ -14,6 +16,7 @@ BARRED = "PUP_LIMITED_DISABLED"
 """The finish reason by which Google says that it has limited or closed the account."""
 
 NO_PICTURE = frozenset({"NO_IMAGE", "IMAGE_OTHER"})
+_IN_WORDS = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=-]+")
 FINISHED = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
 
 
@@ -65,6 +68,9 @@ def _images(body: JsonObject) -> list[str]:
             inline = [child(part, "inlineData") or child(part, "inline_data") for part in parts]
             if images := [text(data, "data") for data in inline if data]:
                 return images[-1:] if thoughts else images
+    for candidate in objects(body.get("candidates")):  # gateways that speak chat put images into the words
+        if images := _IN_WORDS.findall(_words(candidate)):
+            return images
     return []
 
 
