@@ -1,4 +1,4 @@
-"""The reading room's server is killed (-9) at random while three scripted readers work: nothing lost, nothing twice."""
+"""Kill the server of a study (-9) at random while three scripted readers work: no answer is lost or stored twice."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from fastapi import FastAPI
 from plantain.journal import JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, page_of
-from plantain.review.viewer.run_view import RunView
-from plantain.review.viewer.server import create_viewer
-from plantain.review.viewer.thumbnails import Thumbnails
+from plantain.review.web.run_view import RunView
+from plantain.review.web.server import create_viewer
+from plantain.review.web.thumbnails import Thumbnails
 from simulated.beside import served
 from simulated.million import fill, make_catalogue, pictures
 

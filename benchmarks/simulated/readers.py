@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from plantain.review.freezing import Wanted, new_study
+from plantain.review.freezing import StudySettings, new_study
 from plantain.review.sources import Material
 from plantain.review.study import ORIGINAL, ReaderTask, Study
 from plantain.rubrics import MED_BANANA
@@ -27,12 +27,12 @@ def noise_study(folder: Path, cases: int, side: int = 64) -> Study:
 
     found = [
         Material(
-            f"t{case}", f"i{case}", "all", f"p{case}", "chest_xray", "Pneumothorax", "add", "Add it.",
+            f"t{case}", "all", f"p{case}", "chest_xray", "Pneumothorax", "add", "Add it.",
             {name: lambda c=case, m=m: picture(c, m) for m, name in enumerate((ORIGINAL, "a", "b"))},
         )
         for case in range(cases)
     ]  # fmt: skip
-    return new_study(folder, found, ["noise"], Wanted("Noise", 1, (ReaderTask.PAIR,), MED_BANANA))
+    return new_study(folder, found, ["noise"], StudySettings("Noise", 1, (ReaderTask.PAIR,), MED_BANANA))
 
 
 @dataclass
@@ -42,7 +42,6 @@ class ScriptedReader:
     address: str
     token: str
     cookie: str = ""
-    csrf: str = ""
     again: int = 0
     seconds: list[float] = field(default_factory=list)
     confirmed: dict[int, int] = field(default_factory=dict)
@@ -51,7 +50,7 @@ class ScriptedReader:
     def ask(self, path: str, body: object = None, patience: float = 60.0) -> dict[str, Any]:
         """One request, sent again through whatever cuts it off."""
         host, deadline = urlsplit(self.address).netloc, time.monotonic() + patience
-        headers = {"Cookie": self.cookie, "X-CSRF-Token": self.csrf, "Content-Type": "application/json"}
+        headers = {"Cookie": self.cookie, "Content-Type": "application/json"}
         while True:
             try:
                 self._line = self._line or http.client.HTTPConnection(host, timeout=20)
@@ -78,7 +77,6 @@ class ScriptedReader:
     def sign_in(self) -> None:
         """Takes a session."""
         self.ask("/enter", {"token": self.token})
-        self.csrf = self.ask("/api/me")["csrf"]
 
     def read(self, items: int) -> Iterator[int]:
         """Answers items one after the other; yields each row's id once it is confirmed."""
