@@ -179,7 +179,7 @@ async def _carded(
 
 def _with_people(studies: list[Path], folder: Path | None, judge: str) -> dict[str, Figure]:
     """Return the agreement of the judge's verdicts in the run with the studies' readers."""
-    from plantain.review.judge_agreement import agreement_with_people
+    from plantain.review.people import agreement_with_people
 
     if studies and (folder is None or not (folder / JOURNAL_NAME).is_file()):
         raise InputError(f"--people {studies[0]}: give the run that the study was made from as DIR")

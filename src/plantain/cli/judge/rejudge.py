@@ -94,7 +94,7 @@ def rejudge(
 
 def _people(name: str) -> Judge:
     """Return the readers of a study as a judge, by `people/STUDY`."""
-    from plantain.review.people_judge import PeopleJudge
+    from plantain.review.people import PeopleJudge
 
     return PeopleJudge(Path(name.removeprefix(PEOPLE)))
 

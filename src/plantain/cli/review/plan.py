@@ -63,22 +63,18 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Power and type-1 error of a study with readers and cases random, and its hours."""
-    from plantain.review.planning import plan_json, plan_study
+    from plantain.review.planning import plan_study, write_plan
 
     parts, source = _components(effect, base_rate, sd, components, pilot)
     try:
         made = plan_study(readers, cases, effect, parts, groups=groups, seconds=seconds, source=source)
     except ValueError as error:
         raise InputError(f"--groups {groups}: {error}") from error
-    page = None
-    if to is not None:
-        from plantain.review.plan_page import write_plan
-
-        page = write_plan(made, to)
+    page = None if to is None else write_plan(made, to)
     if as_json:
         import orjson
 
-        shown = plan_json(made) | ({"page": str(page)} if page else {})
+        shown = made.as_json() | ({"page": str(page)} if page else {})
         print(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
         return
     asked = made.asked
@@ -123,7 +119,7 @@ def _components(
                 f"--components {components!r}: three variances of at least 0, e.g. 0.01,0.03,0.25"
             ) from error
     if pilot is not None:
-        from plantain.review.pilot import components_of
+        from plantain.review.planning import components_of
 
         return components_of(pilot), f"from the pilot {pilot}"
     if sd is not None:
