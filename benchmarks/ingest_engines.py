@@ -81,7 +81,7 @@ def compared(scratch: Path, images: int, side: int, address: str, node: Node) ->
         out = scratch / way.replace(" ", "-")
         command = ["taskset", "-c", "0"] if way == "here, 1 processor" else []
         command += [sys.executable, "-m", "plantain", "ingest", "folder", str(scratch / "scans")]
-        command += ["--modality", "fundus", "--licence", "open", "--skip-text", "--out", str(out)]
+        command += ["--modality", "fundus", "--licence", "open", "--skip-text", "--to", str(out)]
         if way.startswith("ray"):
             settings = scratch / "settings.toml"
             settings.write_text(ENGINE.format(address, way.split()[1]))

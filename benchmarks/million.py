@@ -183,7 +183,7 @@ def merged(scratch: Path, tasks: int) -> bool:
     runs = [str(scratch / f"shard-{number}") for number in range(1, SHARDS + 1)]
     whole = scratch / "merged"
     shutil.rmtree(whole, ignore_errors=True)
-    seconds, peak = timed([sys.executable, "-m", "plantain", "merge", *runs, "--run", str(whole)])
+    seconds, peak = timed([sys.executable, "-m", "plantain", "run", "merge", *runs, "--run", str(whole)])
     held, parts = counts_of(whole), [counts_of(Path(run)) for run in runs]
     print(f"  {'merge':<16} {seconds:7.1f} s  {peak:6.0f} MB: {held}", flush=True)
     return held["task"] >= tasks and all(

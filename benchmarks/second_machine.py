@@ -88,7 +88,7 @@ def make_release(first: Path, images: int) -> None:
             turned = retina.rotate((place * images + number) * 23, resample=Image.Resampling.BICUBIC)
             turned.resize((700, 700)).save(folder / f"{licence}{number}.png")
         words = ["--modality", "fundus", "--licence", licence, "--dataset", licence, "--skip-text"]
-        here("ingest", "folder", f"scans/{licence}", *words, "--out", "catalogue", folder=first)
+        here("ingest", "folder", f"scans/{licence}", *words, "--to", "catalogue", folder=first)
     (first / "recipe.toml").write_text(RECIPE)
     here("build", "recipe.toml", "--run", "run", folder=first)
     here("export", "run", "--to", "release", "--layout", LAYOUTS, *TERMS, folder=first)

@@ -13,6 +13,7 @@ from plantain.journal import JournalReader, StoredVerdict
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, icc
 from plantain.pixels.decode import decode
 from plantain.records import Figure, InputError
+from plantain.records.commands import command_line
 from plantain.review.people_judge import PREFIX
 from plantain.review.ratings import Ratings
 from plantain.review.results.agreeing import between_readers
@@ -53,7 +54,7 @@ def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figu
     study = open_study(folder)
     block = next((one for one in study.blocks if one.task is ReaderTask.ACCEPT), None)
     if block is None:
-        raise InputError(f"--people {folder}: has no accept block")
+        raise InputError(f"--study {folder}: has no accept block")
     ratings = Ratings.open(study)
     try:
         rows = [
@@ -64,13 +65,13 @@ def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figu
     finally:
         ratings.close()
     if not rows:
-        raise InputError(f"--people {folder}: nobody has answered an accept question of this study")
+        raise InputError(f"--study {folder}: nobody has answered an accept question of this study")
     with JournalReader.open(run) as reader:
         both = judged_by_both(study, rows, reader, judge)
     if not both:
         raise InputError(
-            f"--people {folder}: {judge} has judged none of the edits of {run} that people read; let it judge them "
-            f"by `plantain judge rejudge {run} --judge {judge}`"
+            f"--study {folder}: {judge} has judged none of the edits of {run} that people read; let it judge them "
+            f"by `{command_line('judge', 'rejudge', run, '--judge', judge)}`"
         )
     name = PREFIX + folder.resolve().name
     found = {name: _whole(both)}

@@ -42,7 +42,7 @@ def _of_study(folder: Path) -> Components:
     study = open_study(folder)
     block = next((one for one in study.blocks if one.task in (ReaderTask.ACCEPT, ReaderTask.RATE)), None)
     if block is None:
-        raise InputError(f"--pilot {folder}: has no accept or rate block, whose answers are numbers")
+        raise InputError(f"--study {folder}: has no accept or rate block, whose answers are numbers")
     ratings = Ratings.open(study)
     try:
         rows = [row for row in rows_of(study, ratings) if row.block == block.id and row.kind is ItemKind.MAIN]
@@ -51,7 +51,7 @@ def _of_study(folder: Path) -> Components:
     models = sorted({row.model for row in rows if row.model})
     if len(models) < 2:
         raise InputError(
-            f"--pilot {folder}: answers to {', '.join(models) or 'no model'} only; a difference needs two models"
+            f"--study {folder}: answers to {', '.join(models) or 'no model'} only; a difference needs two models"
         )
     readers, clusters = sorted({row.reader for row in rows}), sorted({row.cluster for row in rows})
     answers = {model: _means(rows, model, readers, clusters) for model in models}
