@@ -87,13 +87,13 @@ def test_readers_regions_go_into_the_benchmark(tmp_path: Path, capsys: pytest.Ca
             )
     ratings.close()
     capsys.readouterr()
-    assert main(["bench", "prepare", str(tmp_path / "bench"), "--chosen", str(tmp_path / "s"), "--json"]) == 0
+    assert main(["bench", "prepare", str(tmp_path / "bench"), "--study", str(tmp_path / "s"), "--json"]) == 0
     assert set(json.loads(capsys.readouterr().out)["chosen"]) == {sample.id for sample in benchmark.samples}
     sample = Benchmark.load(tmp_path / "bench").samples[0]
     plane = cv2.imread(str(tmp_path / "bench" / str(sample.roi)), cv2.IMREAD_GRAYSCALE)
     assert plane.shape == (64, 96) and (np.argwhere(plane).min(axis=0) == (5, 7)).all()
     assert "STAPLE of 3" in " ".join(sample.notes)
-    assert main(["bench", "prepare", "--chosen", str(tmp_path / "s")]) == 2
+    assert main(["bench", "prepare", "--study", str(tmp_path / "s")]) == 2
 
 
 def test_regions_of_a_film_are_its_own_pixels(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -112,7 +112,7 @@ def test_regions_of_a_film_are_its_own_pixels(tmp_path: Path, capsys: pytest.Cap
     desk.answer(case["item"], "k" * 8, {"proposal": None, "mask": mask}, 1)
     ratings.close()
     assert main(["review", "export", str(tmp_path / "s"), "--to", str(tmp_path / "out")]) == 0
-    assert main(["bench", "prepare", str(tmp_path / "bench"), "--chosen", str(tmp_path / "s")]) == 0
+    assert main(["bench", "prepare", str(tmp_path / "bench"), "--study", str(tmp_path / "s")]) == 0
     roi = Benchmark.load(tmp_path / "bench").samples[0].roi
     for path in (next((tmp_path / "out" / "regions").iterdir()), tmp_path / "bench" / str(roi)):
         assert np.array_equal(cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) > 0, region)
@@ -147,7 +147,7 @@ def test_regions_that_do_not_meet_hold_no_other_sample_back(
     ratings.close()
     before = {sample.id: sample.roi for sample in benchmark.samples}
     capsys.readouterr()
-    assert main(["bench", "prepare", str(tmp_path / "bench"), "--chosen", str(tmp_path / "s"), "--json"]) == 0
+    assert main(["bench", "prepare", str(tmp_path / "bench"), "--study", str(tmp_path / "s"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert set(said["chosen"]) == {together} and set(said["undecided"]) == {apart}
     after = {sample.id: sample for sample in Benchmark.load(tmp_path / "bench").samples}

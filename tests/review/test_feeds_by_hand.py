@@ -170,7 +170,7 @@ def answers_by_source(planted: Planted) -> dict[str, list[dict[str, bool]]]:
 
 
 def test_the_card_has_scikit_learns_kappa(accepted):
-    """What `judge audit --people` writes into a card: verdicts and the majority of readers; a tie is no majority."""
+    """What `judge audit --study` writes into a card: verdicts and the majority of readers; a tie is no majority."""
     run, planted, names = accepted
     told = agreement_with_people(planted.study.folder, run, "offline/instruments")
     people: dict[str, list[bool]] = {name: [] for name in ("", *names)}
@@ -235,7 +235,7 @@ def test_a_release_has_the_shares_of_who_judged(accepted, tmp_path: Path, capsys
 
 
 def test_chosen_regions_are_what_the_rule_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """`bench prepare --chosen`: one reader's own, what both of two took in, SimpleITK's STAPLE of three and more."""
+    """`bench prepare --study`: one reader's own, what both of two took in, SimpleITK's STAPLE of three and more."""
     itk = pytest.importorskip("SimpleITK")
     small_bench(tmp_path / "bench", 6, size=(96, 64))
     words = ["--task", "choose-roi"]
@@ -267,7 +267,7 @@ def test_chosen_regions_are_what_the_rule_says(tmp_path: Path, capsys: pytest.Ca
     corner = np.zeros((64, 96), bool)
     corner[:5, :5] = True
     planted = plant(study, disc, lambda _: corner, wrap)
-    assert main(["bench", "prepare", str(tmp_path / "bench"), "--chosen", str(study.folder), "--json"]) == 0
+    assert main(["bench", "prepare", str(tmp_path / "bench"), "--study", str(study.folder), "--json"]) == 0
     capsys.readouterr()
     counts = set()
     for sample in Benchmark.load(tmp_path / "bench").samples:

@@ -101,7 +101,7 @@ def test_it_stands_in_the_judges_card(
     run: Path, study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     words = ["judge", "audit", str(run), "--judge", JUDGE, "--pairs", "1", "--kinds", "no change", "--json"]
-    assert main([*words, "--people", str(study.folder), "--to", str(tmp_path)]) == 0
+    assert main([*words, "--study", str(study.folder), "--to", str(tmp_path)]) == 0
     told = json.loads(capsys.readouterr().out)["agreement"]
     assert "people/study" in told and "readers among themselves" in told
     kept = read_card(tmp_path / "card.json")
@@ -130,7 +130,7 @@ def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: 
     other = small_study(tmp_path / "s", ReaderTask.PAIR)
     with pytest.raises(InputError, match="no answer to an accept question"):
         agreement_with_people(other.folder, run, JUDGE)
-    assert main(["judge", "audit", "--people", str(study.folder)]) == 2
+    assert main(["judge", "audit", "--study", str(study.folder)]) == 2
     assert "give the run that the study was made from" in capsys.readouterr().err
     assert main(["judge", "audit", str(run), "--judge", f"people/{study.folder}"]) == 2
     told = capsys.readouterr().err

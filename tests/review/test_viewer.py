@@ -190,7 +190,7 @@ def test_thumbnails_are_made_once_and_go_with_their_picture(run: Path, tmp_path:
     path.write_bytes(b"")  # as a power cut may leave it
     assert web_of(RunView(copy)).get(f"/thumbnail/edited/{edited}").status_code == 404
     path.write_bytes(made.content)
-    assert main(["withdraw", str(copy), "--image", "chest2"]) == 0
+    assert main(["run", "withdraw", str(copy), "--image", "chest2"]) == 0
     assert not path.exists() and web.get(f"/thumbnail/edited/{edited}").status_code == 404
 
 

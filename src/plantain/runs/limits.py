@@ -217,7 +217,7 @@ def budget_of(limits: Limits, reader: JournalReader) -> Budget:
     """Return the run's budget as the journal has it: what settled calls cost, and what others may have cost.
 
     Calls that a kill left open, and calls whose answer never arrived, count with what such calls usually cost until
-    `plantain retry --settle-held` records their cost. Calls that a batch job still answers count with the most that
+    `plantain run retry --settle-held` records their cost. Calls that a batch job still answers count with the most that
     they can cost.
     """
     return Budget(

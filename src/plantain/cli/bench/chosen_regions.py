@@ -30,7 +30,7 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
     study = open_study(folder)
     rows = main_rows(study, ReaderTask.CHOOSE_ROI)
     if not rows:
-        raise InputError(f"--chosen {folder}: nobody has answered a choose-roi question of this study")
+        raise InputError(f"--study {folder}: nobody has answered a choose-roi question of this study")
     chosen: dict[str, str] = {}
     undecided: dict[str, str] = {}
     for sample in sorted({row.source for row in rows}):

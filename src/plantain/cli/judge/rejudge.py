@@ -71,7 +71,7 @@ def rejudge(
     """
     from plantain.audit.jury import models_of
     from plantain.audit.rejudge import RejudgeRequest, recorded_judge, run_rejudge
-    from plantain.cli.runs.build import print_end
+    from plantain.cli.build import print_end
     from plantain.cli.terminal.stages import StageProgress
     from plantain.offline.workers import close_workers
     from plantain.runs.settings.terms import load_terms

@@ -25,8 +25,8 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help='Print {"study": path} as JSON.')] = False,
 ) -> None:
     """Build a few edits offline, freeze a study of them, let two simulated readers answer, and serve it."""
+    from plantain.cli.build import build_watched
     from plantain.cli.review.materials import materials_at
-    from plantain.cli.runs.build import build_watched
     from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
     from plantain.review.freezing import StudySettings, new_study
     from plantain.review.ratings import READER, Ratings

@@ -28,18 +28,20 @@ app = application()
 @app.command()
 def plan(
     recipe_file: Annotated[Path, typer.Argument(metavar="RECIPE", help="a recipe in TOML")],
-    pilot: Annotated[
+    run: Annotated[
         Path | None,
-        typer.Option("--pilot", metavar="DIR", help="a run whose rates, costs and latencies to use"),
+        typer.Option(
+            "--run", metavar="DIR", help="A pilot's run, whose rates, costs and latencies are used."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
 ) -> None:
     """Tasks, calls, cost, time and disk that a recipe needs: low, expected, high. Calls no model.
 
-    Example: plantain plan cxr.toml --pilot runs/cxr-pilot
+    Example: plantain plan cxr.toml --run runs/cxr-pilot
     """
     recipe = load_recipe(recipe_file)
-    made, found = forecast(recipe, pilot)
+    made, found = forecast(recipe, run)
     free = shutil.disk_usage(recipe.data.catalogue).free
     remarks = [*warnings(recipe), *found]
     for warning in remarks:
@@ -47,7 +49,7 @@ def plan(
     if as_json:
         print(orjson.dumps(_as_dict(recipe, made, free, remarks), option=orjson.OPT_INDENT_2).decode())
         return
-    _print(recipe, made, free, by_pilot=pilot is not None)
+    _print(recipe, made, free, by_pilot=run is not None)
 
 
 def _three(estimate: CallEstimate | None) -> dict[str, float] | None:
@@ -110,7 +112,9 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         tasks.add_row("", "controls: nothing to change", "", str(made.controls))
     print_table(tasks)
     source = (
-        "by the pilot's rates" if by_pilot else "by the paper's rates; a pilot run (--pilot) is more exact"
+        "by the pilot's rates"
+        if by_pilot
+        else "by the paper's rates; those of a pilot (--run) are more exact"
     )
     needs = Table(title=f"needs, {source}")
     needs.add_column("", overflow="fold")

@@ -1,4 +1,4 @@
-"""`plantain merge`: the runs of all shards become one."""
+"""`plantain run merge`: the runs of all shards become one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plantain.release.register import copy_register
 app = application()
 
 
-@app.command(name="merge", epilog="Example: plantain merge runs/part-* --run runs/all")
+@app.command(name="merge", epilog="Example: plantain run merge runs/part-* --run runs/all")
 def merge_runs(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="the runs of all shards")],
     run: Annotated[

@@ -40,7 +40,7 @@ def report(
         numbers = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         typer.echo(json.dumps({"report": str(path), **numbers}, indent=1, sort_keys=True))
         return
-    from plantain.cli.runs.status import NAMED, print_unsuccessful
+    from plantain.cli.status import NAMED, print_unsuccessful
     from plantain.cli.terminal.tables import print_table
     from plantain.journal import JournalReader
     from plantain.journal.questions.corrections import corrected_edits, corrections_line

@@ -1,4 +1,4 @@
-"""`plantain retry`: makes tasks pending again by how they ended; `plantain build` then goes on with them."""
+"""`plantain run retry`: makes tasks pending again by how they ended; `plantain build` then goes on with them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from plantain.bench.generate.runfile import BENCH
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import Journal, JournalReader
-from plantain.pipeline.retry import ENDINGS, RetryChoice, ended_tasks
+from plantain.pipeline.retry import DIRECTIONS, OUTCOMES, STATES, RetryChoice, ended_tasks
 from plantain.records import InputError, Step
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.runs.limits import costs_of
 
@@ -29,15 +30,19 @@ app = application()
 def retry(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
     outcome: Annotated[
-        str, typer.Option("--outcome", help=f"how the tasks ended, separated by commas: {', '.join(ENDINGS)}")
+        str, typer.Option(metavar="NAMES", help=f"Stopped by these outcomes: {', '.join(OUTCOMES)}.")
     ] = "",
-    step: Annotated[str, typer.Option("--step", help="of which call: write, edit, judge; default all")] = "",
+    state: Annotated[str, typer.Option(metavar="STATES", help=f"In these states: {', '.join(STATES)}.")] = "",
+    step: Annotated[str, typer.Option(metavar="NAMES", help="Only by these calls: write, edit, judge.")] = "",
     finding: Annotated[
-        list[str] | None, typer.Option("--finding", help="only this finding; may be repeated")
+        list[str] | None, typer.Option("--finding", metavar="NAME", help="Only this finding; repeatable.")
     ] = None,
+    direction: Annotated[
+        str, typer.Option(metavar="NAME", help=f"Only this direction: {' or '.join(DIRECTIONS)}.")
+    ] = "",
     start: Annotated[
         str,
-        typer.Option("--from", help="of stopped tasks: make their last round again from here: edit or write"),
+        typer.Option("--from-step", help="Repeat the last round of stopped tasks from here: edit or write."),
     ] = "",
     settle_held: Annotated[
         float | None,
@@ -51,32 +56,32 @@ def retry(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say which")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
 ) -> None:
-    """Goes on with the tasks that ended so, and with no others.
+    """Make tasks pending again by how they ended; `plantain build` then continues them.
 
-    A task that an outcome stopped stays in its generation: the call that failed is tried again, and nothing that was
-    answered is asked for or paid for twice. A task that was closed (no round qualified, not applicable) opens a new
-    generation; what it gave stays, marked superseded.
+    A stopped task keeps its generation: the call that failed is tried again, and recorded answers are reused. A failed
+    or not applicable task starts a new generation; the old one stays, marked superseded.
 
-    --settle-held releases the money that is held for calls without an answer: it is spent as stated, evenly among them.
+    --settle-held records the cost of calls without an answer, divided evenly among them, and releases the held money.
 
-    Example: plantain retry runs/cxr-pilot --outcome refused,malformed --step edit --finding Pneumothorax
+    Example: plantain run retry runs/cxr-pilot --outcome refused,malformed --step edit --finding Pneumothorax
     """
     if settle_held is not None:
         _settle_held(run, settle_held, only_say=dry_run)
-        if not outcome:
+        if not outcome and not state:
             return
     if start not in ("", Step.EDIT, Step.WRITE):
         raise InputError(
-            f"--from {start!r}: choose edit or write; without it the call that failed is made again"
+            f"--from-step {start!r}: choose edit or write; without it the call that failed is made again"
         )
-    choice = RetryChoice(_words(outcome), _words(step), tuple(finding or ()))
-    if not choice.endings:
-        raise InputError(f"--outcome: name at least one of {', '.join(ENDINGS)}")
+    directions = _words(direction)
+    choice = RetryChoice(_words(outcome), _words(state), _words(step), tuple(finding or ()), directions)
     with JournalReader.open(run) as reader:
         if reader.meta(BENCH) is not None:
             raise InputError(
-                f"{run}: the run of a benchmark, whose tasks hold several outputs each: plantain bench generate BENCH "
-                f"--run {run} --retry {','.join(choice.endings)} asks again for those outputs and leaves the others"
+                f"{run}: the run of a benchmark, whose tasks have several outputs each; retry single outputs with: "
+                + command_line(
+                    "bench", "generate", "BENCH", "--run", run, "--retry", ",".join(choice.outcomes)
+                )
             )
         choice.check(reader)
         chosen = list(ended_tasks(reader, choice))

@@ -1,4 +1,4 @@
-"""`plantain quarantine`: images that may show who somebody is, for a person to release or to mask."""
+"""`plantain run quarantine`: images that may show who somebody is, for a person to release or to mask."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL = "all"
 SHOWN = 40
 
 
-@app.command(epilog="Example: plantain quarantine catalogue --mask dicom-2f1c90ab4e7d5513")
+@app.command(epilog="Example: plantain run quarantine catalogue --mask dicom-2f1c90ab4e7d5513")
 def quarantine(
     root: Annotated[Path, typer.Argument(metavar="CATALOGUE", help="Folder that `plantain ingest` wrote.")],
     releases: Annotated[

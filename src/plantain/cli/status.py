@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -22,6 +21,7 @@ from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.shards import share_of
 from plantain.pixels.decode import one_line
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
@@ -103,7 +103,7 @@ def status(
     print_table(table)
     if document["calls_held"]:
         print(
-            f"Record what the bill shows for held calls: plantain retry {shlex.quote(str(run))} --settle-held USD"
+            f"Record what the bill shows for held calls: {command_line('run', 'retry', run, '--settle-held', 'USD')}"
         )
     print_unsuccessful(ended, run)
 
@@ -128,7 +128,7 @@ def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
 
 def print_unsuccessful(ended: Unsuccessful, run: Path) -> None:
     """Names tasks that failed or stopped, one line each."""
-    for line in ended.lines(shlex.quote(str(run))):
+    for line in ended.lines(run):
         print(one_line(line))
 
 

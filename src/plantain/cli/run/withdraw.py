@@ -1,4 +1,4 @@
-"""`plantain withdraw`: images of a patient or single ones, and what came of them, out of runs and catalogues."""
+"""`plantain run withdraw`: images of a patient or single ones, and what came of them, out of runs and catalogues."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ _MOST = 20
 """Names that one line holds."""
 
 
-@app.command(epilog="Example: plantain withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run")
+@app.command(
+    epilog="Example: plantain run withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run"
+)
 def withdraw(
     folders: Annotated[
         list[Path],
@@ -84,7 +86,7 @@ def withdraw(
     listed = [] if images is None else _listed(images)
     asked = Withdrawal(frozenset(group or ()), frozenset((*(image or ()), *listed)))
     if not asked.names:
-        raise InputError("withdraw: name what to withdraw: --group ID, --image ID or --images FILE")
+        raise InputError("run withdraw: name what to withdraw: --group ID, --image ID or --images FILE")
     kinds = {folder: _kind(folder) for folder in folders}
     of = {kind: [folder for folder in folders if kinds[folder] is kind] for kind in FolderKind}
     catalogues = {folder: _in_catalogue(folder, asked) for folder in of[FolderKind.CATALOGUE]}

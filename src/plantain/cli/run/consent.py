@@ -1,4 +1,4 @@
-"""`plantain consent`: what a run has sent where, under which agreement, for those who answer for the images."""
+"""`plantain run consent`: what a run has sent where, under which agreement, for those who answer for the images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ app = application()
 
 @app.command()
 def consent(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder")],
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
     as_json: Annotated[bool, typer.Option("--json", help="every picture in every request, as JSON")] = False,
 ) -> None:
     """What left this machine: for each address and agreement, how many pictures of which datasets were sent to it.
@@ -30,7 +30,7 @@ def consent(
     proxy's, where one stands between). Models that run here are not in it. Workers of a Ray cluster count as the
     owner's own machines: no agreement is asked for them, and one line says that pictures went to them.
 
-    Example: plantain consent runs/cxr-pilot
+    Example: plantain run consent runs/cxr-pilot
     """
     with JournalReader.open(run) as reader:
         rows = sent_rows(reader)

@@ -37,7 +37,9 @@ def show(
     state: Annotated[
         str, typer.Option(metavar="STATES", help="Only tasks in these states, separated by commas.")
     ] = "",
-    finding: Annotated[str, typer.Option(help="Only tasks of this finding.")] = "",
+    finding: Annotated[
+        list[str] | None, typer.Option("--finding", metavar="NAME", help="Only this finding; repeatable.")
+    ] = None,
     modality: Annotated[str, typer.Option(help="Only tasks of this modality.")] = "",
     direction: Annotated[str, typer.Option(help="Only tasks that add or remove.")] = "",
     image: Annotated[str, typer.Option(metavar="ID", help="Only tasks of this image.")] = "",
@@ -63,7 +65,7 @@ def show(
             return
         if to is not None:
             raise InputError("--to: writes the story of one task; name it after the run")
-        wanted = TaskFilter(_states(state), finding, modality, direction, image)
+        wanted = TaskFilter(_states(state), finding or (), modality, direction, image)
         _list(reader, wanted, limit, as_json)
 
 

@@ -22,7 +22,7 @@ from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest,
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.images.ingest_table import group_remarks, table_line
+from plantain.cli.ingest_table import group_remarks, table_line
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.tables import print_table
 from plantain.engines.repeating import EngineThread
@@ -49,7 +49,9 @@ PLAIN_EVERY_S = 10.0
 def command(
     kind: str = typer.Argument("", metavar="KIND", help="Kind of source; --list names them."),
     path: Path | None = typer.Argument(None, metavar="PATH", help="The source: its folder or file."),
-    out: Path | None = typer.Option(None, help="The catalogue: a folder that is made, or that grows."),
+    out: Path | None = typer.Option(
+        None, "--to", metavar="CATALOGUE", help="The catalogue: a folder that is made, or that grows."
+    ),
     modality: str = typer.Option("", help="What the pictures of a folder show, e.g. chest_xray."),
     licence: str = typer.Option(
         "unknown", help="What their owner allows: open, attribution, credentialed, unknown."
@@ -86,21 +88,21 @@ def command(
 ) -> None:
     """Reads a source into a catalogue of prepared images, 1024x1024, pixels only.
 
-    Example: plantain ingest folder scans/ --modality chest_xray --licence open --out catalogue
+    Example: plantain ingest folder scans/ --modality chest_xray --licence open --to catalogue
 
     scans/ holds one folder per finding (normal/, Pneumothorax/, ...) with pictures inside, or pictures and a table
     labels.csv (or .xlsx) with the columns file, labels and maybe group (the patient) and split; columns as published
     datasets call them are known, e.g. `Image Index`, `Finding Labels`, `Patient ID`. A file that cannot be used is one
     line in catalogue/rejected.csv and stops nothing. Running it again adds what is new, and takes groups that were
     corrected. An image with text that may be somebody's name, date or number, or with a face, waits for
-    `plantain quarantine`.
+    `plantain run quarantine`.
     """
     if list_kinds:
         _print_kinds(as_json)
         return
     if not kind or path is None or out is None:
-        missing = "KIND" if not kind else "PATH" if path is None else "--out CATALOGUE"
-        raise InputError(f"ingest: {missing} is missing; as in `plantain ingest folder PATH --out CATALOGUE`")
+        missing = "KIND" if not kind else "PATH" if path is None else "--to CATALOGUE"
+        raise InputError(f"ingest: {missing} is missing; as in `plantain ingest folder PATH --to CATALOGUE`")
     stated = _permission(licence, consent_by, agreement)
     source = load(kind)
     if (table is not None or columns) and not source.label_table:
@@ -125,7 +127,7 @@ def command(
         raise typer.Exit(3) from None
     except (OSError, sqlite3.OperationalError) as error:
         why = getattr(error, "strerror", None) or error
-        rest = "what is in it is whole, ingest again" if (out / NAME).exists() else "choose another --out"
+        rest = "what is in it is whole, ingest again" if (out / NAME).exists() else "choose another --to"
         raise InputError(f"{out}: cannot be written ({why}); {rest}") from error
     if not (done.added or done.unchanged or done.labelled or done.regrouped or done.quarantined):
         print(f"plantain: {path}: no picture could be used", file=sys.stderr)
@@ -265,7 +267,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
             f"{counted(len(done.quarantined), 'image')} in quarantine{new}; none takes part in a build until it "
             f"is released or masked:"
         )
-        print(f"  plantain quarantine {shlex.quote(str(out))}")
+        print(f"  plantain run quarantine {shlex.quote(str(out))}")
     if done.refused:
         print(f"rejected files and why: {out / REJECTED}")
 
