@@ -11,6 +11,7 @@ from plantain.audit.gate import (
     CLEAN,
     CLEAN_EDITS,
     IDENTICAL,
+    ONE_DIMENSION,
     TrialAnswer,
     figure_of,
     gaps_of,
@@ -123,12 +124,19 @@ def _defects(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
 
 
 def _repeats(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
-    """Return how alike the answers to the same edit are: share of identical ones, and a coefficient per criterion."""
+    """Return how alike the answers to the same edit are, and a coefficient per criterion.
+
+    The consistency study (Med-Banana-50K, 4.3) counts identical answers and those that differ in one dimension.
+    """
     first = {one.name: one for one in own if one.kind == CLEAN}
     pairs = _both(first, (one for one in own if one.kind == AGAIN))
-    return {IDENTICAL: figure_of((a.cluster, a.shares == b.shares) for a, b in pairs)} | _coefficients(
-        pairs, rubric
-    )
+    whole = [(a, b) for a, b in pairs if None not in (*a.shares.values(), *b.shares.values())]
+    apart = [(a.cluster, sum(a.shares[name] != b.shares[name] for name in a.shares)) for a, b in whole]
+    study = {IDENTICAL: 0, ONE_DIMENSION: 1}
+    figures = {
+        name: figure_of((cluster, n == wanted) for cluster, n in apart) for name, wanted in study.items()
+    }
+    return figures | _coefficients(pairs, rubric)
 
 
 def _agreement(answers: Sequence[TrialAnswer], asking: Asking) -> dict[str, Figure]:

@@ -34,6 +34,7 @@ CLEAN, AGAIN = "clean", "clean again"
 """A right edit, and the same edit judged once more."""
 NAIVE = ("blob", "dots", "grey wash", "text", "copied patch")
 IDENTICAL, UNEDITED, ACCEPTED = "identical", "unedited", "accepted"
+ONE_DIMENSION = "different in one dimension"
 CLEAN_EDITS = "clean edit"
 """The control of right edits: drawn by the procedural editor, or their exact undoing."""
 

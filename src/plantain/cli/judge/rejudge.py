@@ -41,6 +41,19 @@ def rejudge(
             "--prompts", metavar="SET", help="Repeatable: ours, published, or a folder of templates."
         ),
     ] = None,
+    rubric: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Another rubric than the run's, e.g. med-banana-published, or a file.toml.",
+        ),
+    ] = "",
+    repeat: Annotated[
+        int,
+        typer.Option(
+            min=1, max=100, metavar="N", help="Ask each judge N times: the paper's consistency study."
+        ),
+    ] = 1,
     sample: Annotated[
         int | None, typer.Option("--sample", min=1, help="Judge this many attempts, drawn by the run's seed.")
     ] = None,
@@ -80,7 +93,11 @@ def rejudge(
     asked = [_people(name) if name.startswith(PEOPLE) else name for name in names]
     models = dict.fromkeys(model for name in asked if isinstance(name, str) for model in models_of(name))
     terms = load_terms(settings, tuple(models))
-    request = RejudgeRequest(asked, tuple(prompts or ()), sample, decisive, retry, accept_model_change)
+    request = RejudgeRequest(
+        asked, tuple(prompts or ()), sample, decisive, retry, accept_model_change, rubric, repeat
+    )
+    if repeat > 1 and not (dry_run or as_json):
+        _print_forecast(run, request, terms, as_json=False)
     if dry_run:
         return _print_forecast(run, request, terms, as_json=as_json)
     with StageProgress(quiet=as_json) as progress:
@@ -118,19 +135,22 @@ def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json
 
 
 def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_json: bool) -> None:
-    from plantain.audit.flips import ALL, QUALIFIED, flips, judged_attempts, tallies
+    from plantain.audit.flips import ALL, QUALIFIED, consistency, flips, judged_attempts, tallies
     from plantain.audit.pages import write_rejudged
+    from plantain.audit.rejudge import stored_attempts
     from plantain.journal import JournalReader
 
     with JournalReader.open(run) as reader:
         attempts = judged_attempts(reader, done, sample)
         asked, others = tallies(reader, attempts, done)
         names = [str(one["judge"]) for one in (*asked, *others)]
-        found = flips(attempts, names)
-        page = write_rejudged(reader, [*asked, *others], found, to)
+        found, studies = flips(attempts, names), consistency(attempts, done)
+        page = write_rejudged(reader, [*asked, *others], found, to, studies)
+        drawn = {one.key for one in stored_attempts(reader, sample, reader.header.seed)}
     if as_json:
-        rows = [row for one in attempts for row in one.rows(names[: len(asked)])]
+        rows = [row for one in attempts if one.key in drawn for row in one.rows(names[: len(asked)])]
         document = {"judges": asked, "others": others, "rows": rows, "flips": found, "page": str(page)}
+        document |= {"consistency": studies} if studies else {}
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
     for one in (*asked, *others):
@@ -139,8 +159,22 @@ def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | No
         print(f"{one['judge']}: {told}{cost}")
     for (judge, why), n in done.unjudged.items():
         print(f"{judge}: {n} without a verdict: {why}")
+    for study in studies:
+        same, one = study["identical"], study["one_dimension"]
+        print(f"consistency study (Med-Banana-50K, 4.3), {study['judge']} asked {study['repeat']} times:")
+        print(
+            f"  identical {_share(same)}, different in at most one dimension {_share(one)}, n = {same['n']}"
+            f" ({study['unscored']} unscored); the paper: 87.2 % and 12.8 % of 500"
+        )
     for flip in found:
         if (flip["modality"], flip["criterion"]) == (ALL, QUALIFIED) and flip["n"]:
             alone = f"only the first accepts {flip['first_only']}, only the second {flip['second_only']}"
             print(f"{flip['first']} and {flip['second']}: of {flip['n']}, {alone}")
     print(f"page: {page}")
+
+
+def _share(rate: dict[str, Any]) -> str:
+    """Return a rate in per cent with its interval."""
+    if rate["rate"] is None:
+        return "unscored"
+    return f"{100 * rate['rate']:.1f} % ({100 * rate['low']:.1f} to {100 * rate['high']:.1f})"
