@@ -64,7 +64,7 @@ def make_card(
         set=pictures,
         controls=controls,
         gaps={m: {c: _gap_figure(gap) for c, gap in found.items()} for m, found in gaps.items()},
-        defects=_defects(own, jury.rubric),
+        defects=defects_caught(own, jury.rubric),
         repeats=repeats,
         agreement=_agreement(answers, asking),
         cost_usd=cost,
@@ -105,8 +105,8 @@ def _injected(own: Sequence[TrialAnswer]) -> list[tuple[str, bool]]:
     return found
 
 
-def _defects(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
-    """Return how often every criterion that a planted defect violates failed."""
+def defects_caught(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
+    """Return how often every criterion that a planted defect violates failed, of those that were answered."""
     stands = thresholds().stands_for
     found: dict[str, Figure] = {}
     for defect in DEFECTS:
@@ -115,9 +115,13 @@ def _defects(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
             if one.kind != defect.name or one.qualified is None:
                 continue
             asked = {
-                c.name for c in rubric.criteria if set(stands.get(c.name, (c.name,))) & set(one.violates)
+                c.name
+                for c in rubric.criteria
+                if set(stands.get(c.name, (c.name,))) & set(one.violates)
+                and one.shares.get(c.name) is not None
             }
-            caught.append((one.cluster, bool(asked) and asked <= one.failed))
+            if asked:
+                caught.append((one.cluster, asked <= one.failed))
         if caught:
             found[defect.name] = figure_of(caught)
     return found
