@@ -40,7 +40,7 @@ def export(
         list[str] | None,
         typer.Option(
             metavar="[DATASET=]TERMS",
-            help="Your licence for the edits: an SPDX id, a web address, or a file.",
+            help="Your licence for the edits of all sources, or of one: an SPDX id, a web address, or a file.",
         ),
     ] = None,
     originals: Annotated[
@@ -110,6 +110,7 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "licences": [
             {name: part[name] for name in ("part", "licence", "decided")} for part in summary.licences
         ],
+        "remarks": list(summary.remarks),
         "complete": summary.complete,
         "resumed": summary.resumed,
     }
@@ -153,15 +154,14 @@ def _lines(summary: ExportSummary) -> str:
     ]
     if none := empty_splits(facts.splits, facts.split_groups):
         lines.append(
-            f"{none}; a group's split hangs on its name alone, so that none changes sides as a run grows: "
-            "hold out whole groups yourself, or release a larger run"
+            f"{none}; each has one from 10 groups on: hold out whole groups yourself, or release a larger run"
         )
     if facts.ungrouped_images:
         lines.append(
             f"{counted(facts.ungrouped_images, 'image has', 'images have')} no patient or study id in their source: "
             "only equal files are kept on one side of the split"
         )
-    lines.append(_licence_line(summary))
+    lines += [_licence_line(summary), *summary.remarks]
     if facts.originals:
         lines.append(_originals_line(facts.originals))
     if facts.left_out:

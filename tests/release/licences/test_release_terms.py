@@ -27,8 +27,8 @@ MINE = "folder of mine"
 """The dataset of every third image of the runs made here; the others are of ODIR-5K."""
 
 
-def test_plain_licence_is_for_every_open_source_and_no_other() -> None:
-    assert named_terms(["CC-BY-NC-4.0"], CLASSES) == {"mine": KNOWN["CC-BY-NC-4.0"]}
+def test_plain_licence_is_for_all_sources_whose_owner_leaves_the_choice_and_no_other() -> None:
+    assert named_terms(["CC-BY-NC-4.0"], CLASSES) == dict.fromkeys(("mine", "theirs"), KNOWN["CC-BY-NC-4.0"])
 
 
 def test_licence_of_one_dataset_wins_over_the_plain_one_in_any_order() -> None:
@@ -55,7 +55,7 @@ def test_address_and_file_become_licences_with_ids_of_their_own(tmp_path: Path) 
         ("cc0-1.0", "did you mean CC0-1.0"),
         ("nothing like it", "it takes an SPDX id"),
         ("", "it takes an SPDX id"),
-        ("nowhere=CC0-1.0", "it takes an SPDX id"),
+        ("nowhere=CC0", "it takes an SPDX id"),
         ("odd=CC0-1.0", "of class unknown"),
         ("closed=CC0-1.0", "of class credentialed"),
     ],
@@ -66,9 +66,9 @@ def test_what_cannot_be_named_is_one_line(said: str, told: str) -> None:
     assert "\n" not in str(error.value) and "--licence" in str(error.value)
 
 
-def test_plain_licence_without_an_open_source_is_refused() -> None:
-    with pytest.raises(InputError, match=r"no source is of class open, only: a \(attribution\)"):
-        named_terms(["CC0-1.0"], {"a": Licence.ATTRIBUTION})
+def test_plain_licence_without_a_source_to_license_is_refused() -> None:
+    with pytest.raises(InputError, match=r"no source is open or asks for attribution, only: a \(unknown\)"):
+        named_terms(["CC0-1.0"], {"a": Licence.UNKNOWN})
 
 
 @pytest.mark.parametrize("data", [b"", b"   \n", b"\xff\xfe", b"x" * 200_001])
@@ -167,5 +167,13 @@ def test_export_takes_no_licence_that_nobody_named(
     assert main([*command, str(tmp_path / "own"), "--licence", "CC0-1.0", "--json"]) == 0
     licences = json.loads(capsys.readouterr().out)["licences"]
     assert {"part": f"images of {MINE}", "licence": "CC0-1.0", "decided": "owner"} in licences
+    # A source that is not in the run is a remark; its terms are checked all the same.
+    given = ["--licence", "CC0-1.0", "--licence", "brain-tumor-mri=CC-BY-4.0"]
+    assert main([*command, str(tmp_path / "more"), *given]) == 0
+    assert (
+        "licence brain-tumor-mri=CC-BY-4.0: not used, the run has no such source" in capsys.readouterr().out
+    )
+    assert main([*command, str(tmp_path / "no"), "--licence", "brain-tumor-mri=CC-BYE"]) == 2
+    capsys.readouterr()
     assert main([*command, str(tmp_path / "no"), "--licence", "CC0"]) == 2
     assert "did you mean CC0-1.0" in capsys.readouterr().err
