@@ -160,6 +160,7 @@ METHOD = {
         {"family-names": "Chen", "given-names": "Zhihui"},
         {"family-names": "Feng", "given-names": "Mengling"},
     ],
+    "url": "https://arxiv.org/abs/2511.00801",
     "notes": "The method that the release was built by.",
 }
 """The paper whose method a build follows."""
