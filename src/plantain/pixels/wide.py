@@ -8,15 +8,13 @@ picture or one that was equalised by place, has no wide original.
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from PIL import Image
 
 from plantain.pixels.arrays import Floats, Pixels
-from plantain.pixels.decode import BadImage, check_header
+from plantain.pixels.decode import BadImage, grey_levels
 from plantain.pixels.dicom.files import read_dicom
 from plantain.pixels.dicom.pictures import modality_values
 from plantain.records import Geometry
@@ -81,11 +79,10 @@ def read_wide(
         slope = abs(float(header.get("RescaleSlope") or 1.0)) or 1.0
         windows = _windows(header, 1.0 if linear else 0.0) if function in ("LINEAR", "LINEAR_EXACT") else ()
     else:
-        check_header(data, name)
-        with Image.open(io.BytesIO(data)) as image:
-            if image.mode not in ("I;16", "I;16B", "I;16L", "I"):
-                return None
-            values = np.asarray(image, np.float64)
+        levels = grey_levels(data, name)
+        if levels is None:
+            return None
+        values = levels.astype(np.float64)
     if len(np.unique(values[:: max(1, values.shape[0] // 512)])) <= 256:
         return None
     if values.shape != (geometry.height, geometry.width):
