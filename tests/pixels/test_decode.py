@@ -14,7 +14,7 @@ from PIL import Image, ImageCms, ImageOps
 from pixels.pictures import colour, every_format, grey, png_bomb, save
 from plantain.pixels.decode import (
     BadImage,
-    colour_profile,
+    colour_note,
     decode,
     decode_mask,
     decode_output,
@@ -253,7 +253,7 @@ ADOBE_RGB = _profile(
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "JPEG", "WEBP"])
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
-def test_decode_untrusted_converts_a_colour_profile_as_littlecms_does(kind: str, mode: str) -> None:
+def test_decode_untrusted_converts_a_colour_note_as_littlecms_does(kind: str, mode: str) -> None:
     if (kind, mode) == ("JPEG", "RGBA"):
         return
     options = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}.get(kind, {})
@@ -264,17 +264,17 @@ def test_decode_untrusted_converts_a_colour_profile_as_littlecms_does(kind: str,
         1 if kind == "JPEG" else 0
     )
     assert np.abs(np.asarray(expected).astype(int) - colour()).max() > 5
-    assert colour_profile(data) == "Test wide"
+    assert colour_note(data) == "colours converted to sRGB from Test wide"
 
 
 def test_decode_untrusted_leaves_srgb_and_shows_png_gamma() -> None:
     srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     data = save(Image.fromarray(colour()), "PNG", icc_profile=srgb)
     assert np.array_equal(decode_untrusted(data, "a"), colour())
-    assert colour_profile(data) == ""
+    assert colour_note(data) == ""
     plain = save(Image.fromarray(np.full((2, 2), 64, np.uint8)), "PNG")
     chunk = b"gAMA" + struct.pack(">I", 100_000)
     linear = plain[:33] + struct.pack(">I", 4) + chunk + struct.pack(">I", zlib.crc32(chunk)) + plain[33:]
     # PNG, third edition, 13.13: display = sample ** (1 / (1.0 * 2.2)); (64 / 255) ** (1 / 2.2) * 255 = 136.0.
     assert decode_untrusted(linear, "a")[0, 0].tolist() == [136, 136, 136]
-    assert colour_profile(linear) == "gamma 1"
+    assert colour_note(linear) == "colours converted to sRGB from gamma 1"

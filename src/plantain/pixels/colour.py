@@ -43,7 +43,7 @@ class ColourProfile:
                 *(source, ImageCms.createProfile("sRGB"), self.mode, "RGB"),
                 ImageCms.Intent.RELATIVE_COLORIMETRIC,
             )
-            name = ImageCms.getProfileDescription(source).strip()
+            name = "".join(filter(str.isprintable, ImageCms.getProfileDescription(source)))[:80].strip()
         except (ImageCms.PyCMSError, OSError, KeyError):
             return
         steps = np.linspace(0, 255, 9).round().astype(np.uint8)
@@ -52,6 +52,11 @@ class ColourProfile:
         shown = np.asarray(ImageCms.applyTransform(probe, transform)).astype(int)
         if np.abs(shown - np.asarray(probe.convert("RGB"))).max() > 2:
             self.name, self._transform = name or "an unnamed profile", transform
+
+    @property
+    def note(self) -> str:
+        """The name in a sentence for an image's note; "" without a name."""
+        return f"colours converted to sRGB from {self.name}" if self.name else ""
 
     def convert(self, image: Image.Image) -> Image.Image:
         """Return an image in sRGB, as "RGB" or in its own mode; unchanged if its mode is not the profile's."""

@@ -165,12 +165,12 @@ def declared_size(data: bytes) -> tuple[int, int]:
     return image.width, image.height
 
 
-def colour_profile(data: bytes) -> str:
-    """Return the name of the colour space from which `decode_untrusted` converts to sRGB; "" where it need not."""
+def colour_note(data: bytes) -> str:
+    """Return from which colour space `decode_untrusted` converts to sRGB, in words; "" where it need not."""
     if data[128:132] == b"DICM":
         return ""
     try:
-        return one_line(profile_of(_open(data, "")).name)
+        return profile_of(_open(data, "")).note
     except BadImage:
         return ""
 

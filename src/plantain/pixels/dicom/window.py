@@ -36,6 +36,23 @@ def percentile_window(
     return np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
 
 
+def without_padding(values: Values) -> Values:
+    """Return the values without those that a scanner or program filled outside of the field of view, (N,).
+
+    Padding is the least value where it is -1000 or below, fills 1 % of the image or more, and is far below the rest;
+    air of -1000 Hounsfield units is not.
+
+    Args:
+        values: finite, any shape.
+    """
+    least = values.min()
+    rest = values[values > least]
+    if least > -1000 or not 0 < rest.size <= 0.99 * values.size:
+        return values.ravel()
+    low, high = np.percentile(rest, (1.0, 99.5))
+    return rest if low - least > 0.1 * (high - low) else values.ravel()
+
+
 def film_window(values: Values, low: float = 0.5, high: float = 99.5, *, invert: bool = False) -> Pixels:
     """Return uint8 (H, W) by a window in the logarithm of the values, as film responds to dose.
 
