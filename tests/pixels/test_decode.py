@@ -225,19 +225,19 @@ def test_decode_output_is_the_same_in_any_bit_depth(level: int) -> None:
         assert np.array_equal(decode_output(save(Image.fromarray(values), "PNG"))[..., 0], eight)
 
 
-def _profile(gamma: float, primaries: tuple[tuple[float, float, float], ...]) -> bytes:
+def _profile(name: bytes, gamma: float, primaries: tuple[tuple[float, float, float], ...]) -> bytes:
     """An ICC matrix profile, version 2.1 (ICC.1:2001-04), of one gamma and three primaries in XYZ under D50."""
     points = [b"XYZ \0\0\0\0" + struct.pack(">3i", *(round(65536 * v) for v in one)) for one in primaries]
     curve = b"curv\0\0\0\0" + struct.pack(">IH", 1, round(256 * gamma)) + b"\0\0"
-    title = b"desc\0\0\0\0" + struct.pack(">I", 10) + b"Test wide\0" + bytes(78)
+    title = b"desc\0\0\0\0" + struct.pack(">I", len(name) + 1) + name + bytes(79)
     white = b"XYZ \0\0\0\0" + struct.pack(">3i", 63190, 65536, 54061)
     parts = dict(zip((b"rXYZ", b"gXYZ", b"bXYZ"), points, strict=True)) | dict.fromkeys(
         (b"rTRC", b"gTRC", b"bTRC"), curve
     )
     parts |= {b"desc": title + bytes(-len(title) % 4), b"wtpt": white, b"cprt": b"text\0\0\0\0none\0\0\0\0"}
     at, table, body = 132 + 12 * len(parts), b"", b""
-    for name, part in parts.items():
-        table += name + struct.pack(">2I", at + len(body), len(part))
+    for tag, part in parts.items():
+        table += tag + struct.pack(">2I", at + len(body), len(part))
         body += part
     head = struct.pack(
         ">I4sI4s4s4s12s4s", at + len(body), b"lcms", 0x2100000, b"mntr", b"RGB ", b"XYZ ", b"", b"acsp"
@@ -247,13 +247,15 @@ def _profile(gamma: float, primaries: tuple[tuple[float, float, float], ...]) ->
 
 
 ADOBE_RGB = _profile(
-    563 / 256, ((0.60974, 0.31111, 0.01947), (0.20528, 0.62567, 0.06087), (0.14919, 0.06322, 0.74457))
+    b"Jane Roe's Adobe RGB",
+    563 / 256,
+    ((0.60974, 0.31111, 0.01947), (0.20528, 0.62567, 0.06087), (0.14919, 0.06322, 0.74457)),
 )
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "JPEG", "WEBP"])
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
-def test_decode_untrusted_converts_a_colour_note_as_littlecms_does(kind: str, mode: str) -> None:
+def test_decode_untrusted_converts_a_colour_profile_as_littlecms_does(kind: str, mode: str) -> None:
     if (kind, mode) == ("JPEG", "RGBA"):
         return
     options = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}.get(kind, {})
@@ -264,7 +266,7 @@ def test_decode_untrusted_converts_a_colour_note_as_littlecms_does(kind: str, mo
         1 if kind == "JPEG" else 0
     )
     assert np.abs(np.asarray(expected).astype(int) - colour()).max() > 5
-    assert colour_note(data) == "colours converted to sRGB from Test wide"
+    assert colour_note(data) == "colours converted to sRGB from Adobe RGB"
 
 
 def test_decode_untrusted_leaves_srgb_and_shows_png_gamma() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import numpy as np
 from PIL import Image, ImageCms
@@ -13,6 +14,12 @@ from plantain.pixels.arrays import Pixels
 _SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}
 """Pillow's modes by the colour space of a profile."""
 
+_KNOWN = re.compile(
+    r"(?i)adobe ?rgb|pro ?photo|romm|display p3|dci[- ]?p3|apple rgb|color ?match|wide ?gamut|e-?ci ?rgb|"
+    r"rec\. ?\d{3,4}|bt\.? ?\d{3,4}|srgb|dot gain \d+ ?%|gr[ae]y gamma \d\.\d|swop|fogra ?\d*"
+)
+"""Names of colour spaces; any other text of a profile may name a person, and is not kept."""
+
 _DISPLAY_GAMMA = 1 / 2.2
 """File gamma that is shown as it is (PNG, third edition, 13.13)."""
 
@@ -21,7 +28,8 @@ class ColourProfile:
     """The colour space that a file states.
 
     Attributes:
-        name: of the ICC profile, or "gamma 1" for a PNG; "" where it is sRGB within 2 levels, or unstated or unusable.
+        name: of the colour space ("Adobe RGB"), "an ICC profile" if not a known one, "gamma 1" for a PNG; "" where it
+            is sRGB within 2 levels, or unstated or unusable.
         mode: of the Pillow images that `convert` takes: "RGB", "L" or "CMYK".
     """
 
@@ -43,7 +51,7 @@ class ColourProfile:
                 *(source, ImageCms.createProfile("sRGB"), self.mode, "RGB"),
                 ImageCms.Intent.RELATIVE_COLORIMETRIC,
             )
-            name = "".join(filter(str.isprintable, ImageCms.getProfileDescription(source)))[:80].strip()
+            known = _KNOWN.search(ImageCms.getProfileDescription(source))
         except (ImageCms.PyCMSError, OSError, KeyError):
             return
         steps = np.linspace(0, 255, 9).round().astype(np.uint8)
@@ -51,7 +59,7 @@ class ColourProfile:
         probe = Image.fromarray(grid if self.mode == "RGB" else grid[..., 0]).convert(self.mode)
         shown = np.asarray(ImageCms.applyTransform(probe, transform)).astype(int)
         if np.abs(shown - np.asarray(probe.convert("RGB"))).max() > 2:
-            self.name, self._transform = name or "an unnamed profile", transform
+            self.name, self._transform = known[0] if known else "an ICC profile", transform
 
     @property
     def note(self) -> str:
@@ -75,6 +83,9 @@ class ColourProfile:
 
 
 def profile_of(image: Image.Image) -> ColourProfile:
-    """Return the colour space of an opened file: its profile goes before the sRGB chunk, and that before gAMA."""
+    """Return the colour space of an opened file: its profile, unless of another kind of colour, then sRGB, then gAMA."""
     info = image.info
-    return ColourProfile(info.get("icc_profile"), None if "srgb" in info else info.get("gamma"))
+    profile = ColourProfile(info.get("icc_profile"), None if "srgb" in info else info.get("gamma"))
+    grey = image.mode in ("1", "L", "LA", "La") or image.mode.startswith("I")
+    mode = "L" if grey else "CMYK" if image.mode == "CMYK" else "RGB"
+    return profile if profile.mode in ("", mode) else ColourProfile(None)
