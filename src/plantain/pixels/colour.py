@@ -83,7 +83,7 @@ class ColourProfile:
 
 
 def profile_of(image: Image.Image) -> ColourProfile:
-    """Return the colour space of an opened file: its profile, unless of another kind of colour, then sRGB, then gAMA."""
+    """Return the colour space of an opened file: by its profile if that fits its mode, else sRGB, else gAMA."""
     info = image.info
     profile = ColourProfile(info.get("icc_profile"), None if "srgb" in info else info.get("gamma"))
     grey = image.mode in ("1", "L", "LA", "La") or image.mode.startswith("I")

@@ -101,26 +101,16 @@ def decode_output(data: bytes, name: str = "edited image") -> Pixels:
     return decode_untrusted(data, name, next(depth for depth in (8, 12, 16) if bits <= depth))
 
 
-def grey_levels(data: bytes, name: str) -> np.ndarray | None:
-    """Return the levels of 16-bit grey, integers (H, W), upright, black at 0; None for other kinds of image.
-
-    Raises:
-        BadImage: as `decode_untrusted`.
-    """
+def grey_bits(data: bytes, name: str) -> int:
+    """Return the bits in use of 16-bit grey, 8 to 16; 8 for other kinds of image. Raise BadImage."""
     name = one_line(name)
     image = _open(data, name)
     if not image.mode.startswith("I"):
-        return None
+        return 8
     try:
-        return _levels(image, name)
+        return max(8, int(_levels(image, name).max()).bit_length())
     except _DAMAGE as error:
         raise BadImage(f"{name}: damaged or cut short ({_why(error)})") from error
-
-
-def grey_bits(data: bytes, name: str) -> int:
-    """Return the bits in use of 16-bit grey, 8 to 16; 8 for other kinds of image. Raise BadImage."""
-    levels = grey_levels(data, name)
-    return 8 if levels is None else max(8, int(levels.max()).bit_length())
 
 
 def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 from pydicom import Dataset
 
 from plantain.files.opening import open_regular, read_regular
@@ -25,9 +26,8 @@ from plantain.pixels.dicom.frames import header_of_frame
 from plantain.pixels.dicom.pictures import (
     WINDOWS,
     Bounds,
-    modality_values,
+    contrast_values,
     render_planes,
-    series_bounds,
     states_window,
 )
 from plantain.pixels.orientation import display, plane_of, swaps_axes
@@ -257,10 +257,11 @@ def _bounds(slices: Sequence[DicomEntry]) -> Bounds | None:
     for entry in slices[:: -(-len(slices) // 9)]:
         try:
             dataset = read_dicom(read_regular(entry.path, entry.name), entry.name)
-            values.append(modality_values(dataset, entry.name, entry.image.frame, padding=False)[0])
+            values.append(contrast_values(dataset, entry.name, entry.image.frame))
         except InputError:
             continue  # refused when it is decoded
-    return series_bounds(values) if values else None
+    low, high = np.percentile(np.concatenate(values), (0.5, 99.5)) if values else (0.0, 0.0)
+    return (float(low), float(high)) if low < high else None
 
 
 def _may_be_dicom(path: Path) -> bool:

@@ -7,7 +7,7 @@ import shlex
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.files.opening import read_regular
@@ -144,7 +144,9 @@ class FolderReader:
             unique = stems[first.stem] == 1
             name = first.stem if places[first.folder, first.stem] == 1 else _clean(first.path.name)
             image_id = name if unique else f"{_prefix(first.folder)}{name}"
-            yield from self._image(image_id, copies, bits.get(_series(first), 0))
+            for item in self._image(image_id, copies):
+                depth = bits.get(_series(first), 0)
+                yield replace(item, bits=depth) if isinstance(item, SourceEntry) else item
 
     def _bits(self, files: Iterable[ImageFile]) -> dict[object, int]:
         """Return the bits in use of 16-bit slices by series, so that they keep their relation; images are decoded."""
@@ -165,7 +167,7 @@ class FolderReader:
             found.setdefault(file.stem, []).append(file)
         return found
 
-    def _image(self, image_id: str, copies: list[ImageFile], bits: int) -> Iterator[SourceEntry | Refused]:
+    def _image(self, image_id: str, copies: list[ImageFile]) -> Iterator[SourceEntry | Refused]:
         """Yield the image of files with the same bytes, or why it is refused."""
         first = copies[0]
         labels = {label: file for file in copies for label in file.row.labels}
@@ -193,7 +195,7 @@ class FolderReader:
             plane=first.row.plane or self._settings["plane"],
             note="" if labels else NO_LABEL,
         )
-        yield SourceEntry(image, first.path, one_line(first.name), bits=bits)
+        yield SourceEntry(image, first.path, one_line(first.name))
 
 
 def _series(file: ImageFile) -> object:

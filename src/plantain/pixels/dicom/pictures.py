@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
 
 import cv2
 import numpy as np
@@ -74,7 +73,7 @@ def render_planes(
     """Do the same, but return grey as (H, W): a third of the bytes to resize.
 
     Args:
-        bounds: of the frame's series (`series_bounds`), instead of the frame's own percentiles.
+        bounds: of the frame's series, instead of its own percentiles.
     """
     name = one_line(name)
     try:
@@ -99,36 +98,23 @@ def render_planes(
     raise BadImage(f"{name}: PhotometricInterpretation {one_line(photometric)!r} is not read")
 
 
-def modality_values(
-    dataset: Dataset, name: str, frame: int = 0, *, padding: bool = True
-) -> tuple[Floats, Dataset]:
-    """Return one grey frame in the units of its modality (Hounsfield units of CT, else as its header scales them).
-
-    Returns:
-        float64 (H, W), before any window, or (N,) without `padding`; and the frame's own header.
+def contrast_values(dataset: Dataset, name: str, frame: int) -> Floats:
+    """Return up to 100,000 values of a grey frame, without padding, after the modality LUT: float64 (N,).
 
     Raises:
-        BadImage: as `decode_dicom`, and for colour.
+        BadImage: as `decode_dicom`.
     """
-    name = one_line(name)
     try:
-        if str(dataset.get("PhotometricInterpretation", "")) not in ("MONOCHROME1", "MONOCHROME2"):
-            raise BadImage(f"{name}: a colour image has no modality values")
         stored = _decode(dataset, _guard(dataset, name, frame), frame)
-        header = header_of_frame(dataset, frame)
-        kept = stored if padding else _kept(stored, _padding(dataset, stored.dtype))
-        return np.asarray(apply_modality_lut(kept, header), np.float64), header
+        kept = _kept(stored, _padding(dataset, stored.dtype))
+        values = without_padding(
+            np.asarray(apply_modality_lut(kept, header_of_frame(dataset, frame)), np.float64)
+        )
     except BadImage:
         raise
     except DAMAGE as error:
         raise unreadable(name, error) from error
-
-
-def series_bounds(values: Iterable[Floats]) -> Bounds:
-    """Return the percentiles by which slices of a series are shown alike, from some of their modality values."""
-    sample = np.concatenate([without_padding(one)[:: max(1, one.size // 100_000)] for one in values])
-    low, high = np.percentile(sample, (0.5, 99.5))
-    return float(low), float(high)
+    return values[:: max(1, values.size // 100_000)]
 
 
 def _decode(dataset: Dataset, coded: bytes, frame: int) -> npt.NDArray[np.integer]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage
 
+Number = TypeVar("Number", npt.NDArray[np.float32], npt.NDArray[np.float64])
 Values = npt.NDArray[np.integer] | npt.NDArray[np.floating]
 
 
@@ -36,7 +39,7 @@ def percentile_window(
     return np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
 
 
-def without_padding(values: Values) -> Values:
+def without_padding(values: Number) -> Number:
     """Return the values without those that a scanner or program filled outside of the field of view, (N,).
 
     Padding is the least value where it is -1000 or below, fills 1 % of the image or more, and is far below the rest;
