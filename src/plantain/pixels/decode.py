@@ -109,6 +109,8 @@ def grey_bits(data: bytes, name: str) -> int:
         return 8
     try:
         return max(8, int(_levels(image, name).max()).bit_length())
+    except BadImage:
+        raise
     except _DAMAGE as error:
         raise BadImage(f"{name}: damaged or cut short ({_why(error)})") from error
 
