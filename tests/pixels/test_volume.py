@@ -203,10 +203,12 @@ def test_spacing_is_in_millimetres_as_simpleitk_reads_it(
 
 @pytest.mark.parametrize("padding", [-1000, -1024, -2000, -32768])
 def test_padding_outside_the_field_of_view_does_not_set_the_contrast(padding: int) -> None:
-    padded = corner()
-    padded[:, :3] = padding
-    plain, got = read_volume(made(corner()), "plain"), read_volume(made(padded), "padded")
-    assert (got.low, got.high) == pytest.approx((plain.low, plain.high), abs=10)
+    plain, border, around = read_volume(made(corner()), "plain"), corner(), corner()
+    border[:, :3], border[:, 3] = padding, padding // 2  # a rim as resampling leaves it
+    around[around == 0] = padding
+    for padded in (border, around):
+        got = read_volume(made(padded), "padded")
+        assert (got.low, got.high) == pytest.approx((plain.low, plain.high), abs=10)
     hounsfield = np.full((30, 30, 30), -1000, np.int16)  # air is no padding
     hounsfield[5:25, 5:25, 5:25] = np.random.default_rng(2).integers(-50, 1200, (20, 20, 20))
     hounsfield[:3] = -1024
@@ -225,9 +227,10 @@ def test_a_segmentation_of_many_labels_is_no_image(kind: type, labels: int) -> N
         read_volume(made(names[nearest].reshape(40, 40, 40).astype(kind)), "a")
 
 
-def test_an_intent_of_labels_is_believed() -> None:
-    """NIFTI_INTENT_LABEL is 1002 in nifti1.h."""
+@pytest.mark.parametrize("intent", ["label", "neuroname"])
+def test_an_intent_of_labels_is_believed(intent: str) -> None:
+    """NIFTI_INTENT_LABEL and NIFTI_INTENT_NEURONAME of nifti1.h, by nibabel."""
     image = nibabel.Nifti1Image(corner(), np.eye(4))
-    image.header.set_intent("label")
+    image.header.set_intent(intent)
     with pytest.raises(BadImage, match="label map"):
         read_volume(image.to_bytes(), "a")

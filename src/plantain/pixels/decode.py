@@ -95,10 +95,10 @@ def decode_untrusted(data: bytes, name: str, bits: int = 0) -> Pixels:
     return pixels if pixels.ndim == 3 else _grey_to_rgb(pixels)
 
 
-def decode_output(data: bytes, name: str = "edited image") -> Pixels:
-    """Decode the output of a model for an 8-bit image: 16-bit grey has 8, 12 or 16 bits, however dark it is."""
-    bits = grey_bits(data, name)
-    return decode_untrusted(data, name, next(depth for depth in (8, 12, 16) if bits <= depth))
+def decode_output(data: bytes, name: str = "edited image", bits: int = 8) -> Pixels:
+    """Decode an edit of an image with `bits` bits: of 16-bit grey 8, these or 12, or 16 are in use, however dark."""
+    used = grey_bits(data, name)
+    return decode_untrusted(data, name, next(one for one in (8, bits if bits > 8 else 12, 16) if used <= one))
 
 
 def grey_bits(data: bytes, name: str) -> int:

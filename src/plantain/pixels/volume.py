@@ -40,7 +40,7 @@ MASK_VALUES = 16
 _UNIT_MM = {"unknown": 1.0, "mm": 1.0, "meter": 1000.0, "micron": 0.001}
 """Millimetres by the unit of `xyzt_units`."""
 
-_LABEL_INTENTS = (1002, 1005)
+_LABEL_INTENTS = (1002, 1003)
 """NIFTI_INTENT_LABEL and NIFTI_INTENT_NEURONAME."""
 
 MAX_VOXELS = 256 * 1024 * 1024
@@ -240,8 +240,10 @@ def _range(values: npt.NDArray[np.generic], low: float, high: float, name: str) 
     different = np.unique(sample).size
     if 1 < different <= MASK_VALUES:
         raise BadImage(f"{name}: only {different} different values: a mask or label map, not a picture")
-    sample = without_padding(sample)
+    padded, sample = sample.size, without_padding(sample)
     floor, ceiling = (float(bound) for bound in np.percentile(sample, (0.5, 99.5)))
+    if sample.size < padded:  # where padding is all the background, nothing else shows its level
+        floor = min(floor, 0.0)
     above = sample[sample > floor + 0.05 * (ceiling - floor)]
     if above.size == 0:
         raise BadImage(f"{name}: all its voxels are alike")

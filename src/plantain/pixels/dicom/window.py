@@ -42,8 +42,8 @@ def percentile_window(
 def without_padding(values: Number) -> Number:
     """Return the values without those that a scanner or program filled outside of the field of view, (N,).
 
-    Padding is the least value where it is -1000 or below, fills 1 % of the image or more, and is far below the rest;
-    air of -1000 Hounsfield units is not.
+    Padding is the least value where it is -1000 or below, fills 1 % of the image or more, and is far below the rest,
+    with what resampling made between it and the rest; air of -1000 Hounsfield units is not.
 
     Args:
         values: finite, any shape.
@@ -52,8 +52,9 @@ def without_padding(values: Number) -> Number:
     rest = values[values > least]
     if least > -1000 or not 0 < rest.size <= 0.99 * values.size:
         return values.ravel()
-    low, high = np.percentile(rest, (1.0, 99.5))
-    return rest if low - least > 0.1 * (high - low) else values.ravel()
+    low, high = np.percentile(rest, (5.0, 99.5))
+    margin = 0.1 * (high - low)
+    return rest[rest >= low - margin] if low - least > margin else values.ravel()
 
 
 def film_window(values: Values, low: float = 0.5, high: float = 99.5, *, invert: bool = False) -> Pixels:
