@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image, ImageOps, TiffImagePlugin
 
 from plantain.pixels.arrays import Mask, Pixels
-from plantain.pixels.colour import ColourProfile, profile_of
+from plantain.pixels.colour import STRIP_PIXELS, ColourProfile, profile_of
 from plantain.records import InputError
 
 MAX_PIXELS = 50_000_000
@@ -29,8 +29,6 @@ for _order, _photometric in ((order, photometric) for order in (b"II", b"MM") fo
         TiffImagePlugin.OPEN_INFO.setdefault((_order, _photometric, (1,), 1, (_bits,), ()), _modes)
 
 _PHOTOMETRIC, _WHITE_IS_ZERO, _BITS_PER_SAMPLE = 262, 0, 258
-
-_STRIP_PIXELS = 1_000_000
 
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP")
 
@@ -279,7 +277,7 @@ def _decode_pillow(image: Image.Image, name: str, bits: int = 0) -> Pixels:
     image.load()
     ImageOps.exif_transpose(image, in_place=True)
     pixels = np.empty((image.height, image.width, 3), np.uint8)
-    rows = max(1, _STRIP_PIXELS // image.width)
+    rows = max(1, STRIP_PIXELS // image.width)
     for top in range(0, image.height, rows):
         bottom = min(top + rows, image.height)
         pixels[top:bottom] = np.asarray(_flatten(image.crop((0, top, image.width, bottom)), profile))

@@ -19,7 +19,7 @@ from plantain.files.opening import open_regular, read_regular
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
-from plantain.pixels.colour import ColourProfile
+from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import BadImage, one_line
 from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
 from plantain.pixels.dicom.frames import header_of_frame
@@ -192,7 +192,7 @@ class DicomReader:
         notes = {
             "the header says that text is burned in": _text(dataset, "BurnedInAnnotation") == "YES",
             NO_LABEL: not row.labels,
-            ColourProfile(dataset.get("ICCProfile")).note: not photometric.startswith("MONOCHROME"),
+            colour_profile(dataset.get("ICCProfile")).note: not photometric.startswith("MONOCHROME"),
             f"the header says Modality {one_line(kind)[:16]}": bool(kind)
             and kind not in _SCANNERS.get(modality, {kind}),
             "a localizer": "LOCALIZER" in [str(word).upper() for word in dataset.get("ImageType") or ()],

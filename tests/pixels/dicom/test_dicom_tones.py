@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image, ImageCms
 from pydicom import Dataset, dcmread
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import UID, ExplicitVRBigEndian, ExplicitVRLittleEndian
 
 from pixels.dicom.data import RAMP, file, grey, linear, made
+from pixels.test_decode import ADOBE_RGB
 from plantain.pixels.dicom.pictures import decode_dicom
 from plantain.pixels.dicom.window import percentile_window
 
@@ -207,3 +209,12 @@ def test_untagged_padding_does_not_set_the_contrast() -> None:
     values = RAMP.astype(np.int16)
     values[:, :20] = -2000
     assert np.array_equal(grey(made(values)), grey(made(values, PixelPaddingValue=-2000)))
+
+
+def test_a_colour_profile_is_converted_as_littlecms_does() -> None:
+    """PS3.3, C.11.15: ICCProfile is the colour space of the pixels, here Adobe RGB."""
+    pixels = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    kind = {"SamplesPerPixel": 3, "PhotometricInterpretation": "RGB", "PlanarConfiguration": 0}
+    source, srgb = ImageCms.ImageCmsProfile(io.BytesIO(ADOBE_RGB)), ImageCms.createProfile("sRGB")
+    wanted = np.asarray(ImageCms.profileToProfile(Image.fromarray(pixels), source, srgb, 1))
+    assert np.array_equal(decode_dicom(made(pixels, ICCProfile=ADOBE_RGB, **kind), "a.dcm"), wanted)

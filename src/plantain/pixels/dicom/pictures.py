@@ -19,7 +19,7 @@ from pydicom.uid import JPEG2000, JPEG2000Lossless, JPEGBaseline8Bit, JPEGExtend
 
 from plantain.pixels.apart import decode_apart
 from plantain.pixels.arrays import Field, Floats, Pixels
-from plantain.pixels.colour import ColourProfile
+from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
 from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, unreadable
 from plantain.pixels.dicom.frames import header_of_frame, own_header
@@ -87,10 +87,10 @@ def render_planes(
             colours = apply_color_lut(stored, dataset)
             # Some write 8-bit entries and call them 16-bit.
             pixels = _eight_bits(colours[..., :3], 16 if int(colours.max()) > 255 else 8)
-            return ColourProfile(dataset.get("ICCProfile")).convert_pixels(pixels)
+            return colour_profile(dataset.get("ICCProfile")).convert_pixels(pixels)
         if photometric in COLOURS and stored.ndim == 3:
             pixels = _eight_bits(stored, int(dataset.BitsStored))
-            return ColourProfile(dataset.get("ICCProfile")).convert_pixels(pixels)
+            return colour_profile(dataset.get("ICCProfile")).convert_pixels(pixels)
     except BadImage:
         raise
     except DAMAGE as error:
