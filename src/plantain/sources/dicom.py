@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -237,6 +238,7 @@ def _is_placeholder(identifier: str) -> bool:
     return all(_NO_PATIENT.fullmatch(word) for word in re.findall("[a-z/]+|[0-9]+", identifier.lower()))
 
 
+@lru_cache(maxsize=1)  # once for all frames
 def _repeated(first: Path, first_name: str, path: Path) -> str:
     """Return why a file with the SOP instance UID of another is refused."""
     try:
