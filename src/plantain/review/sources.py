@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from plantain.files.opening import MAX_FILE_BYTES, read_inside, read_regular
+from plantain.files.system_files import files_like
 from plantain.files.tables import read_table
 from plantain.journal import JournalReader
 from plantain.pixels.arrays import Mask, Pixels
@@ -95,7 +96,7 @@ def with_originals(found: Sequence[Material], folder: Path) -> list[Material]:
         raise InputError(f"--originals {folder}: no such folder")
     wanted = {one.file.sha256 for one in found if one.file is not None}
     files: dict[str, Path] = {}
-    for path in sorted(folder.rglob("*")):
+    for path in files_like(folder, "**/*"):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES:
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import orjson
 
+from plantain.files.system_files import files_like
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import (
@@ -79,7 +80,7 @@ class PublishedTree:
     def edits(self) -> Iterator[TreeImage]:
         """Yield every image by its path; none is opened. Raises InputError for a name of another form."""
         for folder, place in self._folders():
-            for path in sorted((*folder.glob("*/*.jpeg"), *folder.glob("*/*.jpg"))):
+            for path in sorted((*files_like(folder, "*/*.jpeg"), *files_like(folder, "*/*.jpg"))):
                 if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_IMAGE:
                     continue
                 match = _FILE.fullmatch(path.name)
@@ -219,5 +220,5 @@ def _picture(path: Path) -> RecordedPicture:
 
 def tree_id(root: Path) -> str:
     """Return an id for the imported run that depends on the tree's files alone."""
-    names = sorted(str(path.relative_to(root)) for path in root.rglob("*.jp*g"))
+    names = sorted(str(path.relative_to(root)) for path in files_like(root, "**/*.jp*g"))
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
