@@ -47,6 +47,12 @@ BYTE_ORDER_MARKS = {
 }
 """Encodings that a table's first bytes name; any other table is UTF-8, or Latin-1 where it is not valid UTF-8."""
 
+_END = "\0"
+"""A last line, which no text contains: a cell that ends with it has a quote that is never closed."""
+
+_UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
+"""What pandas calls a column without a name, such as the index that it wrote before."""
+
 _SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 _DAMAGE = (OSError, EOFError, zlib.error, csv.Error, UnicodeError)
@@ -113,6 +119,7 @@ def read_table(path: Path) -> Table:
     header = next((cells for _, cells in numbered if any(cells)), None)
     if header is None:
         raise InputError(f"{path}: is empty; a header row is needed")
+    header = ["" if _UNNAMED.fullmatch(name) else name for name in header]
     return Table(path, _check_header(path, header), _rows_under(header, numbered))
 
 
@@ -140,6 +147,8 @@ def _rows_under(header: list[str], numbered: Iterator[tuple[int, list[str]]]) ->
             continue
         more = any(cells[len(header) :])
         fault = f"{len(cells)} cells under {len(header)} columns" if more else ""
+        if cells[-1].endswith(_END):
+            fault = "unexpected end of data: a quote is opened in this row and never closed"
         padded = chain(cells, [""] * (len(header) - len(cells)))
         yield TableRow(line, {name: cell for name, cell in zip(header, padded, strict=False) if name}, fault)
 
@@ -167,10 +176,14 @@ def _text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 named = _SEPARATOR.fullmatch(first)
                 outside = re.sub(r'"[^"]*("|$)', "", first)
                 delimiter = named[1] if named else max(DELIMITERS, key=outside.count)
-                reader = csv.reader(lines if named else chain([first], lines), delimiter=delimiter)
+                rest = chain([] if named else [first], lines, [_END])
+                reader = csv.reader(rest, delimiter=delimiter)
                 before -= not named
                 for cells in reader:
-                    line = before + reader.line_num
+                    if cells == [_END]:
+                        return
+                    cut = bool(cells) and cells[-1].endswith(_END)
+                    line = line + 1 if cut else before + reader.line_num
                     yield line, [whole(cell).strip() for cell in cells]
     except _DAMAGE as error:
         why = " ".join(str(error).split())[:120] or "cut short"
