@@ -200,7 +200,7 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
     ]
     whole = said["flips"][0]
     assert (whole["second"], whole["n"], whole["second_only"], whole["neither"]) == ("published", 2, 1, 1)
-    assert [picture["id"] for picture in whole["images"]] == ["a1"]
+    assert [picture["id"] for picture in whole["examples"]] == ["a1"]
     page = (run / "rejudged.html").read_text()
     assert "no card" in page and "data:image/jpeg" in page
 

@@ -27,6 +27,7 @@ from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeade
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.statements import NO_VERDICT
+from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted, one_line
 from plantain.pixels.encode import encode_prepared
@@ -57,8 +58,6 @@ STRETCH = 0.02
 """Largest relative difference of aspect ratio between an edit and its original."""
 REJECTED = "rejected.csv"
 """Every row that was not imported, with its reason: in the run; beside it, behind its name, if there is no run."""
-PUBLISHED = "published"
-"""Metric under which the journal keeps a published verdict."""
 
 YES = frozenset({"true", "yes", "1", "1.0", "pass", "passed", "success", "qualified", "accept", "accepted"})
 NO = frozenset(
