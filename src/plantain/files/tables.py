@@ -62,6 +62,18 @@ _BAD_SHEET = (
 )
 """What openpyxl raises for a damaged, encrypted or foreign workbook."""
 
+_STRICT = tuple(
+    (
+        f"http://purl.oclc.org/ooxml/{strict}".encode(),
+        f"http://schemas.openxmlformats.org/{transitional}".encode(),
+    )
+    for strict, transitional in (
+        ("spreadsheetml/main", "spreadsheetml/2006/main"),
+        ("officeDocument/relationships", "officeDocument/2006/relationships"),
+    )
+)
+"""Namespaces of Strict Open XML (ISO/IEC 29500-1) and of the Transitional form (29500-4)."""
+
 csv.field_size_limit(MAX_LINE)
 
 
@@ -232,6 +244,8 @@ def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         with zipfile.ZipFile(data) as parts:
             if sum(p.file_size for p in parts.infolist() if p.filename.endswith(".xml")) > MAX_SHEET_BYTES:
                 raise InputError(f"{path}: more than {MAX_SHEET_BYTES >> 20} MB of cells")
+            if _STRICT[0][0] in parts.read("xl/workbook.xml"):
+                data = _transitional(parts)
         book = openpyxl.load_workbook(data, read_only=True, data_only=True)
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # some programs state a range that is too small
@@ -242,6 +256,17 @@ def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     except _BAD_SHEET as error:
         why = " ".join(str(error).split())[:120]
         raise InputError(f"{path}: is no .xlsx that can be read ({why})") from error
+
+
+def _transitional(parts: zipfile.ZipFile) -> io.BytesIO:
+    """Return a workbook of Strict Open XML with the namespaces that openpyxl knows."""
+    with zipfile.ZipFile(data := io.BytesIO(), "w") as rewritten:
+        for name in parts.namelist():
+            content = parts.read(name)
+            for strict, transitional in _STRICT if name.endswith((".xml", ".rels")) else ():
+                content = content.replace(strict, transitional)
+            rewritten.writestr(name, content)
+    return data
 
 
 def _sheet_text(value: object) -> str:
