@@ -12,7 +12,7 @@ import orjson
 
 from plantain.files.opening import read_inside
 from plantain.pixels.decode import decode
-from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage, task_id
+from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.records.counts import counted
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import Row, rows_of
@@ -32,6 +32,8 @@ class PeopleJudge:
     Raises:
         InputError: no study, or nobody has accepted or rejected anything in it.
     """
+
+    sends_nothing = True
 
     def __init__(self, folder: Path) -> None:
         self._study: Study = open_study(folder)
@@ -59,9 +61,7 @@ class PeopleJudge:
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         """What most readers said of this very picture; not applicable where they saw none, or another one."""
-        finding = request.finding.name if request.finding is not None else ""
-        task = task_id(request.image.source_sha256, request.image.frame, finding, request.direction)
-        rows = self._saw(task, request)
+        rows = self._saw(request.task, request)
         names = [criterion.name for criterion in request.rubric.criteria]
         if not rows or set(rows[0].value["criteria"]) != set(names):
             return failed(
