@@ -17,7 +17,7 @@ from plantain.release.importing.importing import import_release
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
 from plantain.report.page import gather
-from plantain.review.viewer.run_view import RunView
+from plantain.review.web.run_view import RunView
 from release.runs import make_run, picture, tree
 
 SAMPLES = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "med-banana-samples"
