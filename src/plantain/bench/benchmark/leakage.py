@@ -7,7 +7,6 @@ on all sides, and mirrored.
 
 from __future__ import annotations
 
-import codecs
 import io
 import re
 import tarfile
@@ -260,17 +259,9 @@ def _images_in_file(place: Path, path: Path, unread: list[str]) -> Iterator[tupl
                 unread.append(one_line(name))
 
 
-def _is_text(head: bytes) -> bool:
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _may_have_images(head: bytes) -> bool:
-    """Return True if a file's first bytes are no text, or text with an image as base64."""
-    return b"\0" in head or _BASE64.search(head) is not None or not _is_text(head)
+    """Return True if a file's first bytes have a NUL, which no text has, or an image as base64."""
+    return b"\0" in head or _BASE64.search(head) is not None
 
 
 def _images_in_tar(path: Path, name: str, unread: list[str]) -> Iterator[tuple[str, bytes]]:
