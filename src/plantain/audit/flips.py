@@ -167,7 +167,7 @@ def consistency(attempts: Sequence[JudgedAttempt], done: Rejudged) -> list[Recor
     "identical": the same verdict and the same answer on every criterion; "one_dimension": otherwise different on at
     most one criterion. A pair with an unscored criterion counts in neither, nor in `n`.
     """
-    found = []
+    found: list[Record] = []
     repeats: dict[str, list[JuryInRun]] = {}
     for jury in done.juries:
         repeats.setdefault(jury.jury.name, []).append(jury)

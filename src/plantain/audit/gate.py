@@ -11,7 +11,7 @@ the criteria (Bonferroni), and within each over the modalities.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
@@ -303,34 +303,35 @@ def _control_checks(controls: Mapping[str, Figure], repeats: Figure | None) -> I
     limits = thresholds().qualify
     right, least = controls.get(CLEAN_EDITS), limits["right"].least
     said = f"accepted {_in_words(right)}, the lower bound must reach {_share(least)}"
-    yield Check(
-        "clean edits, which are right", _result(right, right and right.low, lambda x: x >= least), said
-    )
+    yield Check("clean edits, which are right", _result(right, "low", least=least), said)
     unedited = [name for name in controls if name.startswith(UNEDITED) or name == IDENTICAL] or [UNEDITED]
     most = {"swapped label": limits["swapped label"].most, **dict.fromkeys(NAIVE, limits["naive"].most)}
     for name, limit in (most | dict.fromkeys(unedited, limits["unedited"].most)).items():
         figure = controls.get(name)
         said = f"accepted {_in_words(figure)}, the upper bound must stay within {_share(limit)}"
-        yield Check(name, _result(figure, figure and figure.high, lambda x, most=limit: x <= most), said)
+        yield Check(name, _result(figure, "high", most=limit), said)
     kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED} ")}
     least_kept = limits["kept"].least
     for name, figure in kept.items():
         if figure.value is not None:
             said = f"kept {_in_words(figure)}, at least {_share(least_kept)} is needed"
-            yield Check(name, _result(figure, figure.value, lambda x: x >= least_kept), said)
+            yield Check(name, _result(figure, "value", least=least_kept), said)
     if all(figure.value is None for figure in kept.values()):
         said = "no accepted edit was judged again after another codec, a resize or a shift"
         yield Check("edits encoded again", TOO_FEW, said)
     same = limits["repeats"].least
     said = f"answers the same {_in_words(repeats)}, at least {_share(same)} is needed"
-    yield Check("asked again", _result(repeats, repeats and repeats.value, lambda x: x >= same), said)
+    yield Check("asked again", _result(repeats, "value", least=same), said)
 
 
-def _result(figure: Figure | None, bound: float | None, holds: Callable[[float], bool]) -> str:
-    """Return PASS if the bound holds, TOO_FEW if only the value does or nothing was measured, else FAIL."""
-    if figure is None or figure.value is None or bound is None:
+def _result(figure: Figure | None, end: str, least: float = 0.0, most: float = 1.0) -> str:
+    """Return PASS if an end ("low", "high", "value") is within bounds, FAIL if the value is not, else TOO_FEW."""
+    if figure is None or figure.value is None:
         return TOO_FEW
-    return PASS if holds(bound) else TOO_FEW if holds(figure.value) else FAIL
+    bound = {"low": figure.low, "high": figure.high, "value": figure.value}[end]
+    if bound is not None and least <= bound <= most:
+        return PASS
+    return TOO_FEW if least <= figure.value <= most else FAIL
 
 
 def _no_gap(name: str, gap: Gap) -> str:

@@ -117,8 +117,8 @@ class Survey:
         groups = Groups(images.values())
         canary = canary_of(run_id)
         by_image = {name: groups.group(image) for name, image in images.items()}
-        parts = splits_of(by_image.values(), seed)
-        split = {name: parts[group] for name, group in by_image.items()}
+        of_group = splits_of(by_image.values(), seed)
+        split = {name: of_group[group] for name, group in by_image.items()}
         for seq, record in enumerate(self._records(images, split, canary)):
             self._staging.add_task(seq, task_folder(record), to_json(record))
             self._count(record)

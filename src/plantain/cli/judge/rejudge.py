@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import orjson
 import typer
@@ -160,10 +160,10 @@ def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | No
     for (judge, why), n in done.unjudged.items():
         print(f"{judge}: {n} without a verdict: {why}")
     for study in studies:
-        same, one = study["identical"], study["one_dimension"]
+        same, few = cast(Any, study["identical"]), cast(Any, study["one_dimension"])
         print(f"consistency study (Med-Banana-50K, 4.3), {study['judge']} asked {study['repeat']} times:")
         print(
-            f"  identical {_share(same)}, different in at most one dimension {_share(one)}, n = {same['n']}"
+            f"  identical {_share(same)}, different in at most one dimension {_share(few)}, n = {same['n']}"
             f" ({study['unscored']} unscored); the paper: 87.2 % and 12.8 % of 500"
         )
     for flip in found:
