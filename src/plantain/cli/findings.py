@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
@@ -12,12 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, OwnFindings
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.records import Finding, InputError, Visibility
 from plantain.records.suggestions import suggest
-
-app = application()
 
 WIDE = 110
 """Columns of terminal from which the labels of the sources fit in as well."""
@@ -25,14 +21,11 @@ WIDE = 110
 PAPER = ("chest_xray", "brain_mri", "fundus")
 
 
-@app.command()
 def findings(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="one finding, to be shown in full")] = "",
-    modality: Annotated[str, typer.Option(help="only this modality")] = "",
-    files: Annotated[
-        list[Path] | None, typer.Option("--findings", help="TOML file with findings of your own")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    name: str = typer.Argument("", metavar="NAME", help="one finding, to be shown in full"),
+    modality: str = typer.Option("", help="only this modality"),
+    files: OwnFindings = None,
+    as_json: AsJson = False,
 ) -> None:
     """What can be added and removed, where it can be shown, and what it is called in each source.
 

@@ -3,49 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson
 from plantain.records import InputError
 from plantain.records.counts import counted
 
-app = application()
 
-
-@app.command(epilog="Example: plantain import release --run runs/theirs")
 def import_run(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH",
-            help="Folder of a release: ours in any layout, or Med-Banana's tree; or a table of pairs.",
-        ),
-    ],
-    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="New folder for the run.")],
-    layout: Annotated[
-        str, typer.Option("--layout", help="release, or pairs: any published set of edits, one a row.")
-    ] = "release",
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column",
-            metavar="ROLE=NAME",
-            help="Of pairs: which column tells what, e.g. instruction=prompt.",
-        ),
-    ] = None,
-    originals: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Your own originals: a catalogue or run, found by hash; of pairs a folder, joined by file name.",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    path: Path = typer.Argument(
+        ...,
+        metavar="PATH",
+        help="Folder of a release: ours in any layout, or Med-Banana's tree; or a table of pairs.",
+    ),
+    run: Path = typer.Option(..., metavar="DIR", help="New folder for the run."),
+    layout: str = typer.Option("release", help="release, or pairs: any published set of edits, one a row."),
+    column: list[str] | None = typer.Option(
+        None, metavar="ROLE=NAME", help="Of pairs: which column tells what, e.g. instruction=prompt."
+    ),
+    originals: Path | None = typer.Option(
+        None,
+        metavar="PATH",
+        help="Your own originals: a catalogue or run, found by hash; of pairs a folder, joined by file name.",
+    ),
+    as_json: AsJson = False,
 ) -> None:
-    """Read a release back, to look at it, report on it or export it again. What it does not say stays unknown."""
+    """Read a release back, to look at it, report on it or export it again. What it does not say stays unknown.
+
+    Example: plantain import release --run runs/theirs
+    """
     if layout not in ("release", "pairs"):
         raise InputError(f"--layout {layout}: release or pairs")
     if layout == "pairs":

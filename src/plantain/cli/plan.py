@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
 from rich.table import Table
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, RecipeArgument
 from plantain.cli.terminal.progress import duration
 from plantain.cli.terminal.tables import print_table
 from plantain.pipeline.consent import warnings
@@ -22,19 +21,13 @@ from plantain.records import Step
 from plantain.records.counts import counted
 from plantain.runs.limits import calls_at_once, devices_of
 
-app = application()
 
-
-@app.command()
 def plan(
-    recipe_file: Annotated[Path, typer.Argument(metavar="RECIPE", help="a recipe in TOML")],
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            "--run", metavar="DIR", help="A pilot's run, whose rates, costs and latencies are used."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    recipe_file: RecipeArgument,
+    run: Path | None = typer.Option(
+        None, metavar="DIR", help="A pilot's run, whose rates, costs and latencies are used."
+    ),
+    as_json: AsJson = False,
 ) -> None:
     """Tasks, calls, cost, time and disk that a recipe needs: low, expected, high. Calls no model.
 

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
 
+from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.samples import BenchmarkProblem
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, BenchArgument
+from plantain.cli.terminal.progress import progress_bar
 from plantain.records.counts import counted
-
-app = application()
 
 SHOWN = 3
 """Warnings of one kind that are named on the terminal; --all and --json have every one."""
 
 
-@app.command(epilog="Example: plantain bench check MedEBench/editing")
 def check(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="The benchmark's folder, or its metadata file.")
-    ],
-    everything: Annotated[bool, typer.Option("--all", help="Name every warning.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every problem as JSON.")] = False,
+    path: BenchArgument,
+    everything: bool = typer.Option(False, "--all", help="Name every warning."),
+    as_json: AsJson = False,
 ) -> int:
     """Read a benchmark with all its pixels and name every problem with its file and field.
 
     Exit code 1 when there is one; warnings do not count.
+
+    Example: plantain bench check MedEBench/editing
     """
-    from plantain.bench.benchmark.checking import check_benchmark
-    from plantain.cli.terminal.bar import progress_bar
 
     with progress_bar("samples") as progress:
         checked = check_benchmark(path, progress)

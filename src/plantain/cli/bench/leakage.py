@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
 
-from plantain.cli.terminal.application import application
-
-app = application()
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.leakage import find_leakage
+from plantain.cli.terminal.options import AsJson, BenchArgument
+from plantain.cli.terminal.progress import progress_bar
 
 SHOWN = 10
 """Pairs shown on the terminal; --json prints all."""
 
 
-@app.command(epilog="Example: plantain bench leakage bench release catalogue")
 def leakage(
-    path: Annotated[Path, typer.Argument(metavar="BENCH", help="The benchmark's folder.")],
-    places: Annotated[
-        list[Path], typer.Argument(metavar="PLACE...", help="Catalogues, releases, or folders of images.")
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print every pair as JSON.")] = False,
+    path: BenchArgument,
+    places: list[Path] = typer.Argument(
+        ..., metavar="PLACE...", help="Catalogues, releases, or folders of images."
+    ),
+    as_json: AsJson = False,
 ) -> None:
     """Find near duplicates between a benchmark's images and those of other places.
 
     Counts originals (samples of one original once) and samples.
+
+    Example: plantain bench leakage bench release catalogue
     """
-    from plantain.bench.benchmark.benchmark import Benchmark
-    from plantain.bench.benchmark.leakage import find_leakage
-    from plantain.cli.terminal.bar import progress_bar
 
     bench = Benchmark.load(path)
     found = []

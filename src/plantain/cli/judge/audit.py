@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import orjson
 import typer
@@ -23,9 +23,9 @@ from plantain.audit.pictures import TrialPicture, pictures_in
 from plantain.audit.planning import forecast
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import chosen_kinds
-from plantain.cli.build import print_end
-from plantain.cli.terminal.application import application, command_again
-from plantain.cli.terminal.stages import StageProgress
+from plantain.cli.terminal.ending import confirm, print_end
+from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
+from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_table
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import JournalReader
@@ -37,13 +37,15 @@ from plantain.pipeline.piloting.decision import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
+from plantain.review.judge_agreement import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
 from plantain.runs.observer import ProgressObserver
 from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.summary import RunSummary
 
-app = application()
+LONG = 500
+"""Calls above which an audit asks before it starts: about two minutes of the offline judge."""
 
 
 class Amplitude(StrEnum):
@@ -63,51 +65,39 @@ class _Judges:
     rubric: Rubric
 
 
-@app.command()
 def audit(
     context: typer.Context,
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[DIR]",
-            help="images to draw on: a run (which keeps the card), a catalogue or a folder <modality>/<name>.png; "
-            "default: the package images",
-        ),
-    ] = None,
-    judge: Annotated[
-        str, typer.Option("--judge", metavar="MODEL", help="a panel's members are separated by commas")
-    ] = "offline/instruments",
-    beside: Annotated[
-        list[str] | None, typer.Option("--beside", metavar="MODEL", help="another judge to compare it with")
-    ] = None,
-    studies: Annotated[
-        list[Path] | None,
-        typer.Option("--study", metavar="STUDY", help="a reader study of the run DIR, to compare it with"),
-    ] = None,
-    run: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="DIR", help="the audit's own folder; needed by hosted judges"),
-    ] = None,
-    settings: Annotated[
-        Path | None, typer.Option("--settings", help="[limits], [providers.NAME] and [consent], in TOML")
-    ] = None,
-    pairs: Annotated[int, typer.Option(min=1, help="edits of each kind")] = 40,
-    amplitude: Annotated[Amplitude, typer.Option(help="how plainly the defects show")] = Amplitude.STRONG,
-    seed: Annotated[int, typer.Option(help="of the edits and defects")] = 0,
-    findings: Annotated[
-        list[str] | None, typer.Option("--finding", metavar="NAME", help="repeatable; default: all")
-    ] = None,
-    kinds: Annotated[
-        str, typer.Option(help="names of controls and defects, separated by commas; default: all")
-    ] = "",
-    rubric: Annotated[
-        str | None, typer.Option(help="by which it judges; default: that of the run DIR, else med-banana")
-    ] = None,
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FOLDER", help="for card.html and card.json")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="print calls and cost; judge nothing")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    folder: Path | None = typer.Argument(
+        None,
+        metavar="[DIR]",
+        help="images to draw on: a run (which keeps the card), a catalogue or a folder <modality>/<name>.png; "
+        "default: the package images",
+    ),
+    judge: str = typer.Option(
+        "offline/instruments", metavar="MODEL", help="a panel's members are separated by commas"
+    ),
+    beside: list[str] | None = typer.Option(None, metavar="MODEL", help="another judge to compare it with"),
+    studies: list[Path] | None = typer.Option(
+        None, "--study", metavar="STUDY", help="a reader study of the run DIR, to compare it with"
+    ),
+    run: Path | None = typer.Option(
+        None, metavar="DIR", help="the audit's own folder; needed by hosted judges"
+    ),
+    settings: SettingsFile = None,
+    pairs: int = typer.Option(40, min=1, help="edits of each kind"),
+    amplitude: Amplitude = typer.Option(Amplitude.STRONG, help="how plainly the defects show"),
+    seed: Seed = 0,
+    findings: list[str] | None = typer.Option(
+        None, "--finding", metavar="NAME", help="repeatable; default: all"
+    ),
+    kinds: str = typer.Option("", help="names of controls and defects, separated by commas; default: all"),
+    rubric: str | None = typer.Option(
+        None, help="by which it judges; default: that of the run DIR, else med-banana"
+    ),
+    to: Path | None = typer.Option(None, metavar="FOLDER", help="for card.html and card.json"),
+    yes: bool = typer.Option(False, "--yes", help="Start a long audit without a question."),
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> int:
     """Make a judge's card: controls, planted defects, repeats, agreement, and what its verdicts may be used for.
 
@@ -135,9 +125,13 @@ def audit(
         pairs, amplitude.value, seed, split, _findings(findings or [], taxonomy), chosen_kinds(kinds)
     )
     pictures = pictures_in(folder, taxonomy)
+    found: dict[str, Any] = forecast(pictures, taxonomy, plan, judge, others, chosen.terms)
     if dry_run:
-        found = forecast(pictures, taxonomy, plan, judge, others, chosen.terms)
         return _print_forecast(found, as_json=as_json)
+    if (calls := sum(found["calls"].values())) > LONG:
+        cost = found["cost_usd"]
+        price = "at unknown cost" if cost is None else f"for ${cost[0]:.2f} to ${cost[1]:.2f}"
+        confirm(yes, f"judge audit: up to {counted(calls, 'call')} {price}")
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
         try:
@@ -151,7 +145,7 @@ def audit(
         print(orjson.dumps(card_json(card), option=orjson.OPT_INDENT_2).decode())
     else:
         _print_card(card)
-    return print_end(summary, command_again(context))
+    return print_end(context, summary)
 
 
 async def _carded(
@@ -179,7 +173,6 @@ async def _carded(
 
 def _with_people(studies: list[Path], folder: Path | None, judge: str) -> dict[str, Figure]:
     """Return the agreement of the judge's verdicts in the run with the studies' readers."""
-    from plantain.review.judge_agreement import agreement_with_people
 
     if studies and (folder is None or not (folder / JOURNAL_NAME).is_file()):
         raise InputError(f"--study {studies[0]}: give the run that the study was made from as DIR")

@@ -6,7 +6,6 @@ import asyncio
 import os
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from plantain.cli.terminal.options import AsJson
 from plantain.files.installing import install_line
 from plantain.files.toml import read_toml_table
 from plantain.models.extras import has_module
@@ -33,18 +33,14 @@ WIDE = 120
 
 def models(
     context: typer.Context,
-    probe: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="make one cheap call to this model, or to each hosted model and server of a recipe or settings file",
-        ),
-    ] = "",
-    base_url: Annotated[str, typer.Option(help="address for --probe, e.g. http://127.0.0.1:8000/v1")] = "",
-    run: Annotated[
-        Path | None, typer.Option("--run", metavar="DIR", help="keeps what probes asked and cost")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    probe: str = typer.Option(
+        "",
+        metavar="NAME|FILE",
+        help="make one cheap call to this model, or to each hosted model and server of a recipe or settings file",
+    ),
+    base_url: str = typer.Option("", help="address for --probe, e.g. http://127.0.0.1:8000/v1"),
+    run: Path | None = typer.Option(None, metavar="DIR", help="keeps what probes asked and cost"),
+    as_json: AsJson = False,
 ) -> int:
     """Known models: roles, price with its date, key found or not. Other ids of the providers work as well.
 
@@ -106,11 +102,7 @@ def _preset_facts(preset: Preset) -> dict[str, object]:
     published = {"settings": dict(preset.settings), "sweep": {k: list(v) for k, v in preset.sweep.items()}}
     about: dict[str, object] = {"preset": published, "prompt": preset.prompt, "source": preset.source}
     if preset.model:
-        return {
-            **about,
-            "model": preset.model,
-            "note": f"for the benchmark; {preset.model} answers",
-        }
+        return {**about, "model": preset.model, "note": f"for the benchmark; {preset.model} answers"}
     facts = facts_of(preset)
     return {
         **about,

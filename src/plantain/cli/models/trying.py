@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
 
+from plantain.cli.terminal.options import AsJson, SettingsFile
 from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trying import Tried, try_editor
 from plantain.records import Outcome
@@ -16,18 +16,14 @@ from plantain.runs.settings.terms import load_terms
 
 
 def try_model(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="an open editor: a preset, hub id, folder or PRESET@FOLDER")
-    ],
-    steps: Annotated[int, typer.Option(min=1, help="of denoising; from 2 on a step is timed")] = 2,
-    device: Annotated[str, typer.Option(help='e.g. "cuda:1" or "cpu"; default: the first GPU')] = "",
-    settings: Annotated[
-        Path | None, typer.Option("--settings", help="[providers.diffusers] in TOML: dtype, offload, ...")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE", help="for the edited picture, PNG")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    name: str = typer.Argument(
+        ..., metavar="NAME", help="an open editor: a preset, hub id, folder or PRESET@FOLDER"
+    ),
+    steps: int = typer.Option(2, min=1, help="of denoising; from 2 on a step is timed"),
+    device: str = typer.Option("", help='e.g. "cuda:1" or "cpu"; default: the first GPU'),
+    settings: SettingsFile = None,
+    out: Path | None = typer.Option(None, "--to", metavar="FILE", help="for the edited picture, PNG"),
+    as_json: AsJson = False,
 ) -> int:
     """Makes one edit with open weights as they are on disk: size, memory, seconds a step, licence, what is missing.
 

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, StudyArgument
 from plantain.records.counts import counted
+from plantain.review.ratings import Ratings
+from plantain.review.study import open_study
 
-app = application()
 
-
-@app.command(epilog="Example: plantain review export studies/pilot --to answers")
 def export(
-    study: Annotated[
-        Path, typer.Argument(metavar="STUDY", help="Folder of the study; it may be being served.")
-    ],
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="DIR", help="Folder; default: STUDY/export.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    study: StudyArgument,
+    to: Path | None = typer.Option(None, metavar="DIR", help="Folder; default: STUDY/export."),
+    as_json: AsJson = False,
 ) -> None:
-    """Write answers as CSV and Parquet with their dictionary, drawn regions, and the frozen study with its hash."""
-    from plantain.review.ratings import Ratings
+    """Write answers as CSV and Parquet with their dictionary, drawn regions, and the frozen study with its hash.
+
+    Example: plantain review export studies/pilot --to answers
+    """
     from plantain.review.results.export import summary_of, write_export
-    from plantain.review.study import open_study
 
     opened = open_study(study)
     ratings = Ratings.open(opened)

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, StudyArgument
 from plantain.records.counts import counted
+from plantain.review.importing import import_ratings
+from plantain.review.ratings import Ratings
+from plantain.review.study import open_study
 
-app = application()
 
-
-@app.command(epilog="Example: plantain review import studies/pilot ana.csv ben.csv")
 def import_(
-    study: Annotated[
-        Path, typer.Argument(metavar="STUDY", help="Folder of a study with a rate or accept block.")
-    ],
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="CSV (source or case, model, criteria, reader), or ImagenHub's TSV, one a rater.",
-        ),
-    ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print how many answers each reader has as JSON.")
-    ] = False,
+    study: StudyArgument,
+    files: list[Path] = typer.Argument(
+        ...,
+        metavar="FILE...",
+        help="CSV (source or case, model, criteria, reader), or ImagenHub's TSV, one a rater.",
+    ),
+    as_json: AsJson = False,
 ) -> None:
-    """Take ratings made elsewhere into a study, as imported readers; the same file again changes nothing."""
-    from plantain.review.importing import import_ratings
-    from plantain.review.ratings import Ratings
-    from plantain.review.study import open_study
+    """Take ratings made elsewhere into a study, as imported readers; the same file again changes nothing.
+
+    Example: plantain review import studies/pilot ana.csv ben.csv
+    """
 
     opened = open_study(study)
     ratings = Ratings.open(opened)

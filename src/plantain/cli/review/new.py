@@ -3,102 +3,78 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.review.materials import materials_at
+from plantain.cli.terminal.options import AsJson, Seed
+from plantain.cli.terminal.progress import progress_bar
+from plantain.files.opening import read_regular
 from plantain.records import InputError
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
-
-if TYPE_CHECKING:
-    from plantain.review.study import ReaderTask
-
-app = application()
+from plantain.records.suggestions import suggest
+from plantain.review.freezing import Wanted, new_study
+from plantain.review.sources import joined, with_originals
+from plantain.review.study import ReaderTask
+from plantain.rubrics import rubric_named
 
 TASKS = (
     "accept, rate, pair, rank, real-or-edited, real-or-edited-2afc, which-finding, choose-roi, describe-ok"
 )
 
 
-@app.command(
-    epilog="Example: plantain review new studies/pilot --from runs/pilot --task accept --task real-or-edited --cases 60"
-)
 def new(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study; it is made.")],
-    source: Annotated[
-        list[Path],
-        typer.Option(
-            "--from",
-            metavar="SOURCE",
-            help="Run, benchmark run, release, or CSV of pairs; several join by task.",
-        ),
-    ],
-    task: Annotated[
-        list[str],
-        typer.Option(
-            "--task", metavar="TASK", help=f"One block each, in this order: {TASKS}; separated by commas."
-        ),
-    ],
-    cases: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Cases, drawn by seed in turn from the strata; default: all that training leaves."
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Of the draw; the same material and seed draw the same cases.")
-    ] = 0,
-    rubric: Annotated[
-        str, typer.Option(help="Whose criteria are accepted or rated: a name, or a file.toml.")
-    ] = "med-banana",
-    scale: Annotated[str, typer.Option(metavar="A-B", help="Of ratings, e.g. 0-10 or 1-5.")] = "0-10",
-    groups: Annotated[
-        int, typer.Option(min=1, help="Groups of readers with cases of their own (split-plot).")
-    ] = 1,
-    training: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Training items with feedback before each block, on as many cases of their own."
-        ),
-    ] = 0,
-    pass_mark: Annotated[
-        float, typer.Option("--pass", min=0, max=1, help="Share of the training that must be right.")
-    ] = 0.0,
-    repeats: Annotated[float, typer.Option(min=0, max=1, help="Share of items that are read twice.")] = 0.0,
-    anchors: Annotated[int, typer.Option(min=0, help="Items of known truth in each block.")] = 0,
-    attention: Annotated[int, typer.Option(min=0, help="Attention checks in each block.")] = 0,
-    name: Annotated[
-        str, typer.Option(help="What readers see as the study's name; it must tell no model.")
-    ] = "",
-    agreement: Annotated[
-        Path | None,
-        typer.Option(
-            "--agreement", metavar="FILE", help="Text that readers confirm by name before any picture."
-        ),
-    ] = None,
-    fixed_answers: Annotated[
-        bool, typer.Option("--fixed-answers", help="Answers cannot be changed afterwards.")
-    ] = False,
-    choose_only: Annotated[
-        bool, typer.Option("--choose-only", help="Regions are chosen of proposals, not drawn.")
-    ] = False,
-    originals: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Where the originals' own files lie (DICOM, 16-bit PNG), found by hash: readers then window them in "
-            "their own units.",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+    study: Path = typer.Argument(..., metavar="STUDY", help="Folder of the study; it is made."),
+    source: list[Path] = typer.Option(
+        ...,
+        "--from",
+        metavar="SOURCE",
+        help="Run, benchmark run, release, or CSV of pairs; several join by task.",
+    ),
+    task: list[str] = typer.Option(
+        ..., metavar="TASK", help=f"One block each, in this order: {TASKS}; separated by commas."
+    ),
+    cases: int | None = typer.Option(
+        None, min=1, help="Cases, drawn by seed in turn from the strata; default: all that training leaves."
+    ),
+    seed: Seed = 0,
+    rubric: str = typer.Option(
+        "med-banana", help="Whose criteria are accepted or rated: a name, or a file.toml."
+    ),
+    scale: str = typer.Option("0-10", metavar="A-B", help="Of ratings, e.g. 0-10 or 1-5."),
+    groups: int = typer.Option(1, min=1, help="Groups of readers with cases of their own (split-plot)."),
+    training: int = typer.Option(
+        0, min=0, help="Training items with feedback before each block, on as many cases of their own."
+    ),
+    pass_mark: float = typer.Option(
+        0.0, "--pass", min=0, max=1, help="Share of the training that must be right."
+    ),
+    repeats: float = typer.Option(0.0, min=0, max=1, help="Share of items that are read twice."),
+    anchors: int = typer.Option(0, min=0, help="Items of known truth in each block."),
+    attention: int = typer.Option(0, min=0, help="Attention checks in each block."),
+    name: str = typer.Option("", help="What readers see as the study's name; it must tell no model."),
+    agreement: Path | None = typer.Option(
+        None, metavar="FILE", help="Text that readers confirm by name before any picture."
+    ),
+    fixed_answers: bool = typer.Option(
+        False, "--fixed-answers", help="Answers cannot be changed afterwards."
+    ),
+    choose_only: bool = typer.Option(
+        False, "--choose-only", help="Regions are chosen of proposals, not drawn."
+    ),
+    originals: Path | None = typer.Option(
+        None,
+        metavar="FOLDER",
+        help="Where the originals' own files lie (DICOM, 16-bit PNG), found by hash: readers then window them in "
+        "their own units.",
+    ),
+    as_json: AsJson = False,
 ) -> None:
-    """Draw cases, lay out items, blind the pictures, and freeze all of it under a hash."""
-    from plantain.cli.review.materials import materials_at
-    from plantain.cli.terminal.bar import progress_bar
-    from plantain.review.freezing import Wanted, new_study
-    from plantain.review.sources import joined, with_originals
-    from plantain.rubrics import rubric_named
+    """Draw cases, lay out items, blind the pictures, and freeze all of it under a hash.
+
+    Example: plantain review new studies/pilot --from runs/pilot --task accept --task real-or-edited --cases 60
+    """
 
     wanted = Wanted(
         name=name or "Reader study",
@@ -139,12 +115,14 @@ def new(
     print(f"{study}: {counted(len(made.cases), 'case')}, frozen as {made.digest[:16]}")
     for block in made.blocks:
         print(f"  {block.title}: {counted(len(block.items), 'item')}")
-    print(f"next: plantain review invite {study} --readers 3, then plantain review serve {study}")
+    invite, serve = (
+        command_line("review", "invite", study, "--readers", 3),
+        command_line("review", "serve", study),
+    )
+    print(f"next: {invite}, then {serve}")
 
 
 def _tasks(words: list[str]) -> tuple[ReaderTask, ...]:
-    from plantain.records.suggestions import suggest
-    from plantain.review.study import ReaderTask
 
     found = []
     for word in (part.strip() for text in words for part in text.split(",")):
@@ -162,7 +140,6 @@ def _scale(text: str) -> tuple[int, int]:
 
 
 def _text(path: Path | None) -> str:
-    from plantain.files.opening import read_regular
 
     if path is None:
         return ""

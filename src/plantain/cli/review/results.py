@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, AsLatex, StudyArgument
 from plantain.records.counts import counted
+from plantain.review.ratings import Ratings
+from plantain.review.results.analysis import analyse
+from plantain.review.results.page import results_latex, write_results
+from plantain.review.results.rows import imported_readers, rows_of
+from plantain.review.study import open_study
 
-app = application()
 
-
-@app.command(epilog="Example: plantain review results studies/pilot --to results.html")
 def results(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")],
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE.html", help="Page; default: STUDY/results.html.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every number as JSON.")] = False,
-    as_latex: Annotated[bool, typer.Option("--latex", help="Print the tables as LaTeX (booktabs).")] = False,
-    include_imported: Annotated[
-        bool, typer.Option("--imported/--no-imported", help="Answers that came by `review import`, too.")
-    ] = True,
+    study: StudyArgument,
+    to: Path | None = typer.Option(None, metavar="FILE.html", help="Page; default: STUDY/results.html."),
+    as_json: AsJson = False,
+    as_latex: AsLatex = False,
+    include_imported: bool = typer.Option(
+        True, "--imported/--no-imported", help="Answers that came by `review import`, too."
+    ),
 ) -> None:
-    """Acceptance, scores, strengths, accuracy, agreement, regions and times, readers and cases random."""
-    from plantain.review.ratings import Ratings
-    from plantain.review.results.analysis import analyse
-    from plantain.review.results.page import results_latex, write_results
-    from plantain.review.results.rows import imported_readers, rows_of
-    from plantain.review.study import open_study
+    """Acceptance, scores, strengths, accuracy, agreement, regions and times, readers and cases random.
+
+    Example: plantain review results studies/pilot --to results.html
+    """
 
     opened = open_study(study)
     ratings = Ratings.open(opened)

@@ -3,49 +3,39 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, Port, StudyArgument
 from plantain.records.counts import counted
 
 if TYPE_CHECKING:
     from plantain.review.serving import Served
 
-app = application()
 
-
-@app.command(epilog="Example: plantain review serve studies/pilot")
 def serve(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8765,
-    host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on. Anything but 127.0.0.1 lets others reach the room: put TLS in front "
-            "(docs/design/review.md has files for caddy and nginx)."
-        ),
-    ] = "127.0.0.1",
-    agreement: Annotated[
-        bool,
-        typer.Option(
-            "--agreement",
-            help="Serve credentialed pictures beyond this machine, to readers who confirm by name.",
-        ),
-    ] = False,
-    url: Annotated[
-        str,
-        typer.Option(
-            metavar="URL", help="Where readers reach it through a proxy, e.g. https://read.example.org."
-        ),
-    ] = "",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print address and administrator's link as JSON.")
-    ] = False,
+    study: StudyArgument,
+    port: Port = 8765,
+    host: str = typer.Option(
+        "127.0.0.1",
+        help="Address to listen on. Anything but 127.0.0.1 lets others reach the room: put TLS in front "
+        "(docs/design/review.md has files for caddy and nginx).",
+    ),
+    agreement: bool = typer.Option(
+        False,
+        "--agreement",
+        help="Serve credentialed pictures beyond this machine, to readers who confirm by name.",
+    ),
+    url: str = typer.Option(
+        "", metavar="URL", help="Where readers reach it through a proxy, e.g. https://read.example.org."
+    ),
+    as_json: AsJson = False,
 ) -> None:
-    """Serve a study until Ctrl-C. Every answer is stored before the next case appears; a kill loses none."""
+    """Serve a study until Ctrl-C. Every answer is stored before the next case appears; a kill loses none.
+
+    Example: plantain review serve studies/pilot
+    """
     from plantain.review.serving import is_loopback
     from plantain.review.serving import serve as run
 

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
 import orjson
-import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.journal import JournalReader
 from plantain.journal.sending import SentPicture, connections, sent_pictures
 from plantain.records.counts import counted
 from plantain.runs.engine import stored_state
 
-app = application()
 
-
-@app.command()
-def consent(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
-    as_json: Annotated[bool, typer.Option("--json", help="every picture in every request, as JSON")] = False,
-) -> None:
+def consent(run: RunArgument, as_json: AsJson = False) -> None:
     """What left this machine: for each address and agreement, how many pictures of which datasets were sent to it.
 
     Recorded before each request goes out: the SHA-256 of the very bytes, and the IP address really connected to (a

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -13,35 +12,29 @@ from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_dupli
 from plantain.catalogue.preview import PAGE, write_preview
 from plantain.catalogue.quarantine import Held, held, mask, release
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.records.counts import counted
-
-app = application()
 
 ALL = "all"
 SHOWN = 40
 
 
-@app.command(epilog="Example: plantain run quarantine catalogue --mask dicom-2f1c90ab4e7d5513")
 def quarantine(
-    root: Annotated[Path, typer.Argument(metavar="CATALOGUE", help="Folder that `plantain ingest` wrote.")],
-    releases: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--release", metavar="ID", help="Nothing in it identifies anybody: use it as it is; or all."
-        ),
-    ] = None,
-    masks: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mask", metavar="ID", help="Blacken what was found, then use it; or all (but photographs)."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    root: Path = typer.Argument(..., metavar="CATALOGUE", help="Folder that `plantain ingest` wrote."),
+    releases: list[str] | None = typer.Option(
+        None, "--release", metavar="ID", help="Nothing in it identifies anybody: use it as it is; or all."
+    ),
+    masks: list[str] | None = typer.Option(
+        None, "--mask", metavar="ID", help="Blacken what was found, then use it; or all (but photographs)."
+    ),
+    as_json: AsJson = False,
 ) -> None:
-    """List the images in quarantine, with a page that shows why; release them, or mask what was found."""
+    """List the images in quarantine, with a page that shows why; release them, or mask what was found.
+
+    Example: plantain run quarantine catalogue --mask dicom-2f1c90ab4e7d5513
+    """
     if not (root / NAME).is_file():
         raise InputError(f"{root}: no catalogue there (no {NAME}); make one with `plantain ingest`")
     _one_decision_each(releases or [], masks or [])

@@ -7,14 +7,13 @@ import math
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
 from rich.table import Table
 
 from plantain.bench.generate.runfile import BENCH
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, DryRun, RunArgument
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import Journal, JournalReader
 from plantain.pipeline.retry import DIRECTIONS, OUTCOMES, STATES, RetryChoice, ended_tasks
@@ -23,38 +22,29 @@ from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.runs.limits import costs_of
 
-app = application()
 
-
-@app.command()
 def retry(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
-    outcome: Annotated[
-        str, typer.Option(metavar="NAMES", help=f"Stopped by these outcomes: {', '.join(OUTCOMES)}.")
-    ] = "",
-    state: Annotated[str, typer.Option(metavar="STATES", help=f"In these states: {', '.join(STATES)}.")] = "",
-    step: Annotated[str, typer.Option(metavar="NAMES", help="Only by these calls: write, edit, judge.")] = "",
-    finding: Annotated[
-        list[str] | None, typer.Option("--finding", metavar="NAME", help="Only this finding; repeatable.")
-    ] = None,
-    direction: Annotated[
-        str, typer.Option(metavar="NAME", help=f"Only this direction: {' or '.join(DIRECTIONS)}.")
-    ] = "",
-    start: Annotated[
-        str,
-        typer.Option("--from-step", help="Repeat the last round of stopped tasks from here: edit or write."),
-    ] = "",
-    settle_held: Annotated[
-        float | None,
-        typer.Option(
-            "--settle-held",
-            metavar="USD",
-            min=0.0,
-            help="Record what the calls whose answer is unknown cost together, by the provider's bill; 0 for nothing",
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say which")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    run: RunArgument,
+    outcome: str = typer.Option(
+        "", metavar="NAMES", help=f"Stopped by these outcomes: {', '.join(OUTCOMES)}."
+    ),
+    state: str = typer.Option("", metavar="STATES", help=f"In these states: {', '.join(STATES)}."),
+    step: str = typer.Option("", metavar="NAMES", help="Only by these calls: write, edit, judge."),
+    finding: list[str] | None = typer.Option(None, metavar="NAME", help="Only this finding; repeatable."),
+    direction: str = typer.Option(
+        "", metavar="NAME", help=f"Only this direction: {' or '.join(DIRECTIONS)}."
+    ),
+    start: str = typer.Option(
+        "", "--from-step", help="Repeat the last round of stopped tasks from here: edit or write."
+    ),
+    settle_held: float | None = typer.Option(
+        None,
+        metavar="USD",
+        min=0.0,
+        help="Record what the calls whose answer is unknown cost together, by the provider's bill; 0 for nothing",
+    ),
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make tasks pending again by how they ended; `plantain build` then continues them.
 
@@ -114,8 +104,8 @@ def retry(
     print_table(table)
     if continued or reopened:
         print(
-            f"{continued} go on where they stopped, {reopened} begin anew; `plantain build` with the run's recipe "
-            "goes on with them."
+            f"{continued} continue where they stopped, {reopened} start again; resume with: "
+            + command_line("build", "RECIPE", "--run", run)
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from enum import Enum
 from itertools import filterfalse
 from pathlib import Path
-from typing import Annotated, cast
+from typing import cast
 
 import orjson
 import typer
@@ -23,13 +23,8 @@ from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_dupli
 from plantain.catalogue.preview import write_preview
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.catalogue.withdrawal import (
-    WithdrawnImages,
-    asked_images,
-    cut_rejected,
-    withdraw_from_catalogue,
-)
-from plantain.cli.terminal.application import application
+from plantain.catalogue.withdrawal import WithdrawnImages, asked_images, cut_rejected, withdraw_from_catalogue
+from plantain.cli.terminal.options import AsJson, DryRun
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
 from plantain.records.counts import counted
@@ -44,44 +39,30 @@ from plantain.release.withdraw import (
 )
 from plantain.train.finished import DONE, trainings
 
-app = application()
-
 _MOST = 20
 """Names that one line holds."""
 
 
-@app.command(
-    epilog="Example: plantain run withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run"
-)
 def withdraw(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR...", help="Runs, catalogues, benchmarks, trainings: any of them."),
-    ],
-    group: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--group",
-            metavar="ID",
-            help="A patient or study, as the catalogue or a release of the run calls it.",
-        ),
-    ] = None,
-    image: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--image", metavar="ID", help="A single image, likewise; for one without a known patient."
-        ),
-    ] = None,
-    images: Annotated[
-        Path | None, typer.Option("--images", metavar="FILE", help="A text file of such images, one a line.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    folders: list[Path] = typer.Argument(
+        ..., metavar="DIR...", help="Runs, catalogues, benchmarks, trainings: any of them."
+    ),
+    group: list[str] | None = typer.Option(
+        None, metavar="ID", help="A patient or study, as the catalogue or a release of the run calls it."
+    ),
+    image: list[str] | None = typer.Option(
+        None, metavar="ID", help="A single image, likewise; for one without a known patient."
+    ),
+    images: Path | None = typer.Option(None, metavar="FILE", help="A text file of such images, one a line."),
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take patients, studies or images out for good, with tasks, edits, verdicts. Names releases that hold some of it.
 
     Name everything that there is in one command: the catalogue knows groups that near duplicates were joined under,
     the run knows which samples of a benchmark were made of it. Trained models cannot forget; they are named.
+
+    Example: plantain run withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run
     """
     listed = [] if images is None else _listed(images)
     asked = Withdrawal(frozenset(group or ()), frozenset((*(image or ()), *listed)))

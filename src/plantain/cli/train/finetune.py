@@ -7,16 +7,15 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.held_out import write_held_out
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
-from plantain.cli.train.bar import TrainingBar
+from plantain.cli.terminal.ending import print_end, print_stop
+from plantain.cli.terminal.options import BASE_MODEL, AsJson, DryRun, Originals, SettingsFile
+from plantain.cli.terminal.progress import TrainingBar, stopping_on_ctrl_c
 from plantain.cli.train.measuring import measure_trained
 from plantain.cli.train.settings import read_plan, settings_help
 from plantain.models.diffusers.settings import Settings
@@ -30,35 +29,24 @@ from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
 from plantain.train.split import TaskSplit
 from plantain.train.study import StudyCell, cells_of, splits_of, train_study
 
-app = application()
-STOPPED = 3
 
-
-@app.command()
 def finetune(
-    source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="Benchmark, or release with Parquet tables.")
-    ],
-    model: Annotated[
-        str, typer.Option("--model", help="InstructPix2Pix: diffusers/FOLDER or diffusers/HUB-ID.")
-    ],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="New folder, or one to resume.")],
-    originals: Annotated[
-        Path | None, typer.Option(help="Run or catalogue with a release's originals [default: the release].")
-    ] = None,
-    chosen: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=settings_help(FinetunePlan))
-    ] = None,
-    settings: Annotated[
-        Path | None, typer.Option(help="TOML with [limits], [providers.NAME], [consent].")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan; train nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print machine-readable results.")] = False,
+    context: typer.Context,
+    source: Path = typer.Argument(..., metavar="SOURCE", help="Benchmark, or release with Parquet tables."),
+    model: str = typer.Option(..., help=BASE_MODEL),
+    to: Path = typer.Option(..., metavar="DIR", help="New folder, or one to resume."),
+    originals: Originals = None,
+    chosen: list[str] | None = typer.Option(
+        None, "--set", metavar="NAME=VALUE", help=settings_help(FinetunePlan)
+    ),
+    settings: SettingsFile = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> int:
     """Train one model per task, size and seed, then measure all on the same held-out samples (MedEBench, Table 7a).
 
     Every model starts from the base; training sets are nested, patients stay whole, images are not flipped. Ctrl-C
-    keeps finished steps; run the same command to resume.
+    keeps finished steps; the same command resumes.
 
     Example: plantain train finetune bench --model diffusers/timbrooks/instruct-pix2pix --to runs/ft --set lora_rank=8
     """
@@ -79,11 +67,10 @@ def finetune(
     from plantain.train.base import open_base
 
     base = open_base(model, terms.provider_as(model, Settings))
-    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.note) as stop:
+    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c() as stop:
         done = train_study(pairs, base, plan, to / "models", progress=bar, stop=stop)
     if not done:
-        typer.echo("plantain: stopped (interrupted); run the same command to resume", err=True)
-        return STOPPED
+        return print_stop(context, "interrupted")
     held_out = _held_out(benchmark, pairs, splits, to)
     folders: dict[tuple[int, int], dict[str, Path]] = {(0, 0): {s.task: base.folder for s in splits}}
     for cell in cells:
@@ -92,12 +79,12 @@ def finetune(
         terms, models=(f"diffusers/{base.folder}",)
     )  # the base's licence holds for what it became
     title = f"{model}, fine-tuned on {pairs.name}"
-    code, page = asyncio.run(
+    ended, page = asyncio.run(
         measure_trained(held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json)
     )
     if page is not None:
         _print_end(to, plan, page, as_json=as_json)
-    return code
+    return print_end(context, ended)
 
 
 class BenchmarkPairs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,12 @@ from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, wr
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli.bench.generate import generate_progress
-from plantain.cli.terminal.stages import StageProgress
+from plantain.cli.terminal.progress import StageProgress
 from plantain.offline.workers import close_workers
 from plantain.roles import Editor
 from plantain.runs.door import Door
 from plantain.runs.settings.terms import Terms
+from plantain.runs.summary import RunSummary
 
 NO_JUDGE = "none"
 
@@ -32,8 +32,8 @@ async def measure_trained(
     judge: str,
     *,
     quiet: bool,
-) -> tuple[int, Path | None]:
-    """Generate and score what is missing; return the exit code, and the page of Table 7 (a) when complete.
+) -> tuple[RunSummary, Path | None]:
+    """Generate and score what is missing; return how the last part ended, and the page of Table 7 (a) when complete.
 
     Args:
         held_out: samples that no model was trained on.
@@ -54,7 +54,7 @@ async def measure_trained(
     with generate_progress(quiet=quiet) as progress:
         made = await generate(held_out, run, ArmRequest(own=editors), terms, observer=progress)
     if made.stopped is not None:
-        return _stopped(made.stopped, failed=made.failed), None
+        return made, None
     described = any(sample.detailed for sample in held_out.samples)
     judges = () if judge == NO_JUDGE else (JudgeName(judge, "D" if described else "P", True, None),)
     asked = replace(terms, models=tuple(name.model for name in judges))
@@ -64,10 +64,5 @@ async def measure_trained(
     finally:
         close_workers()
     if scored.stopped is not None:
-        return _stopped(scored.stopped, failed=scored.failed), None
-    return 0, write_learning(run, run.parent, title)
-
-
-def _stopped(why: str, *, failed: bool) -> int:
-    print(f"plantain: stopped ({why}); run the same command to resume", file=sys.stderr)
-    return 1 if failed else 3
+        return scored, None
+    return scored, write_learning(run, run.parent, title)
