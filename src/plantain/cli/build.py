@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import orjson
 import typer
 
 from plantain.cli.status import NAMED, print_unsuccessful, reasons, tasks_line
 from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.options import AsJson, EngineKind, ModelChange, RecipeArgument
 from plantain.cli.terminal.progress import BuildProgress
+from plantain.cli.terminal.tables import print_json
 from plantain.engines.settings import engine_named
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
@@ -45,13 +45,9 @@ def build(
     context: typer.Context,
     recipe_file: RecipeArgument,
     run: Path = typer.Option(..., metavar="DIR", help="Folder of the run, made or resumed."),
-    pilot: int | None = typer.Option(
-        None, min=1, help="Do N tasks, spread over the findings, and print go or stop."
-    ),
+    pilot: int | None = typer.Option(None, min=1, help="Do N tasks of all findings; print go or stop."),
     limit: int | None = typer.Option(None, min=1, help="Close at most N tasks."),
-    shard: str = typer.Option(
-        "", metavar="K/N", help="Only the K-th of N parts; `plantain run merge` joins them."
-    ),
+    shard: str = typer.Option("", metavar="K/N", help="Only part K of N; `run merge` joins them."),
     engine: EngineKind = "",
     accept_model_change: ModelChange = False,
     as_json: AsJson = False,
@@ -96,7 +92,7 @@ def _print_built(run: Path, summary: RunSummary, *, as_json: bool) -> None:
         causes = reasons(reader)
         ended = unsuccessful(reader, NAMED)
     if as_json:
-        print(orjson.dumps(status, option=orjson.OPT_INDENT_2).decode())
+        print_json(status)
         return
     print("\n".join([tasks_line(status), *causes]))
     print_unsuccessful(ended, run)
@@ -117,7 +113,7 @@ def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: 
     page = write_pilot(numbers, decision, recipe.name, whole, run / NAME)
     if as_json:
         document = {**pilot_document(numbers, decision), "page": str(page), "whole_by": whole}
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return
     _print_decision(numbers, decision, page)
     if decision.go:

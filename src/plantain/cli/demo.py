@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import orjson
 import typer
 from rich.console import Console
 
@@ -20,6 +19,7 @@ from plantain.cli.build import build_watched
 from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
@@ -71,7 +71,7 @@ def demo(
             "peak_rss_mb_worker": round(peak_rss_mb(resource.RUSAGE_CHILDREN), 1),
             "seconds_per_call": steps,
         }
-        print(orjson.dumps({**status, **extra}, option=orjson.OPT_INDENT_2).decode())
+        print_json({**status, **extra})
     else:
         Console().print(table_one(run, written.numbers.composition))
         for card in cards_of(run):

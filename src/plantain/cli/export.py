@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
 import typer
 
 from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import installed
 from plantain.records.counts import counted
 from plantain.release.splits import empty_splits
-from plantain.review.results.released import study_for_release
 
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
@@ -31,26 +30,17 @@ def export(
         DEFAULT_LAYOUTS, metavar="NAMES", help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas."
     ),
     redistribution_approved: str = typer.Option(
-        "", metavar="REF", help="Agreement that allows redistributing a credentialed source."
+        "", metavar="REF", help="Agreement to redistribute a source."
     ),
     licence: list[str] | None = typer.Option(
-        None,
-        metavar="[DATASET=]TERMS",
-        help="Your licence for the edits: an SPDX id, a web address, or a file.",
+        None, metavar="[DATASET=]TERMS", help="Licence of the edits: SPDX id, address or file."
     ),
-    originals: str = typer.Option(
-        "auto",
-        metavar="auto|none",
-        help="Source images: where their licence lets them be passed on (open, attribution), or none.",
-    ),
+    originals: str = typer.Option("auto", metavar="auto|none", help="Add originals where licensed, or none."),
     original_licence: list[str] | None = typer.Option(
-        None, metavar="DATASET=TERMS", help="The owner's own licence of source images that go along."
+        None, metavar="DATASET=TERMS", help="Licence of a dataset's originals."
     ),
     study: list[Path] | None = typer.Option(
-        None,
-        metavar="STUDY",
-        help="A reader study of this run comes along: what was asked, every answer, ratings by task; no names, no "
-        "free text.",
+        None, metavar="STUDY", help="Add a reader study of this run, without names."
     ),
     doi: str = typer.Option("", help="The dataset's DOI, for the card, CITATION.cff and Croissant."),
     sign: Path | None = typer.Option(None, metavar="CERT", help="Add C2PA manifests: PEM chain, leaf first."),
@@ -78,7 +68,10 @@ def export(
 
     on_stage = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
     summary = export_run(run, to, options, on_stage)
-    print(orjson.dumps(_document(summary)).decode() if as_json else _lines(summary))
+    if as_json:
+        print_json(_document(summary))
+    else:
+        print(_lines(summary))
 
 
 def _document(summary: ExportSummary) -> dict[str, object]:
@@ -111,7 +104,8 @@ def _licence_line(summary: ExportSummary) -> str:
 def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
     """Return the files of reader studies by their path in the release."""
     if not folders:
-        return {}  # loading the reader takes longer than a small export
+        return {}
+    from plantain.review.results.released import study_for_release  # slower to load than a small export
 
     return {path: data for folder in folders for path, data in study_for_release(folder, run).files.items()}
 

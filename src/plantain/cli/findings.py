@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import orjson
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson, OwnFindings
+from plantain.cli.terminal.tables import print_json
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.records import Finding, InputError, Visibility
 from plantain.records.suggestions import suggest
@@ -36,7 +36,7 @@ def findings(
     if name:
         shown = _named(taxonomy, name, (modality,) if modality else taxonomy.modalities)
     if as_json:
-        print(orjson.dumps([asdict(finding) for finding in shown], option=orjson.OPT_INDENT_2).decode())
+        print_json([asdict(finding) for finding in shown])
     elif name:
         for finding in shown:
             _print_one(finding)

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import orjson
 import typer
 
 from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
 from plantain.records.counts import counted
 
 
 def import_run(
     path: Path = typer.Argument(
-        ...,
-        metavar="PATH",
-        help="Folder of a release: ours in any layout, or Med-Banana's tree; or a table of pairs.",
+        ..., metavar="PATH", help="A release, a Med-Banana tree, or a table of pairs."
     ),
     run: Path = typer.Option(..., metavar="DIR", help="New folder for the run."),
     layout: str = typer.Option("release", help="release, or pairs: any published set of edits, one a row."),
-    column: list[str] | None = typer.Option(
-        None, metavar="ROLE=NAME", help="Of pairs: which column tells what, e.g. instruction=prompt."
-    ),
+    column: list[str] | None = typer.Option(None, metavar="ROLE=NAME", help="A column of pairs; repeatable."),
     originals: Path | None = typer.Option(
-        None,
-        metavar="PATH",
-        help="Your own originals: a catalogue or run, found by hash; of pairs a folder, joined by file name.",
+        None, metavar="PATH", help="Your originals: a catalogue, run or folder."
     ),
     as_json: AsJson = False,
 ) -> None:
@@ -45,7 +39,7 @@ def import_run(
 
     summary = import_release(path, run, originals)
     if as_json:
-        print(orjson.dumps(summary, default=str).decode())
+        print_json(summary)
         return
     print(
         f"{run}: {counted(summary.tasks, 'task')}, {counted(summary.attempts, 'attempt')}, "
@@ -75,7 +69,7 @@ def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, 
     columns = {role: name for role, _, name in (one.partition("=") for one in column)}
     summary = import_pairs(path, run, columns=columns, originals=originals)
     if as_json:
-        print(orjson.dumps(summary, default=str).decode())
+        print_json(summary)
         return
     published = ", ".join(f"{n} {verdict}" for verdict, n in sorted(summary.published.items()))
     print(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,9 +18,10 @@ from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest,
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.terminal.ending import command_again
+from plantain.cli.terminal.ending import print_stop
+from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile
 from plantain.cli.terminal.progress import Bar, say
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.repeating import EngineThread
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
@@ -48,41 +47,26 @@ def command(
     context: typer.Context,
     kind: str = typer.Argument("", metavar="KIND", help="Kind of source; --list names them."),
     path: Path | None = typer.Argument(None, metavar="PATH", help="The source: its folder or file."),
-    out: Path | None = typer.Option(
-        None, "--to", metavar="CATALOGUE", help="The catalogue: a folder that is made, or that grows."
-    ),
+    out: Path | None = typer.Option(None, "--to", metavar="CATALOGUE", help="New or growing folder."),
     modality: str = typer.Option("", help="What the pictures of a folder show, e.g. chest_xray."),
-    licence: str = typer.Option(
-        "unknown", help="What their owner allows: open, attribution, credentialed, unknown."
-    ),
+    licence: str = typer.Option("unknown", help="open, attribution, credentialed or unknown."),
     dataset: str = typer.Option("", help="Name of the dataset; else what the kind or the folder is called."),
     version: str = typer.Option("", help="Its version, where the source does not tell."),
     consent_by: str = typer.Option("", help="Who allowed hosted models to see these images; recorded."),
     agreement: str = typer.Option("", help="Where that permission is written down."),
-    stretch: bool = typer.Option(
-        False, "--stretch", help="Stretch to a square instead of padding with black."
-    ),
-    settings: list[str] = typer.Option(
-        [], "--set", help="A choice of this kind of source, name=value; a wrong name lists them."
-    ),
+    stretch: bool = typer.Option(False, "--stretch", help="Stretch instead of padding."),
+    settings: list[str] = typer.Option([], "--set", help="Setting of the kind, name=value; repeatable."),
     table: Path | None = typer.Option(
-        None, metavar="FILE", help="Table of labels and patients, where it is not PATH/labels.csv."
+        None, metavar="FILE", help="Labels and patients; default: PATH/labels.csv."
     ),
     columns: list[str] = typer.Option(
-        [],
-        "--column",
-        metavar="ROLE=NAME",
-        help="What a column of it tells: file, labels, group, split, sequence or plane.",
+        [], "--column", metavar="ROLE=NAME", help="Role of a table's column; repeatable."
     ),
-    findings: list[Path] = typer.Option([], help="TOML files with findings of your own."),
-    skip_text: bool = typer.Option(
-        False, "--skip-text", help="Do not look for burned-in text (0.1 to 1 s of a core an image); recorded."
-    ),
-    config: Path | None = typer.Option(None, "--settings", metavar="FILE", help="TOML with [engine]."),
-    engine: str = typer.Option(
-        "", metavar="KIND", help="Where files are prepared: local, or ray; instead of the settings' [engine]."
-    ),
-    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    findings: OwnFindings = None,
+    skip_text: bool = typer.Option(False, "--skip-text", help="Do not look for burned-in text; recorded."),
+    config: SettingsFile = None,
+    engine: EngineKind = "",
+    as_json: AsJson = False,
     list_kinds: bool = typer.Option(False, "--list", help="Name the kinds of source and stop."),
 ) -> None:
     """Reads a source into a catalogue of prepared images, 1024x1024, pixels only.
@@ -109,7 +93,10 @@ def command(
     asked = parse_settings(columns, "--column")
     options = SourceOptions(path, modality, Licence(licence), parse_settings(settings), table, asked)
     reader = NamingReader(
-        source.reader(kind, options, load_taxonomy(findings)), one_line(dataset), one_line(version), stated
+        source.reader(kind, options, load_taxonomy(findings or ())),
+        one_line(dataset),
+        one_line(version),
+        stated,
     )
     name = one_line(dataset or source.dataset or path.resolve().name)
     labels_file = (
@@ -121,9 +108,7 @@ def command(
         with engine_for_threads(elsewhere) as workers:
             done = _run(reader, out, name, mode, skip_text, labels_file, as_json, workers)
     except KeyboardInterrupt:
-        say(f"interrupted; what is done stays in {out}. Resume with:")
-        print(f"  {command_again(context)}", file=sys.stderr)
-        raise typer.Exit(3) from None
+        raise typer.Exit(print_stop(context, f"interrupted; finished images stay in {out}")) from None
     except (OSError, sqlite3.OperationalError) as error:
         why = getattr(error, "strerror", None) or error
         rest = "what is in it is whole, ingest again" if (out / NAME).exists() else "choose another --to"
@@ -167,16 +152,16 @@ def _run(
         write_rejected(out, name, done.refused)
         write_near_duplicates(out / NEAR, done.near)
         if done.unlabelled:
-            say(f"{_unlabelled(done.unlabelled, table)}")
+            say(_unlabelled(done.unlabelled, table))
         for line in group_remarks(done, catalogue.crossed_splits(), takes_table=table is not None):
-            say(f"{line}")
+            say(line)
         _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
     return done
 
 
 def _print_kinds(as_json: bool) -> None:
     if as_json:
-        print(json.dumps(kinds(), indent=2))
+        print_json(kinds())
         return
     table = Table("kind", "reads", box=None, pad_edge=False)
     for name, summary in kinds().items():
@@ -188,10 +173,7 @@ def _read_earlier(catalogue: Catalogue, gate: PrivacyGate, done: Ingested) -> No
     """Reads what an earlier ingest, without the extra, put into the catalogue unread."""
     unread = catalogue.count_by("text_checked").get("0", 0)
     if unread:
-        print(
-            f"plantain: looking for text in {counted(unread, 'image that was', 'images that were')} never read",
-            file=sys.stderr,
-        )
+        say(f"looking for text in {counted(unread, 'image that was', 'images that were')} never read")
         done.newly_quarantined += check_earlier(catalogue, gate)
         done.near = join_near_duplicates(catalogue)
         done.quarantined = [waiting.image.id for waiting in held(catalogue)]
@@ -219,27 +201,21 @@ def _unlabelled(images: int, table: Path | None) -> str:
 def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_json: bool) -> None:
     counts = {f"by_{field}": _named(catalogue.count_by(field)) for field in ("label", "split", "modality")}
     if unread:
-        say(f"{unread}")
+        say(unread)
     if as_json:
         numbers = {"images": len(catalogue), "rejected": _files(done)}
+        names = ("added", "unchanged", "labelled", "regrouped", "ungrouped", "synthetic", "unlabelled")
         more = {
-            "added": done.added,
-            "unchanged": done.unchanged,
-            "labelled": done.labelled,
-            "regrouped": done.regrouped,
-            "ungrouped": done.ungrouped,
-            "synthetic": done.synthetic,
+            **{name: getattr(done, name) for name in (*names, "newly_quarantined")},
             "tables": [asdict(table) for table in done.tables],
             "crossed_splits": dict(catalogue.crossed_splits()),
-            "unlabelled": done.unlabelled,
             "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
             "text_checked": not unread,
             "quarantined": len(done.quarantined),
-            "newly_quarantined": done.newly_quarantined,
             "catalogue": str(out),
         }
-        print(json.dumps({**numbers, **counts, **more}, indent=2, ensure_ascii=False))
+        print_json({**numbers, **counts, **more})
         return
     changed = f", {done.labelled} labelled now" if done.labelled else ""
     changed += f", {done.regrouped} of another group or split now" if done.regrouped else ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import orjson
 import typer
 
 from plantain.catalogue.store import Catalogue
 from plantain.cli.terminal.options import AsJson, OwnFindings
+from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
 from plantain.models.hosted.known import today
 from plantain.pipeline.first_recipe import first_recipe
@@ -40,7 +40,7 @@ def init(
         raise InputError(f"{to}: cannot be written ({error.strerror})") from error
     recipe = load_recipe(to)
     if as_json:
-        print(orjson.dumps({"recipe": str(to), "findings": recipe.data.findings}).decode())
+        print_json({"recipe": str(to), "findings": recipe.data.findings})
         return
     print(
         f"{to}: a pilot of {counted(len(recipe.data.findings), 'finding')}; next: {command_line('plan', to)}"

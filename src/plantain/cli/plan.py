@@ -6,13 +6,12 @@ import shutil
 import sys
 from pathlib import Path
 
-import orjson
 import typer
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson, RecipeArgument
 from plantain.cli.terminal.progress import duration
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.pipeline.ready import forecast
@@ -24,9 +23,7 @@ from plantain.runs.limits import calls_at_once, devices_of
 
 def plan(
     recipe_file: RecipeArgument,
-    run: Path | None = typer.Option(
-        None, metavar="DIR", help="A pilot's run, whose rates, costs and latencies are used."
-    ),
+    run: Path | None = typer.Option(None, metavar="DIR", help="A pilot's run: use its rates and costs."),
     as_json: AsJson = False,
 ) -> None:
     """Tasks, calls, cost, time and disk that a recipe needs: low, expected, high. Calls no model.
@@ -40,7 +37,7 @@ def plan(
     for warning in remarks:
         print(f"plantain: warning: {warning}", file=sys.stderr)
     if as_json:
-        print(orjson.dumps(_as_dict(recipe, made, free, remarks), option=orjson.OPT_INDENT_2).decode())
+        print_json(_as_dict(recipe, made, free, remarks))
         return
     _print(recipe, made, free, by_pilot=run is not None)
 

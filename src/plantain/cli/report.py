@@ -18,9 +18,7 @@ from plantain.report.task_list import unsuccessful
 
 def report(
     run: RunArgument,
-    to: Path | None = typer.Option(
-        None, metavar="FILE", help="The HTML file. Default: report.html in the run."
-    ),
+    to: Path | None = typer.Option(None, metavar="FILE", help="The page; default: report.html in the run."),
     as_json: AsJson = False,
     cards: Cards = None,
     gallery: Gallery = 60,

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from plantain.cli.terminal.options import AsJson, RunArgument
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
 from plantain.records import InputError, TaskState
 from plantain.records.commands import command_line
@@ -21,12 +21,10 @@ from plantain.report.task_list import TaskFilter, listed
 def show(
     run: RunArgument,
     task: str | None = typer.Argument(
-        None, metavar="TASK", help="Id of a task, or as much of it as is unique; without one, all are listed."
+        None, metavar="TASK", help="Id of a task, or its first digits; default: list all."
     ),
     as_json: AsJson = False,
-    to: Path | None = typer.Option(
-        None, metavar="FILE.html", help="Write the story as a page with pictures."
-    ),
+    to: Path | None = typer.Option(None, metavar="FILE.html", help="Write the task as a page."),
     state: str = typer.Option("", metavar="STATES", help="Only tasks in these states, separated by commas."),
     finding: list[str] | None = typer.Option(None, metavar="NAME", help="Only this finding; repeatable."),
     modality: str = typer.Option("", help="Only tasks of this modality."),
@@ -74,9 +72,7 @@ def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) 
     tasks = list(islice(listed(reader, wanted), limit + 1))
     shown = tasks[:limit]
     if as_json:
-        typer.echo(
-            json.dumps({"tasks": [asdict(task) for task in shown], "more": len(tasks) > limit}, indent=1)
-        )
+        print_json({"tasks": [asdict(task) for task in shown], "more": len(tasks) > limit})
         return
     from plantain.report.terminal import task_table
 

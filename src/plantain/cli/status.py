@@ -6,12 +6,11 @@ import time
 from dataclasses import asdict, fields
 from pathlib import Path
 
-import orjson
 from rich.table import Table
 
 from plantain.calls.policy import minutes
 from plantain.cli.terminal.options import AsJson, RunArgument
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
@@ -54,7 +53,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     }
     if as_json:
         failed = {"unsuccessful": [asdict(task) for task in ended.tasks]}
-        print(orjson.dumps({**document, "batch_jobs": jobs, **failed}, option=orjson.OPT_INDENT_2).decode())
+        print_json({**document, "batch_jobs": jobs, **failed})
         return
     table = Table(title=f"{name} ({run})", show_header=False)
     table.add_column("what", style="bold")

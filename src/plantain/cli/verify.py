@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import typer
 
 from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.tables import print_json
 from plantain.models.extras import require_extra
 from plantain.records.counts import counted
 
@@ -22,12 +22,8 @@ _CAUSES = frozenset(
 
 def verify(
     out: Path = typer.Argument(..., metavar="OUT", help="Folder of the release; nothing in it is changed."),
-    against: Path | None = typer.Option(
-        None, metavar="DIR", help="The run that it was made of: compare tasks and verdicts too."
-    ),
-    pixels: bool = typer.Option(
-        False, "--pixels", help="Also decode every image and compare the hash of its pixels."
-    ),
+    against: Path | None = typer.Option(None, metavar="DIR", help="The run it was made from, to compare."),
+    pixels: bool = typer.Option(False, "--pixels", help="Decode every image and compare pixels."),
     as_json: AsJson = False,
 ) -> int:
     """Check every checksum, count, row, schema, reference, licence and signature of a release.
@@ -50,7 +46,7 @@ def verify(
             "release": proof.release,
             "problems": [{"path": p.path, "kind": p.kind, "detail": p.detail} for p in proof.problems],
         }
-        typer.echo(json.dumps(document, indent=1))
+        print_json(document)
         return 0 if proof.ok else 1
     size = f"{counted(proof.files, 'file')}, {proof.bytes / 1e6:,.1f} MB, {counted(proof.images, 'edited image')}"
     if proof.ok:

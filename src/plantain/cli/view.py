@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 def view(
-    what: Path = typer.Argument(
-        ..., metavar="RUN|BENCH-RUN|RELEASE|STUDY", help="What to look at; a run may still be building."
-    ),
+    what: Path = typer.Argument(..., metavar="RUN|BENCH-RUN|RELEASE|STUDY", help="May still be building."),
     port: Port = 8766,
     as_json: AsJson = False,
 ) -> None:

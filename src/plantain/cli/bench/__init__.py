@@ -14,7 +14,7 @@ app = LazyGroup(
         ),
         "check": ("plantain.cli.bench.check:check", "what is wrong with a benchmark, one line a problem"),
         "leakage": (
-            "plantain.cli.bench.leakage:leakage",
+            "plantain.cli.bench.check:leakage",
             "images of a benchmark that also occur in a catalogue, release or folder",
         ),
         "describe": (

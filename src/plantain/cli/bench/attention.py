@@ -47,16 +47,10 @@ def attention(
     settings: SettingsFile = None,
     engine: EngineKind = "",
     parts: str = typer.Option("down,mid,up", help="Parts of the UNet whose layers count."),
-    resolutions: str = typer.Option(
-        "", help="Heights of attention maps that count, e.g. 16,32. Default: all."
-    ),
+    resolutions: str = typer.Option("", help="Heights of attention maps, e.g. 16,32; default: all."),
     tokens: str = typer.Option("last", help="Tokens of a concept: last, or mean of all."),
-    block: str = typer.Option(
-        "output", help="Of joint attention: positions of the output, or of the reference."
-    ),
-    layers: str = typer.Option(
-        "some", help="Numbers from 0, e.g. 3,9; all; or some: 4 of a transformer, all of a UNet."
-    ),
+    block: str = typer.Option("output", help="Positions in joint attention: output or reference."),
+    layers: str = typer.Option("some", help="Numbers from 0, e.g. 3,9; all; or some (4 of a transformer)."),
     steps: str = typer.Option("some", help="Numbers from 0; all; or some, as for layers."),
     heads: str = typer.Option("all", help="Numbers from 0, or all."),
     alpha: float = typer.Option(ALPHA, help="Factor on Otsu's threshold."),

@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import orjson
 import typer
 from rich.console import Console
 
@@ -19,6 +18,7 @@ from plantain.cli.bench.table import leaderboard
 from plantain.cli.terminal.ending import print_stop
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.demo import peak_rss_mb
@@ -44,7 +44,7 @@ def demo(
     with generate_progress(quiet=as_json) as generating, StageProgress(quiet=as_json) as scoring:
         made = asyncio.run(bench_demo(folder, generating=generating, scoring=scoring))
     if as_json:
-        print(orjson.dumps(_as_dict(made, time.monotonic() - begun), option=orjson.OPT_INDENT_2).decode())
+        print_json(_as_dict(made, time.monotonic() - begun))
     else:
         Console().print(leaderboard(made.table))
         for recovery in made.recoveries:

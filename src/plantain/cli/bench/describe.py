@@ -22,12 +22,9 @@ from plantain.records.counts import counted
 
 def describe(
     path: BenchArgument,
-    to: Path | None = typer.Option(
-        None, metavar="DIR", help="Write figures (SVG), tables (CSV) and JSON there."
-    ),
+    to: Path | None = typer.Option(None, metavar="DIR", help="Folder for figures, tables and JSON."),
     clip: str = typer.Option(
-        "openai/clip-vit-large-patch14",
-        help="Weights of CLIP: a name downloaded before, or a folder; nothing is downloaded.",
+        "openai/clip-vit-large-patch14", help="CLIP weights on this machine: a name or folder."
     ),
     more_than: int = typer.Option(5, min=0, help="List tasks with more samples than this."),
     as_json: AsJson = False,

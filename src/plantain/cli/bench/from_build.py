@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-import orjson
 import typer
 
 from plantain.bench.benchmark.from_build import benchmark_from_build
 from plantain.cli.terminal.options import AsJson, OwnFindings, RunArgument
 from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
 from plantain.records.counts import counted
 
@@ -19,9 +19,7 @@ def from_build(
     run: RunArgument,
     out: Path = typer.Option(..., "--to", metavar="DIR", help="A new folder for the benchmark."),
     name: str = typer.Option("", help="Name of the benchmark; default: the build's."),
-    real_only: bool = typer.Option(
-        False, "--real-only", help="Only samples whose ground truth is a real image."
-    ),
+    real_only: bool = typer.Option(False, "--real-only", help="Only real images as ground truth."),
     side: int = typer.Option(0, min=0, max=4096, help="Longest side in pixels; 0 keeps 1024."),
     findings: OwnFindings = None,
     as_json: AsJson = False,
@@ -45,7 +43,7 @@ def from_build(
         )
     if as_json:
         document = asdict(made) | {"path": str(made.path), "restricted": made.restricted}
-        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return 0
     typer.echo(
         f"{counted(made.real + made.synthetic, 'sample')} from "

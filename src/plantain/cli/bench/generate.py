@@ -9,7 +9,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal, cast
 
-import orjson
 import typer
 from rich.table import Table
 
@@ -22,7 +21,7 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, ModelChange, Seed, SettingsFile
 from plantain.cli.terminal.progress import BuildProgress
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.offline.workers import close_workers
 from plantain.records import InputError, OutcomeKind
 from plantain.records.counts import counted
@@ -39,18 +38,14 @@ def generate_outputs(
     context: typer.Context,
     bench: BenchArgument,
     run: Path = typer.Option(..., metavar="DIR", help="The run's folder, made or resumed."),
-    editor: list[str] | None = typer.Option(
-        None, metavar="MODEL[=NAME]", help="provider/model; may be repeated."
-    ),
-    preset: list[str] | None = typer.Option(
-        None, help="An editor with its published grid and words; may be repeated."
-    ),
+    editor: list[str] | None = typer.Option(None, metavar="MODEL[=NAME]", help="An editor; repeatable."),
+    preset: list[str] | None = typer.Option(None, help="A preset with its grid and prompt; repeatable."),
     prompt: PromptVariant = typer.Option(PromptVariant.ORIGINAL, help="Which text editors receive."),
     seeds: int = typer.Option(1, min=1, max=1000, help="Outputs for each point of the sweep."),
     sweep: list[str] | None = typer.Option(None, help="guidance=7.5,7.6; once for each parameter."),
     shots: str = typer.Option("", help="Numbers of demonstrations, e.g. 0,1,2,3: a few-shot study."),
     outputs: list[str] | None = typer.Option(
-        None, metavar="PATH[=NAME]", help="Import {model}/{id}_{k}.png; may be repeated."
+        None, metavar="PATH[=NAME]", help="Import {model}/{id}_{k}.png; repeatable."
     ),
     settings: SettingsFile = None,
     score_output: str = typer.Option(
@@ -58,13 +53,8 @@ def generate_outputs(
     ),
     seed: Seed = 0,
     retry: str = typer.Option("", help="Request again outputs with these outcomes, e.g. refused,transport."),
-    restore: Restore = typer.Option(
-        Restore.NONE,
-        help="outside: add an arm for each editor with the original put back outside the change.",
-    ),
-    limit: int | None = typer.Option(
-        None, min=1, help="Most outputs to request from editors; baselines do not count."
-    ),
+    restore: Restore = typer.Option(Restore.NONE, help="outside: add arms with the original restored there."),
+    limit: int | None = typer.Option(None, min=1, help="Request at most N outputs, baselines excluded."),
     to: Path | None = typer.Option(None, metavar="DIR", help="Write {model}/{id}_{k}.png there."),
     engine: EngineKind = "",
     accept_model_change: ModelChange = False,
@@ -133,7 +123,7 @@ def generate_outputs(
             "cost_usd": spent,
             "stopped": summary.stopped,
         }
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
     else:
         _print_table(rows)
     return print_end(context, summary)

@@ -7,7 +7,6 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 
-import orjson
 import typer
 
 from plantain.bench.prepare.alignment import LEAST_QUALITY
@@ -17,10 +16,11 @@ from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, pre
 from plantain.bench.prepare.procedures import listed_procedures, procedures_of, propose_procedures
 from plantain.bench.prepare.raw_pairs import COLUMNS, NEEDED, TABLE
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
-from plantain.cli.bench.chosen_regions import take_regions
+from plantain.cli.bench.studies import take_regions
 from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.options import AsJson, EngineKind, Seed, SettingsFile
 from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.tables import print_json
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.records.counts import counted
@@ -39,39 +39,25 @@ def prepare(
     raw: Path | None = typer.Argument(None, metavar="RAW", help=f"Folder with {TABLE}, before/ and after/."),
     out: Path | None = typer.Option(None, "--to", metavar="DIR", help="A new folder."),
     name: str = typer.Option("", help="Name of the benchmark; default: the folder's."),
-    describer: str = typer.Option(
-        AS_TOLD, metavar="MODEL", help="Who puts pairs into words: a hosted provider/model, or their owner."
-    ),
+    describer: str = typer.Option(AS_TOLD, metavar="MODEL", help="Describes pairs; hosted or as-told."),
     regions: Regions = typer.Option(Regions.DIFFERENCE, help="What proposes regions of interest."),
-    no_region: bool = typer.Option(
-        False, "--no-region", help="Leave regions open instead of taking the first proposal."
-    ),
+    no_region: bool = typer.Option(False, "--no-region", help="Leave regions open."),
     side: int = typer.Option(SIDE, min=64, max=4096, help="Longest side in pixels."),
-    least_quality: float = typer.Option(
-        LEAST_QUALITY, min=-1.0, max=1.0, help="Alignment quality below which a pair is refused."
-    ),
-    keep_unaligned: bool = typer.Option(
-        False, "--keep-unaligned", help="Keep such pairs as they are, and mark them."
-    ),
-    accept_text: bool = typer.Option(
-        False, "--accept-text", help="Keep images with text that may identify a person."
-    ),
+    least_quality: float = typer.Option(LEAST_QUALITY, min=-1.0, max=1.0, help="Least alignment quality."),
+    keep_unaligned: bool = typer.Option(False, "--keep-unaligned", help="Keep and mark unaligned pairs."),
+    accept_text: bool = typer.Option(False, "--accept-text", help="Keep images with identifying text."),
     accept_faces: bool = typer.Option(False, "--accept-faces", help="Keep images that show a face."),
-    keep_urls: bool = typer.Option(
-        False, "--keep-urls", help="Keep addresses, which can name patients; else hashes only."
-    ),
+    keep_urls: bool = typer.Option(False, "--keep-urls", help="Keep addresses, not only hashes."),
     settings: SettingsFile = None,
     engine: EngineKind = "",
     run: Path | None = typer.Option(
-        None, metavar="DIR", help="Run of a hosted describer; default: DIR.calls."
+        None, metavar="DIR", help="Run of a hosted describer; default: OUT.calls."
     ),
     seed: Seed = 0,
-    procedures: str = typer.Option(
-        "", metavar="ORGAN", help="Only list procedures to collect pairs of; or all."
-    ),
+    procedures: str = typer.Option("", metavar="ORGAN", help="List procedures of an organ or all; stop."),
     columns: bool = typer.Option(False, "--columns", help=f"Only say what {TABLE} may hold."),
     study: Path | None = typer.Option(
-        None, metavar="STUDY", help="RAW is a benchmark: take the regions that readers chose."
+        None, metavar="STUDY", help="RAW is a benchmark: use its readers' regions."
     ),
     as_json: AsJson = False,
 ) -> int:
@@ -109,7 +95,7 @@ def prepare(
     with progress_bar("pairs") as progress:
         made = asyncio.run(prepare_benchmark(raw, out, plan, progress))
     if as_json:
-        typer.echo(orjson.dumps(_as_dict(made), option=orjson.OPT_INDENT_2).decode())
+        print_json(_as_dict(made))
     else:
         _print_made(made, out)
     return print_end(context, made.walked)
@@ -147,7 +133,7 @@ def _print_procedures(
         if summary.stopped is not None:
             return print_end(context, summary)
     if as_json:
-        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return 0
     for name, found in document.items():
         typer.echo(name)
@@ -189,9 +175,7 @@ def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
         raise InputError("--study: name the benchmark that the study was made from")
     found, undecided = take_regions(benchmark, study)
     if as_json:
-        import orjson
-
-        print(orjson.dumps({"chosen": found, "undecided": undecided}, option=orjson.OPT_INDENT_2).decode())
+        print_json({"chosen": found, "undecided": undecided})
     else:
         print(f"{benchmark}: {counted(len(found), 'region is', 'regions are')} now those that readers chose")
         for sample in undecided:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import orjson
 import typer
 from rich.table import Table as RichTable
 
@@ -15,7 +14,7 @@ from plantain.bench.leaderboard.ranking import Ranking, ranking_json
 from plantain.bench.leaderboard.ranking import rank as compare
 from plantain.bench.leaderboard.tables import make_table
 from plantain.cli.terminal.options import AsJson, AsLatex, BenchRunArgument, ScoringJudge
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.metrics.statistics.agreement import Agreement
 from plantain.metrics.statistics.means import Estimate
 from plantain.records import InputError
@@ -31,9 +30,7 @@ def rank(
         help="CSV of one rater, named after them: sample, model, and EA, CP, VQ (higher is better) or EA_rank, "
         "CP_rank, VQ_rank (1 is best).",
     ),
-    study: Path | None = typer.Option(
-        None, metavar="STUDY", help="A reader study of this run, in place of files."
-    ),
+    study: Path | None = typer.Option(None, metavar="STUDY", help="A reader study of this run, not files."),
     judge: ScoringJudge = None,
     as_json: AsJson = False,
     as_latex: AsLatex = False,
@@ -51,14 +48,14 @@ def rank(
     scores = read_tables([run])
     samples, models = [s.id for s in scores.samples], [arm.label for arm in scores.arms]
     if study is not None:
-        from plantain.cli.bench.study_ratings import study_ratings
+        from plantain.cli.bench.studies import study_ratings
 
         given = study_ratings(study, samples, models)
     else:
         given = read_ratings(files, samples, models)
     found = compare(make_table(scores, judge), given)
     if as_json:
-        print(orjson.dumps(ranking_json(found), option=orjson.OPT_INDENT_2).decode())
+        print_json(ranking_json(found))
         return
     if as_latex:
         print(table_three(found), end="")

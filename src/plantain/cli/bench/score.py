@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import orjson
 import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -23,6 +22,7 @@ from plantain.cli.terminal.options import (
     SettingsFile,
 )
 from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.benchmark import score_reasons
 from plantain.metrics.networks.available import CLIP, find_networks
@@ -44,29 +44,13 @@ def score(
     metrics: list[str] | None = typer.Option(
         None, help=f"only these of {', '.join(METRICS)}; default: all that can be measured"
     ),
-    judge: list[str] | None = typer.Option(
-        None, help=f"provider/model; several times for several judges; {NONE!r} for none"
-    ),
-    variant: list[str] | None = typer.Option(
-        None, help="P: judged by the prompt; D: by the description of the change"
-    ),
-    without_truth: bool = typer.Option(
-        False, "--without-truth", help="judges do not see the real image after"
-    ),
-    draws: int | None = typer.Option(
-        None, help="answers of a judge on each output; default: 3, of instruments 1"
-    ),
-    prompts: str = typer.Option(
-        "ours",
-        metavar="NAME",
-        help="Wording of the question: ours, published (MedEBench's protocol), or a folder with scale.md.j2.",
-    ),
-    rubric: str = typer.Option(
-        MEDEBENCH.name, help="by what they judge: medebench, med-banana, a package's, or a file.toml of yours"
-    ),
-    every_output: bool = typer.Option(
-        False, "--every-output", help="judge all outputs of a grid, not only those that count"
-    ),
+    judge: list[str] | None = typer.Option(None, help="provider/model, repeatable; 'none' for none."),
+    variant: list[str] | None = typer.Option(None, help="P: judge by the prompt; D: by the description."),
+    without_truth: bool = typer.Option(False, "--without-truth", help="Hide the ground truth from judges."),
+    draws: int | None = typer.Option(None, help="Answers per output; default: 3, offline 1."),
+    prompts: str = typer.Option("ours", metavar="NAME", help="ours, published, or a folder of templates."),
+    rubric: str = typer.Option(MEDEBENCH.name, help="A name, or a file.toml."),
+    every_output: bool = typer.Option(False, "--every-output", help="Judge every output of a sweep."),
     retry: bool = typer.Option(False, "--retry", help="ask judges again where they failed"),
     settings: SettingsFile = None,
     clip: str = typer.Option(CLIP, help="weights of CLIP on this machine: their name or folder"),
@@ -143,7 +127,7 @@ def _print_scores(run: Path, summary: RunSummary, *, as_json: bool) -> None:
             "not_measured": summary.notes,
             "stopped": summary.stopped,
         }
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
     else:
         for metric, scored, reasons in scores:
             print(f"{metric:<32} {scored:>6} scored {sum(reasons.values()):>6} unscored")

@@ -6,7 +6,6 @@ import sys
 from itertools import zip_longest
 from pathlib import Path
 
-import orjson
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
@@ -19,7 +18,7 @@ from plantain.bench.leaderboard.rows import table_csv, table_json
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, Cards, Gallery, ScoringJudge
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal.cards import keep_cards
 from plantain.pages.wording import plain
 from plantain.records import InputError
@@ -29,16 +28,14 @@ from plantain.records.counts import counted
 
 def table(
     runs: list[Path] = typer.Argument(
-        ..., metavar="RUN...", help="Runs of one benchmark, or a folder of published scores."
+        ..., metavar="RUN...", help="Runs of one benchmark, or published scores."
     ),
     as_json: AsJson = False,
     as_csv: bool = typer.Option(False, "--csv", help="The same rows and those by task, as CSV."),
     as_latex: AsLatex = False,
     by: str = typer.Option("organ", help="With --json: rows by organ or by task."),
     judge: ScoringJudge = None,
-    to: Path | None = typer.Option(
-        None, metavar="DIR", help="Folder for page, JSON, CSV, LaTeX and figures."
-    ),
+    to: Path | None = typer.Option(None, metavar="DIR", help="Folder for page, tables and figures."),
     benchmark: BenchPath = None,
     cards: Cards = None,
     gallery: Gallery = 8,
@@ -65,7 +62,7 @@ def table(
     made = make_table(read_tables(runs), judge)
     if as_json:
         cells = made.tasks.values() if by == "task" else made.cells.values()
-        print(orjson.dumps(table_json(cells, made), option=orjson.OPT_INDENT_2).decode())
+        print_json(table_json(cells, made))
     elif as_csv:
         sys.stdout.write(table_csv(made))
     elif as_latex:

@@ -11,7 +11,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import orjson
 import typer
 from rich.table import Table
 
@@ -26,7 +25,7 @@ from plantain.audit.trials import chosen_kinds
 from plantain.cli.terminal.ending import confirm, print_end
 from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
 from plantain.cli.terminal.progress import StageProgress
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
@@ -74,26 +73,22 @@ def audit(
         "default: the package images",
     ),
     judge: str = typer.Option(
-        "offline/instruments", metavar="MODEL", help="a panel's members are separated by commas"
+        "offline/instruments", metavar="MODEL", help="A judge, or a panel: names with commas."
     ),
     beside: list[str] | None = typer.Option(None, metavar="MODEL", help="another judge to compare it with"),
     studies: list[Path] | None = typer.Option(
-        None, "--study", metavar="STUDY", help="a reader study of the run DIR, to compare it with"
+        None, "--study", metavar="STUDY", help="Study of the run DIR to compare with."
     ),
-    run: Path | None = typer.Option(
-        None, metavar="DIR", help="the audit's own folder; needed by hosted judges"
-    ),
+    run: Path | None = typer.Option(None, metavar="DIR", help="The audit's own run; hosted judges need one."),
     settings: SettingsFile = None,
     pairs: int = typer.Option(40, min=1, help="edits of each kind"),
     amplitude: Amplitude = typer.Option(Amplitude.STRONG, help="how plainly the defects show"),
     seed: Seed = 0,
     findings: list[str] | None = typer.Option(
-        None, "--finding", metavar="NAME", help="repeatable; default: all"
+        None, "--finding", metavar="NAME", help="Only this finding; repeatable."
     ),
     kinds: str = typer.Option("", help="names of controls and defects, separated by commas; default: all"),
-    rubric: str | None = typer.Option(
-        None, help="by which it judges; default: that of the run DIR, else med-banana"
-    ),
+    rubric: str | None = typer.Option(None, help="Default: that of the run DIR, else med-banana."),
     to: Path | None = typer.Option(None, metavar="FOLDER", help="for card.html and card.json"),
     yes: bool = typer.Option(False, "--yes", help="Start a long audit without a question."),
     dry_run: DryRun = False,
@@ -142,7 +137,7 @@ def audit(
     if summary.stopped is None:
         _keep(card, folder, run, to)
     if as_json:
-        print(orjson.dumps(card_json(card), option=orjson.OPT_INDENT_2).decode())
+        print_json(card_json(card))
     else:
         _print_card(card)
     return print_end(context, summary)
@@ -214,7 +209,7 @@ def _findings(wanted: Sequence[str], taxonomy: Taxonomy) -> tuple[str, ...]:
 
 def _print_forecast(found: dict[str, Any], *, as_json: bool) -> int:
     if as_json:
-        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        print_json(found)
         return 0
     spread = ", ".join(f"{n} of {modality}" for modality, n in found["pictures"].items()) or "no images"
     edits, independent = counted(found["edits"], "edit"), found["independent"]

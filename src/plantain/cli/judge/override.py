@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import typer
 
 from plantain.audit.correction import correct_verdict
 from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.tables import print_json
 from plantain.journal.questions.corrections import SET
 from plantain.records import InputError
 
@@ -43,7 +43,7 @@ def override(
             "judge": None if judged is None else {"judge": judged.judge, "qualified": judged.qualified},
             "correction": {"by": by, "set": set_to, "why": why.strip()},
         }
-        print(json.dumps(document, indent=1))
+        print_json(document)
         return
     word = {True: "qualified", False: "not qualified", None: "undecided"}
     judge = (

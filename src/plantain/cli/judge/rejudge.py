@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import orjson
 import typer
 
 from plantain.audit.flips import ALL, QUALIFIED, flips, judged_attempts, tallies
@@ -18,6 +17,7 @@ from plantain.cli.judge.audit import print_bill
 from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
 from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.offline.workers import close_workers
 from plantain.pipeline.piloting.decision import PEOPLE
@@ -38,12 +38,10 @@ def rejudge(
         "Default: the run's own judge.",
     ),
     prompts: list[str] | None = typer.Option(
-        None, metavar="SET", help="Repeatable: ours, published, or a folder of templates."
+        None, metavar="SET", help="ours, published, or a folder; repeatable."
     ),
     sample: int | None = typer.Option(None, min=1, help="Judge this many attempts, drawn by the run's seed."),
-    decisive: bool = typer.Option(
-        False, "--decisive", help="This judge's verdicts decide from now on; the older ones stay."
-    ),
+    decisive: bool = typer.Option(False, "--decisive", help="Let these verdicts decide from now on."),
     retry: bool = typer.Option(False, "--retry", help="Ask again where a judge gave no answer."),
     settings: SettingsFile = None,
     to: Path | None = typer.Option(None, metavar="FILE", help="The page. Default: rejudged.html in the run."),
@@ -85,7 +83,7 @@ def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json
 
     found: dict[str, Any] = forecast_rejudge(run, request, terms)
     if as_json:
-        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        print_json(found)
         return 0
     print(counted(found["attempts"], "stored attempt"))
     print_bill(found)
@@ -105,7 +103,7 @@ def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | No
     if as_json:
         rows = [row for one in attempts for row in one.rows(names[: len(asked)])]
         document = {"judges": asked, "others": others, "rows": rows, "flips": found, "page": str(page)}
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return
     for one in (*asked, *others):
         cost = f", {one['calls']} calls, ${one['cost_usd']:z.4f}" if one.get("cost_usd") is not None else ""

@@ -21,11 +21,7 @@ PRESET = "diffusers/medebench-instruct-diffusion"
 def convert_weights(
     checkpoint: Path = typer.Argument(..., metavar="FILE", help="a checkpoint in CompVis's layout: .ckpt"),
     to: Path = typer.Option(..., metavar="DIR", help="A new folder."),
-    base: str = typer.Option(
-        ...,
-        metavar="FOLDER|ID",
-        help="Stable Diffusion 1 or InstructPix2Pix on this machine, for tokenizer and settings",
-    ),
+    base: str = typer.Option(..., metavar="FOLDER|ID", help="Stable Diffusion 1 or InstructPix2Pix here."),
 ) -> int:
     """Writes InstructDiffusion's checkpoint, as its authors publish it, as a folder that its preset runs.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import orjson
 import typer
 
 from plantain.cli.terminal.options import AsJson, SettingsFile
+from plantain.cli.terminal.tables import print_json
 from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trying import Tried, try_editor
 from plantain.records import Outcome
@@ -16,9 +16,7 @@ from plantain.runs.settings.terms import load_terms
 
 
 def try_model(
-    name: str = typer.Argument(
-        ..., metavar="NAME", help="an open editor: a preset, hub id, folder or PRESET@FOLDER"
-    ),
+    name: str = typer.Argument(..., metavar="NAME", help="A preset, hub id, folder or PRESET@FOLDER."),
     steps: int = typer.Option(2, min=1, help="of denoising; from 2 on a step is timed"),
     device: str = typer.Option("", help='e.g. "cuda:1" or "cpu"; default: the first GPU'),
     settings: SettingsFile = None,
@@ -39,7 +37,7 @@ def try_model(
     if out is not None and isinstance(result, bytes):
         out.write_bytes(result)
     if as_json:
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
     else:
         _print(tried, document)
     return 0 if isinstance(result, bytes) else 1

@@ -9,6 +9,7 @@ import typer
 from plantain.cli.review.materials import materials_at
 from plantain.cli.terminal.options import AsJson, Seed
 from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.tables import print_json
 from plantain.files.opening import read_regular
 from plantain.records import InputError
 from plantain.records.commands import command_line
@@ -27,47 +28,27 @@ TASKS = (
 def new(
     study: Path = typer.Argument(..., metavar="STUDY", help="Folder of the study; it is made."),
     source: list[Path] = typer.Option(
-        ...,
-        "--from",
-        metavar="SOURCE",
-        help="Run, benchmark run, release, or CSV of pairs; several join by task.",
+        ..., "--from", metavar="SOURCE", help="Run, benchmark run, release, or CSV."
     ),
     task: list[str] = typer.Option(
         ..., metavar="TASK", help=f"One block each, in this order: {TASKS}; separated by commas."
     ),
-    cases: int | None = typer.Option(
-        None, min=1, help="Cases, drawn by seed in turn from the strata; default: all that training leaves."
-    ),
+    cases: int | None = typer.Option(None, min=1, help="Cases drawn by seed; default: all others."),
     seed: Seed = 0,
-    rubric: str = typer.Option(
-        "med-banana", help="Whose criteria are accepted or rated: a name, or a file.toml."
-    ),
+    rubric: str = typer.Option("med-banana", help="Criteria: a rubric's name or file.toml."),
     scale: str = typer.Option("0-10", metavar="A-B", help="Of ratings, e.g. 0-10 or 1-5."),
     groups: int = typer.Option(1, min=1, help="Groups of readers with cases of their own (split-plot)."),
-    training: int = typer.Option(
-        0, min=0, help="Training items with feedback before each block, on as many cases of their own."
-    ),
-    pass_mark: float = typer.Option(
-        0.0, "--pass", min=0, max=1, help="Share of the training that must be right."
-    ),
+    training: int = typer.Option(0, min=0, help="Training items before each block."),
+    pass_mark: float = typer.Option(0.0, "--pass", min=0, max=1, help="Share of training to pass."),
     repeats: float = typer.Option(0.0, min=0, max=1, help="Share of items that are read twice."),
     anchors: int = typer.Option(0, min=0, help="Items of known truth in each block."),
     attention: int = typer.Option(0, min=0, help="Attention checks in each block."),
     name: str = typer.Option("", help="What readers see as the study's name; it must tell no model."),
-    agreement: Path | None = typer.Option(
-        None, metavar="FILE", help="Text that readers confirm by name before any picture."
-    ),
-    fixed_answers: bool = typer.Option(
-        False, "--fixed-answers", help="Answers cannot be changed afterwards."
-    ),
-    choose_only: bool = typer.Option(
-        False, "--choose-only", help="Regions are chosen of proposals, not drawn."
-    ),
+    agreement: Path | None = typer.Option(None, metavar="FILE", help="Text that readers confirm first."),
+    fixed_answers: bool = typer.Option(False, "--fixed-answers", help="Answers cannot be changed."),
+    choose_only: bool = typer.Option(False, "--choose-only", help="Regions are chosen, not drawn."),
     originals: Path | None = typer.Option(
-        None,
-        metavar="FOLDER",
-        help="Where the originals' own files lie (DICOM, 16-bit PNG), found by hash: readers then window them in "
-        "their own units.",
+        None, metavar="FOLDER", help="Original DICOM or PNG files, to window."
     ),
     as_json: AsJson = False,
 ) -> None:
@@ -100,8 +81,6 @@ def new(
         made = new_study(study, found, [path.name for path in source], wanted, move)
     items = {block.id: len(block.items) for block in made.blocks}
     if as_json:
-        import orjson
-
         document = {
             "study": str(study),
             "hash": made.digest,
@@ -110,7 +89,7 @@ def new(
             "models": made.models,
             "wide": sum(case.wide is not None for case in made.cases),
         }
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return
     print(f"{study}: {counted(len(made.cases), 'case')}, frozen as {made.digest[:16]}")
     for block in made.blocks:

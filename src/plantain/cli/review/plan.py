@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.metrics.statistics.reader_power import Components, stated
 from plantain.records import InputError
 from plantain.records.counts import counted
@@ -16,26 +16,14 @@ from plantain.review.planning import WANTED, ReaderStudyPlan, by_readers, plan_j
 
 
 def plan(
-    effect: float = typer.Option(
-        ..., help="Difference between two models to be found, in the unit of the answers."
-    ),
+    effect: float = typer.Option(..., help="Difference of two models to detect."),
     readers: int = typer.Option(5, min=2, max=1000, help="Readers in all."),
     cases: int = typer.Option(100, min=2, max=1_000_000, help="Cases in all."),
-    groups: int = typer.Option(
-        1, min=1, help="Groups of readers, each with cases of its own (split-plot); 1: crossed."
-    ),
+    groups: int = typer.Option(1, min=1, help="Groups of readers with own cases."),
     base_rate: float | None = typer.Option(None, help="Rate of the first model, for yes or no; default 0.6."),
-    sd: float | None = typer.Option(
-        None, help="Standard deviation of one answer, for scores; not with --base-rate."
-    ),
-    components: str = typer.Option(
-        "",
-        metavar="R,C,E",
-        help="Variances of the difference by reader, by case and of one reading; default: usual shares.",
-    ),
-    study: Path | None = typer.Option(
-        None, metavar="STUDY", help="Take the variances from a study that was read."
-    ),
+    sd: float | None = typer.Option(None, help="Standard deviation of one answer."),
+    components: str = typer.Option("", metavar="R,C,E", help="Variances by reader, case, reading."),
+    study: Path | None = typer.Option(None, metavar="STUDY", help="Take variances from this study."),
     seconds: float = typer.Option(20.0, min=0.1, help="Seconds that one reading takes."),
     to: Path | None = typer.Option(None, metavar="FILE.html", help="Write table and figure as a page."),
     as_json: AsJson = False,
@@ -56,10 +44,8 @@ def plan(
 
         page = write_plan(made, to)
     if as_json:
-        import orjson
-
         shown = plan_json(made) | ({"page": str(page)} if page else {})
-        print(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
+        print_json(shown)
         return
     asked = made.asked
     split = f" in {counted(groups, 'group')}" if groups > 1 else ""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
-import orjson
-
 from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.sending import SentPicture, connections, sent_pictures
 from plantain.records.counts import counted
@@ -30,7 +29,7 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
     cluster = None if engine is None else str(engine.get("address", "an address that was not recorded"))
     if as_json:
         document = {"sent": rows, "summary": summary_of(rows, ips), "cluster": cluster}
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return
     if cluster is not None:
         print(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-import orjson
 import typer
 
 from plantain.cli.terminal.options import AsJson, ModelChange
+from plantain.cli.terminal.tables import print_json
 from plantain.pipeline.merge import Merged, merge
 from plantain.records.commands import command_line
 from plantain.records.counts import counted
@@ -29,7 +29,7 @@ def merge_runs(
     for part in runs:
         copy_register(part, run)
     if as_json:
-        print(orjson.dumps({"run": str(run), **asdict(merged)}, option=orjson.OPT_INDENT_2).decode())
+        print_json({"run": str(run), **asdict(merged)})
     else:
         print(_in_words(run, merged))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from plantain.catalogue.preview import PAGE, write_preview
 from plantain.catalogue.quarantine import Held, held, mask, release
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.tables import print_json
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.records.counts import counted
@@ -24,10 +24,10 @@ SHOWN = 40
 def quarantine(
     root: Path = typer.Argument(..., metavar="CATALOGUE", help="Folder that `plantain ingest` wrote."),
     releases: list[str] | None = typer.Option(
-        None, "--release", metavar="ID", help="Nothing in it identifies anybody: use it as it is; or all."
+        None, "--release", metavar="ID", help="Use this image as it is; or all; repeatable."
     ),
     masks: list[str] | None = typer.Option(
-        None, "--mask", metavar="ID", help="Blacken what was found, then use it; or all (but photographs)."
+        None, "--mask", metavar="ID", help="Mask this image, then use it; or all; repeatable."
     ),
     as_json: AsJson = False,
 ) -> None:
@@ -50,7 +50,7 @@ def quarantine(
             page = None
             print(f"plantain: {root / PAGE}: cannot be written ({error.strerror})", file=sys.stderr)
     if as_json:
-        print(json.dumps(_document(waiting, released, masked, page), indent=2, ensure_ascii=False))
+        print_json(_document(waiting, released, masked, page))
         return
     for names, word in ((released, "released"), (masked, "masked")):
         if names:

@@ -8,13 +8,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import orjson
 import typer
 from rich.table import Table
 
 from plantain.bench.generate.runfile import BENCH
 from plantain.cli.terminal.options import AsJson, DryRun, RunArgument
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import Journal, JournalReader
 from plantain.pipeline.retry import DIRECTIONS, OUTCOMES, STATES, RetryChoice, ended_tasks
 from plantain.records import InputError, Step
@@ -34,14 +33,9 @@ def retry(
     direction: str = typer.Option(
         "", metavar="NAME", help=f"Only this direction: {' or '.join(DIRECTIONS)}."
     ),
-    start: str = typer.Option(
-        "", "--from-step", help="Repeat the last round of stopped tasks from here: edit or write."
-    ),
+    start: str = typer.Option("", "--from-step", help="Repeat the last round from: edit or write."),
     settle_held: float | None = typer.Option(
-        None,
-        metavar="USD",
-        min=0.0,
-        help="Record what the calls whose answer is unknown cost together, by the provider's bill; 0 for nothing",
+        None, metavar="USD", min=0.0, help="Record what the calls of unknown cost cost together."
     ),
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -70,7 +64,13 @@ def retry(
             raise InputError(
                 f"{run}: the run of a benchmark, whose tasks have several outputs each; retry single outputs with: "
                 + command_line(
-                    "bench", "generate", "BENCH", "--run", run, "--retry", ",".join(choice.outcomes)
+                    "bench",
+                    "generate",
+                    "BENCH",
+                    "--run",
+                    run,
+                    "--retry",
+                    ",".join(choice.outcomes) or "refused",
                 )
             )
         choice.check(reader)
@@ -90,7 +90,7 @@ def retry(
                 for (o, s, f, d), n in sorted(counts.items())
             ],
         }
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return
     if not chosen:
         print("no task ended so")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import orjson
 import typer
 
 from plantain.cli.terminal.ending import print_stop
 from plantain.cli.terminal.options import BASE_MODEL, AsJson, Originals, SettingsFile
 from plantain.cli.terminal.progress import TrainingBar, stopping_on_ctrl_c
+from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
 from plantain.models.diffusers.settings import Settings
 from plantain.models.extras import require_extra
@@ -49,7 +49,7 @@ def dpo(
     if record is None:
         return print_stop(context, "interrupted")
     if as_json:
-        typer.echo(orjson.dumps({"model": str(to / MODEL), **record}).decode())
+        print_json({"model": str(to / MODEL), **record})
         return 0
     if record["stopped"]:
         typer.echo(f"ended at step {record['step']}: {record['stopped']}")

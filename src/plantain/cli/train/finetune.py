@@ -1,10 +1,10 @@
-"""`plantain train finetune`: an editor trained on n samples of each task, measured on other samples."""
+"""`plantain train finetune`: an open editor on n samples of each task, measured on others."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +13,26 @@ import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.held_out import write_held_out
+from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
+from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
+from plantain.bench.score.judging import JudgeName
+from plantain.bench.score.score import ScoreRequest, score_run
+from plantain.cli.bench.generate import generate_progress
 from plantain.cli.terminal.ending import print_end, print_stop
 from plantain.cli.terminal.options import BASE_MODEL, AsJson, DryRun, Originals, SettingsFile
-from plantain.cli.terminal.progress import TrainingBar, stopping_on_ctrl_c
-from plantain.cli.train.measuring import measure_trained
+from plantain.cli.terminal.progress import StageProgress, TrainingBar, stopping_on_ctrl_c
+from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
 from plantain.models.diffusers.settings import Settings
 from plantain.models.extras import require_extra
+from plantain.offline.workers import close_workers
 from plantain.records import InputError
 from plantain.records.counts import counted
-from plantain.runs.settings.terms import load_terms
+from plantain.roles import Editor
+from plantain.runs.door import Door
+from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.summary import RunSummary
 from plantain.train.pairs import ListedExample, PairSource, TrainingPair
 from plantain.train.plans import FinetunePlan
 from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
@@ -124,7 +134,7 @@ def _print_plan(
     steps = sum(cell.steps(plan) for cell in cells)
     if as_json:
         rows = [{"task": s.task, "held_out": list(s.held_out), "training": list(s.training)} for s in splits]
-        typer.echo(orjson.dumps({"models": len(cells), "steps": steps, "tasks": rows}).decode())
+        print_json({"models": len(cells), "steps": steps, "tasks": rows})
         return
     typer.echo(f"{counted(len(cells), 'model')}, {counted(steps, 'step')} in total")
     for split in splits:
@@ -137,6 +147,54 @@ def _print_end(to: Path, plan: FinetunePlan, page: Path, *, as_json: bool) -> No
     if as_json:
         rows = orjson.loads(page.with_suffix(".json").read_bytes())
         document = {"models": str(to / "models"), "sizes": plan.sizes, "report": str(page), "rows": rows}
-        typer.echo(orjson.dumps(document).decode())
+        print_json(document)
     else:
         typer.echo(f"models: {to / 'models'}\nTable 7 (a): {page}")
+
+
+NO_JUDGE = "none"
+
+
+async def measure_trained(
+    held_out: Benchmark,
+    folders: Mapping[tuple[int, int], Mapping[str, Path]],
+    run: Path,
+    title: str,
+    terms: Terms,
+    judge: str,
+    *,
+    quiet: bool,
+) -> tuple[RunSummary, Path | None]:
+    """Generate and score what is missing; return how the last part ended, and the page of Table 7 (a) when complete.
+
+    Args:
+        held_out: samples that no model was trained on.
+        folders: for each (size, seed), the folder of each task's model; size 0 is the base.
+        run: folder of the benchmark run.
+        title: of the page.
+        terms: of the editors.
+        judge: "provider/model", or `NO_JUDGE` for metrics only.
+        quiet: show no progress.
+    """
+    door = Door(terms)
+    task_of = {sample.id: sample.task for sample in held_out.samples}
+    editors: dict[str, Editor] = {}
+    for (size, seed), by_task in sorted(folders.items()):
+        label = trained_label(size, seed)
+        models = {task: door.editor(f"diffusers/{folder}") for task, folder in sorted(by_task.items())}
+        editors[label] = TrainedEditor(f"diffusers/{label}", models, task_of)
+    with generate_progress(quiet=quiet) as progress:
+        made = await generate(held_out, run, ArmRequest(own=editors), terms, observer=progress)
+    if made.stopped is not None:
+        return made, None
+    described = any(sample.detailed for sample in held_out.samples)
+    judges = () if judge == NO_JUDGE else (JudgeName(judge, "D" if described else "P", True, None),)
+    asked = replace(terms, models=tuple(name.model for name in judges))
+    try:
+        with StageProgress(quiet=quiet) as stages:
+            scored = await score_run(run, held_out, ScoreRequest(judges=judges), terms=asked, observer=stages)
+    finally:
+        close_workers()
+    if scored.stopped is not None:
+        return scored, None
+    return scored, write_learning(run, run.parent, title)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-import orjson
 import typer
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson, Originals
 from plantain.cli.terminal.progress import TrainingBar
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.metrics.statistics.areas import PairedArea
 from plantain.models.extras import require_extra
 from plantain.train.utility.images import read_sets
@@ -48,7 +47,7 @@ def utility(
 
         found = compare_arms(images, edits, n, seeds, progress=progress)
     if as_json:
-        print(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
+        print_json(asdict(found))
         return 0
     table = Table(title=f"AUC on {found.held_out} real held-out images, {found.seeds} seeds, n = {found.n}")
     table.add_column("training set")

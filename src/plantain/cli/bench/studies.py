@@ -1,18 +1,74 @@
-"""Regions that readers of a study chose or drew, written into the benchmark that the study was made from."""
+"""Answers of reader studies for a benchmark: ratings that metrics are compared with, and chosen regions."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
+from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings
 from plantain.bench.prepare.regions_chosen import choose_region, proposed_regions
 from plantain.metrics.statistics.regions import FEWEST, majority, staple
-from plantain.pixels.arrays import Mask
+from plantain.pixels.arrays import Floats, Mask
 from plantain.records import InputError
 from plantain.review.answers import region_of
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import Row, rows_of
 from plantain.review.study import ItemKind, ReaderTask, open_study
+from plantain.rubrics import MEDEBENCH
+
+
+def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
+    """Return main answers to `rate` with MedEBench's rubric, by its dimensions, and to `rank`, for all of them.
+
+    Raises:
+        InputError: no study, or none of its answers orders this run's models.
+    """
+    study = open_study(folder)
+    stored = Ratings.open(study)
+    try:
+        rows = [row for row in rows_of(study, stored) if row.kind is ItemKind.MAIN and not row.cannot]
+    finally:
+        stored.close()
+    rows = [row for row in rows if row.task in (ReaderTask.RATE, ReaderTask.RANK)]
+    place, arm = {name: i for i, name in enumerate(samples)}, {name: i for i, name in enumerate(models)}
+    readers = sorted({row.reader for row in rows})
+    tables = {name: np.full((len(readers), len(samples), len(models)), np.nan) for name in DIMENSIONS}
+    tasks: set[ReaderTask] = set()
+    for row in rows:
+        if row.source in place and _enter(tables, row, (readers.index(row.reader), place[row.source]), arm):
+            tasks.add(row.task)
+    mixed = frozenset(DIMENSIONS if len(tasks) > 1 else ())
+    ratings = HumanRatings.of(readers, models, tables, mixed)
+    if not ratings.values:
+        raise InputError(
+            f"--study {folder}: none of its answers orders this run's outputs; make it with --from the run and "
+            "--task rank, or --task rate --rubric medebench"
+        )
+    return ratings
+
+
+def _enter(tables: dict[str, Floats], row: Row, at: tuple[int, int], arm: dict[str, int]) -> bool:
+    """Enter one answer at (reader, sample); return True if it rates an arm."""
+    if row.task is ReaderTask.RANK:
+        known = [
+            (arm[model], -rank)
+            for model, rank in zip(row.slots, row.value["ranks"], strict=True)
+            if model in arm
+        ]
+        for table in tables.values():
+            for model, value in known:
+                table[*at, model] = value
+        return bool(known)
+    scores = {c.short: row.value["scores"].get(c.name) for c in MEDEBENCH.criteria if c.short in tables}
+    scores = {short: score for short, score in scores.items() if score is not None}
+    if row.model not in arm:
+        return False
+    for short, score in scores.items():
+        tables[short][*at, arm[row.model]] = score
+    return bool(scores)
 
 
 def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[str, str]]:

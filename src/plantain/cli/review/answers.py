@@ -1,4 +1,4 @@
-"""`plantain review results`: what a study's answers say."""
+"""`plantain review results`, `export` and `import`: the answers of a study."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 import typer
 
 from plantain.cli.terminal.options import AsJson, AsLatex, StudyArgument
+from plantain.cli.terminal.tables import print_json
 from plantain.records.counts import counted
+from plantain.review.importing import import_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
 from plantain.review.results.page import results_latex, write_results
@@ -20,9 +22,7 @@ def results(
     to: Path | None = typer.Option(None, metavar="FILE.html", help="Page; default: STUDY/results.html."),
     as_json: AsJson = False,
     as_latex: AsLatex = False,
-    include_imported: bool = typer.Option(
-        True, "--imported/--no-imported", help="Answers that came by `review import`, too."
-    ),
+    include_imported: bool = typer.Option(True, "--imported/--no-imported", help="Include imported answers."),
 ) -> None:
     """Acceptance, scores, strengths, accuracy, agreement, regions and times, readers and cases random.
 
@@ -38,9 +38,7 @@ def results(
         ratings.close()
     found = analyse(opened, rows)
     if as_json:
-        import orjson
-
-        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        print_json(found)
         return
     if as_latex:
         print(results_latex(found), end="")
@@ -59,3 +57,52 @@ def results(
             )
             print(f"  {name:<40} {value}  {bounds}")
     print(f"page: {page}")
+
+
+def export(
+    study: StudyArgument,
+    to: Path | None = typer.Option(None, metavar="DIR", help="Folder; default: STUDY/export."),
+    as_json: AsJson = False,
+) -> None:
+    """Write answers as CSV and Parquet with their dictionary, drawn regions, and the frozen study with its hash.
+
+    Example: plantain review export studies/pilot --to answers
+    """
+    from plantain.review.results.export import summary_of, write_export
+
+    opened = open_study(study)
+    ratings = Ratings.open(opened)
+    target = to or study / "export"
+    try:
+        names, answers = write_export(opened, ratings, target), len(ratings.current())
+    finally:
+        ratings.close()
+    if as_json:
+        print(summary_of(names, target, answers, opened).decode())
+        return
+    print(f"{target}: {counted(answers, 'answer')}; {', '.join(name for name in names if '/' not in name)}")
+
+
+def import_(
+    study: StudyArgument,
+    files: list[Path] = typer.Argument(
+        ..., metavar="FILE...", help="CSV, or ImagenHub's TSV, one per rater."
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Take ratings made elsewhere into a study, as imported readers; the same file again changes nothing.
+
+    Example: plantain review import studies/pilot ana.csv ben.csv
+    """
+
+    opened = open_study(study)
+    ratings = Ratings.open(opened)
+    try:
+        found = import_ratings(opened, ratings, files)
+    finally:
+        ratings.close()
+    if as_json:
+        print_json({"imported": found})
+        return
+    for reader, answers in found.items():
+        print(f"{reader}: {counted(answers, 'answer')}")

@@ -1,4 +1,4 @@
-"""`plantain review serve`: opens the reading room."""
+"""`plantain review invite` and `serve`: readers come to a study."""
 
 from __future__ import annotations
 
@@ -8,7 +8,36 @@ from typing import TYPE_CHECKING
 import typer
 
 from plantain.cli.terminal.options import AsJson, Port, StudyArgument
+from plantain.cli.terminal.tables import print_json
 from plantain.records.counts import counted
+from plantain.review.ratings import Ratings
+from plantain.review.study import open_study
+
+
+def invite(
+    study: StudyArgument,
+    readers: int = typer.Option(1, min=1, max=1000, help="How many new readers."),
+    url: str = typer.Option("http://127.0.0.1:8765", metavar="URL", help="Where readers reach it."),
+    as_json: AsJson = False,
+) -> None:
+    """Make each new reader a link of their own. A link is shown once: only its hash is kept.
+
+    Example: plantain review invite studies/pilot --readers 5
+    """
+    from plantain.review.serving import link
+
+    ratings = Ratings.open(open_study(study))
+    try:
+        made = [ratings.invite() for _ in range(readers)]
+    finally:
+        ratings.close()
+    links = [{"reader": reader.code, "link": link(url, token)} for reader, token in made]
+    if as_json:
+        print_json({"invited": links})
+        return
+    for one in links:
+        print(f"{one['reader']}  {one['link']}")
+
 
 if TYPE_CHECKING:
     from plantain.review.serving import Served
@@ -18,18 +47,12 @@ def serve(
     study: StudyArgument,
     port: Port = 8765,
     host: str = typer.Option(
-        "127.0.0.1",
-        help="Address to listen on. Anything but 127.0.0.1 lets others reach the room: put TLS in front "
-        "(docs/design/review.md has files for caddy and nginx).",
+        "127.0.0.1", help="Address; any but 127.0.0.1 needs TLS (docs/design/review.md)."
     ),
     agreement: bool = typer.Option(
-        False,
-        "--agreement",
-        help="Serve credentialed pictures beyond this machine, to readers who confirm by name.",
+        False, "--agreement", help="Serve credentialed images to readers who confirm."
     ),
-    url: str = typer.Option(
-        "", metavar="URL", help="Where readers reach it through a proxy, e.g. https://read.example.org."
-    ),
+    url: str = typer.Option("", metavar="URL", help="Where readers reach it, behind a proxy."),
     as_json: AsJson = False,
 ) -> None:
     """Serve a study until Ctrl-C. Every answer is stored before the next case appears; a kill loses none.
