@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,14 +10,13 @@ from pathlib import Path
 import typer
 
 from plantain.cli.status import NAMED, print_unsuccessful, reasons, tasks_line
-from plantain.cli.terminal.ending import print_end
+from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, EngineKind, ModelChange, RecipeArgument
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.cli.terminal.tables import print_json
 from plantain.engines.settings import engine_named
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
-from plantain.offline.workers import close_workers
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.piloting.decision import (
     PilotDecision,
@@ -158,17 +156,14 @@ def build_watched(
 ) -> RunSummary:
     """`run_build` with a live progress line."""
     with BuildProgress(quiet=quiet) as progress:
-        try:
-            return asyncio.run(
-                run_build(
-                    recipe,
-                    run,
-                    limit=limit,
-                    shard=shard,
-                    only=only,
-                    observer=progress,
-                    accept_model_change=accept_model_change,
-                )
+        return run_to_end(
+            run_build(
+                recipe,
+                run,
+                limit=limit,
+                shard=shard,
+                only=only,
+                observer=progress,
+                accept_model_change=accept_model_change,
             )
-        finally:
-            close_workers()
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import resource
 import sys
 import time
@@ -16,7 +15,7 @@ from plantain.audit.gate import CLEAN
 from plantain.audit.pictures import pictures_in
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.cli.build import build_watched
-from plantain.cli.terminal.ending import print_end
+from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_json
@@ -25,7 +24,6 @@ from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.questions.telemetry import costs, status_summary
-from plantain.offline.workers import close_workers
 from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue, peak_rss_mb
 from plantain.report.page import make_report
 from plantain.report.terminal import table_one
@@ -97,7 +95,4 @@ def _card(folder: Path, run: Path, *, quiet: bool) -> None:
                 if not asked.opened.stopping:
                     keep_card(run, card)
 
-    try:
-        asyncio.run(audited())
-    finally:
-        close_workers()
+    run_to_end(audited())

@@ -117,7 +117,6 @@ def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def _lines(summary: ExportSummary) -> str:
-
     facts = summary.facts
     pairs = sum(facts.pairs.values())
     reasons = ", ".join(f"{n} {why}" for why, n in facts.without_pair.items()) or "none"

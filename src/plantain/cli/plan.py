@@ -43,9 +43,9 @@ def plan(
 
 
 def _three(estimate: CallEstimate | None) -> dict[str, float] | None:
-    if estimate is None:
-        return None
-    return {"low": estimate.low, "expected": estimate.expected, "high": estimate.high}
+    return (
+        None if estimate is None else dict(zip(("low", "expected", "high"), _values(estimate), strict=True))
+    )
 
 
 def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> dict[str, object]:
@@ -71,7 +71,11 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
                 "model": model,
                 **(_three(calls) or {}),
                 "at_once": calls_at_once(recipe.terms, model),
-                **_tokens(made, step, model),
+                **(
+                    {"tokens_per_call": {"read": known[0], "written": known[1]}}
+                    if (known := made.tokens_by.get((step, model)))
+                    else {}
+                ),
             }
             for (step, model), calls in made.calls_by.items()
         ],
@@ -83,12 +87,6 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
         "disk_free_bytes": free,
         "warnings": remarks,
     }
-
-
-def _tokens(made: BuildPlan, step: Step, model: str) -> dict[str, object]:
-    """What one call is taken to read and write, where a model counts tokens."""
-    known = made.tokens_by.get((step, model))
-    return {"tokens_per_call": {"read": known[0], "written": known[1]}} if known else {}
 
 
 def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> None:

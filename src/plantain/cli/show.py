@@ -36,7 +36,6 @@ def show(
 
     Example: plantain show runs/demo --state failed,stopped
     """
-
     filters = {
         "--state": state,
         "--finding": finding,
@@ -58,7 +57,6 @@ def show(
 
 def _states(words: str) -> tuple[TaskState, ...]:
     """Raises InputError for a state that there is not."""
-
     states = []
     for word in filter(None, (word.strip().replace(" ", "_") for word in words.split(","))):
         if word not in tuple(TaskState):
@@ -68,7 +66,6 @@ def _states(words: str) -> tuple[TaskState, ...]:
 
 
 def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) -> None:
-
     tasks = list(islice(listed(reader, wanted), limit + 1))
     shown = tasks[:limit]
     if as_json:

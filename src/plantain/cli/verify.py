@@ -32,7 +32,6 @@ def verify(
 
     Example: plantain verify releases/pilot --against runs/pilot --pixels
     """
-
     require_extra("plantain verify", "release", "pyarrow")
     from plantain.release.proof.verify import verify_release
 

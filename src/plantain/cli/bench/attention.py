@@ -10,7 +10,6 @@ import typer
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.attention_page import (
-    CutOffs,
     grounding_rows,
     recorded_layers,
     table_lines,
@@ -36,8 +35,6 @@ from plantain.models.diffusers.settings import Settings
 from plantain.records import InputError
 from plantain.runs.settings.terms import load_terms
 
-USUAL = CutOffs()
-
 
 def attention(
     context: typer.Context,
@@ -47,17 +44,12 @@ def attention(
     settings: SettingsFile = None,
     engine: EngineKind = "",
     parts: str = typer.Option("down,mid,up", help="Parts of the UNet whose layers count."),
-    resolutions: str = typer.Option("", help="Heights of attention maps, e.g. 16,32; default: all."),
-    tokens: str = typer.Option("last", help="Tokens of a concept: last, or mean of all."),
     block: str = typer.Option("output", help="Positions in joint attention: output or reference."),
     layers: str = typer.Option("some", help="Numbers from 0, e.g. 3,9; all; or some (4 of a transformer)."),
     steps: str = typer.Option("some", help="Numbers from 0; all; or some, as for layers."),
     heads: str = typer.Option("all", help="Numbers from 0, or all."),
     alpha: float = typer.Option(ALPHA, help="Factor on Otsu's threshold."),
     judge: ScoringJudge = None,
-    low_ea: float = typer.Option(USUAL.ea, help="Editing accuracy below this is low."),
-    high_cp: float = typer.Option(USUAL.cp, help="Context preservation from this on is high."),
-    high_iou: float = typer.Option(USUAL.iou, help="Overlap from this on is high."),
     gallery: Gallery = 8,
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder of the page. Default: the run."),
     as_json: AsJson = False,
@@ -75,12 +67,10 @@ def attention(
     terms = load_terms(settings, tuple(arm.model for arm in arms), engine=engine)
     watching = Watching(
         _words(parts),
-        _numbers("--resolutions", resolutions),
-        tokens,
-        block,
-        _choice("--heads", heads),
-        _choice("--layers", layers),
-        _choice("--steps", steps),
+        block=block,
+        heads=_choice("--heads", heads),
+        layers=_choice("--layers", layers),
+        steps=_choice("--steps", steps),
     )
     watching.check()
     options = MapOptions(alpha, watching.as_json())
@@ -100,8 +90,7 @@ def attention(
             recorder.close()
         if summary.stopped is not None:
             return print_end(context, summary)
-    cuts = CutOffs(low_ea, high_cp, high_iou)
-    page = write_attention_page(run, benchmark, to, judge=judge, cuts=cuts, gallery=gallery)
+    page = write_attention_page(run, benchmark, to, judge=judge, gallery=gallery)
     if as_json:
         print(page.with_suffix(".json").read_text(encoding="utf-8"), end="")
         return 0

@@ -31,7 +31,6 @@ def check(
 
     Example: plantain bench check MedEBench/editing
     """
-
     with progress_bar("samples") as progress:
         checked = check_benchmark(path, progress)
     if as_json:
@@ -94,7 +93,6 @@ def leakage(
 
     Example: plantain bench leakage bench release catalogue
     """
-
     bench = Benchmark.load(path)
     found = []
     for place in places:

@@ -19,6 +19,9 @@ from plantain.files.csv_form import written_csv
 from plantain.files.writing import replace_file
 from plantain.records.counts import counted
 
+MORE_THAN = 5
+"""Samples that a listed task exceeds, as in the paper's Table 5."""
+
 
 def describe(
     path: BenchArgument,
@@ -26,14 +29,12 @@ def describe(
     clip: str = typer.Option(
         "openai/clip-vit-large-patch14", help="CLIP weights on this machine: a name or folder."
     ),
-    more_than: int = typer.Option(5, min=0, help="List tasks with more samples than this."),
     as_json: AsJson = False,
 ) -> int:
     """Organs, tasks, sizes of regions and similarity of prompts and images: the paper's Figures 3 and 4 and Table 5.
 
     Example: plantain bench describe MedEBench/editing --to described
     """
-
     benchmark = Benchmark.load(path)
     encoder, why_none = find_clip(clip)
     with progress_bar("samples") as progress:
@@ -44,13 +45,13 @@ def describe(
     if as_json:
         typer.echo(rendered)
         return 0
-    _print(description, more_than)
+    _print(description)
     if to is not None:
         typer.echo(f"written: {to}/organs.svg, properties.svg, tasks.csv, samples.csv, description.json")
     return 0
 
 
-def _print(description: Description, more_than: int) -> None:
+def _print(description: Description) -> None:
     organs = Table(
         title=f"{escape(description.name)}: {counted(description.samples, 'sample')}", title_justify="left"
     )
@@ -62,9 +63,9 @@ def _print(description: Description, more_than: int) -> None:
         organs.add_row(escape(row.organ), str(row.samples), str(row.tasks), str(row.clusters), share, shows)
     organs.caption = f"shows: smallest difference between two models at a standard deviation of {USUAL}"
     print_table(organs)
-    listed = description.table5(more_than)
+    listed = description.table5(MORE_THAN)
     if listed:
-        tasks = Table(title=f"Tasks with more than {counted(more_than, 'sample')}", title_justify="left")
+        tasks = Table(title=f"Tasks with more than {counted(MORE_THAN, 'sample')}", title_justify="left")
         for heading in ("organ", "task", "samples"):
             tasks.add_column(heading, justify="right" if heading == "samples" else "left")
         for task in listed:

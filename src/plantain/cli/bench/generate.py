@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections import Counter
 from enum import StrEnum
@@ -18,11 +17,10 @@ from plantain.bench.generate.generate import generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_editors
 from plantain.bench.generate.runfile import BenchRun
-from plantain.cli.terminal.ending import print_end
+from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, ModelChange, Seed, SettingsFile
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.offline.workers import close_workers
 from plantain.records import InputError, OutcomeKind
 from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
@@ -94,21 +92,18 @@ def generate_outputs(
             )
     terms = load_terms(settings, wanted.models, engine=engine)
     with generate_progress(quiet=as_json) as progress:
-        try:
-            summary = asyncio.run(
-                generate(
-                    benchmark,
-                    run,
-                    wanted,
-                    terms,
-                    seed=seed,
-                    limit=limit,
-                    observer=progress,
-                    accept_model_change=accept_model_change,
-                )
+        summary = run_to_end(
+            generate(
+                benchmark,
+                run,
+                wanted,
+                terms,
+                seed=seed,
+                limit=limit,
+                observer=progress,
+                accept_model_change=accept_model_change,
             )
-        finally:
-            close_workers()
+        )
     with BenchRun.open(run) as made:
         if to is not None:
             export_outputs(made, to)

@@ -43,7 +43,6 @@ def prepare(
     regions: Regions = typer.Option(Regions.DIFFERENCE, help="What proposes regions of interest."),
     no_region: bool = typer.Option(False, "--no-region", help="Leave regions open."),
     side: int = typer.Option(SIDE, min=64, max=4096, help="Longest side in pixels."),
-    least_quality: float = typer.Option(LEAST_QUALITY, min=-1.0, max=1.0, help="Least alignment quality."),
     keep_unaligned: bool = typer.Option(False, "--keep-unaligned", help="Keep and mark unaligned pairs."),
     accept_text: bool = typer.Option(False, "--accept-text", help="Keep images with identifying text."),
     accept_faces: bool = typer.Option(False, "--accept-faces", help="Keep images that show a face."),
@@ -55,7 +54,6 @@ def prepare(
     ),
     seed: Seed = 0,
     procedures: str = typer.Option("", metavar="ORGAN", help="List procedures of an organ or all; stop."),
-    columns: bool = typer.Option(False, "--columns", help=f"Only say what {TABLE} may hold."),
     study: Path | None = typer.Option(
         None, metavar="STUDY", help="RAW is a benchmark: use its readers' regions."
     ),
@@ -69,19 +67,17 @@ def prepare(
     Example: plantain bench prepare raw --to benches/hands
     """
     terms = load_terms(settings, (describer,), engine=engine)
-    if columns:
-        _print_columns()
-        return 0
     if procedures:
         return _print_procedures(context, procedures, terms, run, seed, as_json)
     if study is not None:
         return _take_chosen(raw, study, as_json)
     if raw is None or out is None:
-        raise InputError("bench prepare: give RAW and --to; --columns says what RAW holds")
+        columns = ", ".join(f"{name} (needed)" if name in NEEDED else name for name in COLUMNS)
+        raise InputError(f"bench prepare: give RAW and --to; RAW has before/, after/ and {TABLE}: {columns}")
     reader = None if accept_text else open_reader()
     if reader is None and not accept_text:
         print(f"plantain: warning: text in images is not looked for: {why_no_reader()}", file=sys.stderr)
-    rules = PairRules(side, least_quality, keep_unaligned, accept_text, accept_faces, reader)
+    rules = PairRules(side, LEAST_QUALITY, keep_unaligned, accept_text, accept_faces, reader)
     plan = PreparePlan(
         name or out.name,
         rules,
@@ -107,12 +103,6 @@ def _proposer(regions: Regions) -> RegionProposer:
     from plantain.bench.prepare.regions_grounded import grounded_sam
 
     return grounded_sam()
-
-
-def _print_columns() -> None:
-    typer.echo(f"{TABLE} has one row a pair; pictures are before/ID.* and after/ID.*. Columns:")
-    for column, text in COLUMNS.items():
-        typer.echo(f"  {column:<12}{text}{' (needed)' if column in NEEDED else ''}")
 
 
 def _print_procedures(
@@ -170,7 +160,6 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
 
 def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
     """Readers' regions into a benchmark."""
-
     if benchmark is None:
         raise InputError("--study: name the benchmark that the study was made from")
     found, undecided = take_regions(benchmark, study)

@@ -24,18 +24,15 @@ from plantain.records.counts import counted
 def rank(
     run: BenchRunArgument,
     more: list[Path] | None = typer.Argument(None, metavar="[FILE]...", help="Further files of ratings."),
-    ratings: list[Path] | None = typer.Option(
-        None,
-        metavar="FILE",
-        help="CSV of one rater, named after them: sample, model, and EA, CP, VQ (higher is better) or EA_rank, "
-        "CP_rank, VQ_rank (1 is best).",
-    ),
+    ratings: list[Path] | None = typer.Option(None, metavar="FILE", help="CSV of one rater; repeatable."),
     study: Path | None = typer.Option(None, metavar="STUDY", help="A reader study of this run, not files."),
     judge: ScoringJudge = None,
     as_json: AsJson = False,
     as_latex: AsLatex = False,
 ) -> None:
     """Compare metrics with people, image by image (Table 3), and people with each other.
+
+    A rater's CSV has the columns sample, model, and EA, CP, VQ (higher is better) or EA_rank, CP_rank, VQ_rank.
 
     Example: plantain bench rank runs/bench --ratings ana.csv --ratings ben.csv
     """
@@ -68,7 +65,6 @@ def rank(
 
 
 def _correlations(found: Ranking) -> RichTable:
-
     dimensions = list(found.images)
     shown = RichTable(
         title="Table 3: rank correlation with people, mean over images",
@@ -102,7 +98,6 @@ def _correlation(rho: Estimate, tau: Estimate) -> str:
 
 
 def _agreements(found: Ranking) -> RichTable:
-
     shown = RichTable(
         title="Agreement of raters",
         caption="value with its 95 % interval; a kappa of 0 is chance, whatever the raw agreement",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import typer
@@ -12,7 +11,7 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import METRICS, chosen
-from plantain.cli.terminal.ending import print_end
+from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import (
     AsJson,
     BenchPath,
@@ -27,7 +26,6 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.benchmark import score_reasons
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.models.hosted.prompts.library import PUBLISHED, prompts_folder
-from plantain.offline.workers import close_workers
 from plantain.records.counts import counted
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.settings.terms import load_terms
@@ -50,7 +48,6 @@ def score(
     draws: int | None = typer.Option(None, help="Answers per output; default: 3, offline 1."),
     prompts: str = typer.Option("ours", metavar="NAME", help="ours, published, or a folder of templates."),
     rubric: str = typer.Option(MEDEBENCH.name, help="A name, or a file.toml."),
-    every_output: bool = typer.Option(False, "--every-output", help="Judge every output of a sweep."),
     retry: bool = typer.Option(False, "--retry", help="ask judges again where they failed"),
     settings: SettingsFile = None,
     clip: str = typer.Option(CLIP, help="weights of CLIP on this machine: their name or folder"),
@@ -66,7 +63,6 @@ def score(
 
     Example: plantain bench score runs/bench --judge offline/instruments --judge gemini/gemini-3.1-pro-preview --draws 3
     """
-
     named = [name for given in metrics for name in given.split(",") if name] if metrics else None
     wanted = chosen(named)
     with BenchRun.open(run) as recorded:
@@ -82,22 +78,14 @@ def score(
     )
     terms = load_terms(settings, tuple(name.model for name in names), engine=engine)
     networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)
-    wish = ScoreRequest(named, names, networks, retry, every_output)
+    wish = ScoreRequest(named, names, networks, retry)
     benchmark = Benchmark.load(root)
     with StageProgress(quiet=as_json) as progress:
-        try:
-            summary = asyncio.run(
-                score_run(
-                    run,
-                    benchmark,
-                    wish,
-                    terms=terms,
-                    observer=progress,
-                    accept_model_change=accept_model_change,
-                )
+        summary = run_to_end(
+            score_run(
+                run, benchmark, wish, terms=terms, observer=progress, accept_model_change=accept_model_change
             )
-        finally:
-            close_workers()
+        )
     _print_scores(run, summary, as_json=as_json)
     return print_end(context, summary)
 

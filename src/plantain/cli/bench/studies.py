@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -84,15 +85,12 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
         InputError: no study, no answers about regions, or a sample that the benchmark does not have.
     """
     study = open_study(folder)
-    ratings = Ratings.open(study)
-    try:
+    with closing(Ratings.open(study)) as ratings:
         rows = [
             row
             for row in rows_of(study, ratings)
             if row.task is ReaderTask.CHOOSE_ROI and row.kind is ItemKind.MAIN and not row.cannot
         ]
-    finally:
-        ratings.close()
     if not rows:
         raise InputError(f"--study {folder}: nobody has answered a choose-roi question of this study")
     chosen: dict[str, str] = {}

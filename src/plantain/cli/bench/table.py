@@ -72,7 +72,6 @@ def table(
 
 
 def _print(runs: list[Path], made: Table) -> None:
-
     if made.unfinished:
         again = " && ".join(command_line("bench", "score", run) for run in runs)
         print(f"scoring is not finished: {made.unfinished}; resume with: {again}")
@@ -87,7 +86,6 @@ def _print(runs: list[Path], made: Table) -> None:
 
 def leaderboard(made: Table) -> RichTable:
     """Return Table 2 for a terminal: overall means with intervals, baselines below a line."""
-
     shown = RichTable(
         title=f"{plain(made.scores.benchmark)}: {counted(len(made.scores.samples), 'sample')}",
         caption="\n".join(_caption(made)),
@@ -135,7 +133,6 @@ def _caption(made: Table) -> list[str]:
 
 
 def _number(cell: TableCell | None) -> Text:
-
     if cell is None or cell.estimate.value is None:
         return Text("–", style="dim")
     found = cell.estimate

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,11 @@ from plantain.audit.asking import asking
 from plantain.audit.gate import thresholds
 from plantain.audit.jury import models_of
 from plantain.audit.pages import between, in_words, write_card_page
-from plantain.audit.pictures import TrialPicture, pictures_in
+from plantain.audit.pictures import pictures_in
 from plantain.audit.planning import forecast
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import chosen_kinds
-from plantain.cli.terminal.ending import confirm, print_end
+from plantain.cli.terminal.ending import confirm, print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
 from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_json, print_table
@@ -31,7 +29,6 @@ from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import keep_card, write_card
 from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.offline.workers import close_workers
 from plantain.pipeline.piloting.decision import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
 from plantain.records.counts import counted
@@ -39,29 +36,11 @@ from plantain.records.suggestions import suggest
 from plantain.review.judge_agreement import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
-from plantain.runs.observer import ProgressObserver
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
 
 LONG = 500
 """Calls above which an audit asks before it starts: about two minutes of the offline judge."""
-
-
-class Amplitude(StrEnum):
-    """How plainly a defect shows."""
-
-    WEAK = "weak"
-    STRONG = "strong"
-
-
-@dataclass(frozen=True, slots=True)
-class _Judges:
-    """The audited judge, those that it is compared with, and the terms under which they are asked."""
-
-    judge: str
-    beside: tuple[str, ...]
-    terms: Terms
-    rubric: Rubric
 
 
 def audit(
@@ -82,7 +61,6 @@ def audit(
     run: Path | None = typer.Option(None, metavar="DIR", help="The audit's own run; hosted judges need one."),
     settings: SettingsFile = None,
     pairs: int = typer.Option(40, min=1, help="edits of each kind"),
-    amplitude: Amplitude = typer.Option(Amplitude.STRONG, help="how plainly the defects show"),
     seed: Seed = 0,
     findings: list[str] | None = typer.Option(
         None, "--finding", metavar="NAME", help="Only this finding; repeatable."
@@ -114,13 +92,12 @@ def audit(
         raise InputError(f"--run: name a folder for the answers of {judge}, so that they are paid once")
     by_people = _with_people(studies or [], folder, judge)
     taxonomy = load_taxonomy()
-    chosen = _Judges(judge, others, load_terms(settings, named), _rubric(rubric, folder))
+    terms, judged_by = load_terms(settings, named), _rubric(rubric, folder)
     split = "images of the packages, held out" if folder is None else folder.name
-    plan = AuditPlan(
-        pairs, amplitude.value, seed, split, _findings(findings or [], taxonomy), chosen_kinds(kinds)
-    )
+    wanted = _findings(findings or [], taxonomy)
+    plan = AuditPlan(pairs, seed=seed, split=split, findings=wanted, kinds=chosen_kinds(kinds))
     pictures = pictures_in(folder, taxonomy)
-    found: dict[str, Any] = forecast(pictures, taxonomy, plan, judge, others, chosen.terms)
+    found: dict[str, Any] = forecast(pictures, taxonomy, plan, judge, others, terms)
     if dry_run:
         return _print_forecast(found, as_json=as_json)
     if (calls := sum(found["calls"].values())) > LONG:
@@ -129,10 +106,16 @@ def audit(
         confirm(yes, f"judge audit: up to {counted(calls, 'call')} {price}")
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
-        try:
-            card, summary = asyncio.run(_carded(chosen, own, pictures, taxonomy, plan, progress))
-        finally:
-            close_workers()
+        images = [picture.image for picture in pictures]
+
+        async def carded() -> tuple[JudgeCard, RunSummary]:
+            async with asking(
+                judge, terms, own, seed, progress, rubric=judged_by, beside=others, images=images
+            ) as asked:
+                card, _ = await run_audit(asked, pictures, taxonomy, plan)
+            return card, asked.opened.summary
+
+        card, summary = run_to_end(carded())
     card = replace(card, agreement={**card.agreement, **by_people})
     if summary.stopped is None:
         _keep(card, folder, run, to)
@@ -143,32 +126,8 @@ def audit(
     return print_end(context, summary)
 
 
-async def _carded(
-    chosen: _Judges,
-    run: Path,
-    pictures: list[TrialPicture],
-    taxonomy: Taxonomy,
-    plan: AuditPlan,
-    progress: ProgressObserver,
-) -> tuple[JudgeCard, RunSummary]:
-    images = [picture.image for picture in pictures]
-    async with asking(
-        chosen.judge,
-        chosen.terms,
-        run,
-        plan.seed,
-        progress,
-        rubric=chosen.rubric,
-        beside=chosen.beside,
-        images=images,
-    ) as asked:
-        card, _ = await run_audit(asked, pictures, taxonomy, plan)
-    return card, asked.opened.summary
-
-
 def _with_people(studies: list[Path], folder: Path | None, judge: str) -> dict[str, Figure]:
     """Return the agreement of the judge's verdicts in the run with the studies' readers."""
-
     if studies and (folder is None or not (folder / JOURNAL_NAME).is_file()):
         raise InputError(f"--study {studies[0]}: give the run that the study was made from as DIR")
     found: dict[str, Figure] = {}

@@ -28,7 +28,6 @@ def override(
 
     Example: plantain judge override runs/cxr 3f2a --set failed --by RT --why "the effusion is still there"
     """
-
     if set_to not in SET.values():
         raise InputError(f"--set {set_to!r}: choose {' or '.join(SET.values())}")
     qualified = set_to == SET[True]

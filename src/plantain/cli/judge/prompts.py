@@ -18,5 +18,4 @@ def prompts(to: Path = typer.Option(..., metavar="FOLDER", help="Folder for the 
 
     Example: plantain judge prompts --to my-prompts
     """
-
     print(f"{to}: {counted(len(write_prompts(to)), 'template')}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ from plantain.audit.pages import write_rejudged
 from plantain.audit.planning import forecast_rejudge
 from plantain.audit.rejudge import Rejudged, RejudgeRequest, recorded_judge, run_rejudge
 from plantain.cli.judge.audit import print_bill
-from plantain.cli.terminal.ending import print_end
+from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
 from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
-from plantain.offline.workers import close_workers
 from plantain.pipeline.piloting.decision import PEOPLE
 from plantain.records.counts import counted
 from plantain.review.people_judge import PeopleJudge
@@ -56,7 +54,6 @@ def rejudge(
 
     Example: plantain judge rejudge runs/pilot --prompts ours --prompts my-prompts --sample 100
     """
-
     names = judges or [recorded_judge(run)]
     asked = [_people(name) if name.startswith(PEOPLE) else name for name in names]
     models = dict.fromkeys(model for name in asked if isinstance(name, str) for model in models_of(name))
@@ -65,22 +62,17 @@ def rejudge(
     if dry_run:
         return _print_forecast(run, request, terms, as_json=as_json)
     with StageProgress(quiet=as_json) as progress:
-        try:
-            done = asyncio.run(run_rejudge(run, request, terms, observer=progress))
-        finally:
-            close_workers()
+        done = run_to_end(run_rejudge(run, request, terms, observer=progress))
     _print_rejudged(run, done, sample, to, as_json=as_json)
     return print_end(context, done.summary)
 
 
 def _people(name: str) -> Judge:
     """Return the readers of a study as a judge, by `people/STUDY`."""
-
     return PeopleJudge(Path(name.removeprefix(PEOPLE)))
 
 
 def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json: bool) -> int:
-
     found: dict[str, Any] = forecast_rejudge(run, request, terms)
     if as_json:
         print_json(found)
@@ -93,7 +85,6 @@ def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json
 
 
 def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_json: bool) -> None:
-
     with JournalReader.open(run) as reader:
         attempts = judged_attempts(reader, done, sample)
         asked, others = tallies(reader, attempts, done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import typer
@@ -13,7 +14,7 @@ from plantain.review.importing import import_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
 from plantain.review.results.page import results_latex, write_results
-from plantain.review.results.rows import imported_readers, rows_of
+from plantain.review.results.rows import rows_of
 from plantain.review.study import open_study
 
 
@@ -22,20 +23,14 @@ def results(
     to: Path | None = typer.Option(None, metavar="FILE.html", help="Page; default: STUDY/results.html."),
     as_json: AsJson = False,
     as_latex: AsLatex = False,
-    include_imported: bool = typer.Option(True, "--imported/--no-imported", help="Include imported answers."),
 ) -> None:
     """Acceptance, scores, strengths, accuracy, agreement, regions and times, readers and cases random.
 
     Example: plantain review results studies/pilot --to results.html
     """
-
     opened = open_study(study)
-    ratings = Ratings.open(opened)
-    try:
-        left_out = set() if include_imported else imported_readers(ratings)
-        rows = [row for row in rows_of(opened, ratings) if row.reader not in left_out]
-    finally:
-        ratings.close()
+    with closing(Ratings.open(opened)) as ratings:
+        rows = list(rows_of(opened, ratings))
     found = analyse(opened, rows)
     if as_json:
         print_json(found)
@@ -71,12 +66,9 @@ def export(
     from plantain.review.results.export import summary_of, write_export
 
     opened = open_study(study)
-    ratings = Ratings.open(opened)
-    target = to or study / "export"
-    try:
+    with closing(Ratings.open(opened)) as ratings:
+        target = to or study / "export"
         names, answers = write_export(opened, ratings, target), len(ratings.current())
-    finally:
-        ratings.close()
     if as_json:
         print(summary_of(names, target, answers, opened).decode())
         return
@@ -94,13 +86,9 @@ def import_(
 
     Example: plantain review import studies/pilot ana.csv ben.csv
     """
-
     opened = open_study(study)
-    ratings = Ratings.open(opened)
-    try:
+    with closing(Ratings.open(opened)) as ratings:
         found = import_ratings(opened, ratings, files)
-    finally:
-        ratings.close()
     if as_json:
         print_json({"imported": found})
         return

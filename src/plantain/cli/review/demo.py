@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import typer
@@ -32,7 +33,6 @@ def demo(
 
     Example: plantain review demo demo-review
     """
-
     study, run = folder / "study", folder / "run"
     print(NOTICE, file=sys.stderr)
     if not study.exists():
@@ -51,13 +51,10 @@ def demo(
         )
         new_study(study, found, [run.name], wanted)
     opened = open_study(study)
-    ratings = Ratings.open(opened)
-    try:
+    with closing(Ratings.open(opened)) as ratings:
         if not ratings.readers():
             simulate(opened, ratings)
         token = ratings.invite(READER)[1] if serve else ""
-    finally:
-        ratings.close()
     if as_json:
         import orjson
 

@@ -56,7 +56,6 @@ def new(
 
     Example: plantain review new studies/pilot --from runs/pilot --task accept --task real-or-edited --cases 60
     """
-
     wanted = Wanted(
         name=name or "Reader study",
         seed=seed,
@@ -102,7 +101,6 @@ def new(
 
 
 def _tasks(words: list[str]) -> tuple[ReaderTask, ...]:
-
     found = []
     for word in (part.strip() for text in words for part in text.split(",")):
         if word not in tuple(ReaderTask):
@@ -119,7 +117,6 @@ def _scale(text: str) -> tuple[int, int]:
 
 
 def _text(path: Path | None) -> str:
-
     if path is None:
         return ""
     try:

@@ -32,7 +32,6 @@ def plan(
 
     Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6 --to plan.html
     """
-
     parts, source = _components(effect, base_rate, sd, components, study)
     try:
         made = plan_study(readers, cases, effect, parts, groups=groups, seconds=seconds, source=source)
@@ -69,7 +68,6 @@ def plan(
 def _components(
     effect: float, base_rate: float | None, sd: float | None, components: str, study: Path | None
 ) -> tuple[Components, str]:
-
     given = [
         name for name, value in (("--sd", sd), ("--components", components), ("--study", study)) if value
     ]
@@ -108,7 +106,6 @@ def _components(
 
 def table_of(plan: ReaderStudyPlan) -> Table:
     """Power by readers and cases, for a terminal."""
-
     rows = by_readers(plan.table)
     table = Table(
         title="power, and hours of reading; everybody reads everything",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import typer
@@ -26,11 +27,8 @@ def invite(
     """
     from plantain.review.serving import link
 
-    ratings = Ratings.open(open_study(study))
-    try:
+    with closing(Ratings.open(open_study(study))) as ratings:
         made = [ratings.invite() for _ in range(readers)]
-    finally:
-        ratings.close()
     links = [{"reader": reader.code, "link": link(url, token)} for reader, token in made]
     if as_json:
         print_json({"invited": links})

@@ -116,7 +116,12 @@ def _settle_held(run: Path, usd: float, *, only_say: bool) -> None:
         costs = costs_of(reader).values()
     held, lost = sum(cost.held_usd for cost in costs), sum(cost.lost for cost in costs)
     if lost and not only_say:
-        asyncio.run(_settle(run, usd))
+
+        async def settle() -> None:
+            async with Journal.open(run) as journal:
+                await journal.settle_lost(usd)
+
+        asyncio.run(settle())
     if not lost:
         print("no money is held", file=sys.stderr)
         return
@@ -125,11 +130,6 @@ def _settle_held(run: Path, usd: float, *, only_say: bool) -> None:
         f"${held:.4f} held for {counted(lost, 'call')} {verb} released; ${usd:.4f} {verb} recorded as spent",
         file=sys.stderr,
     )
-
-
-async def _settle(run: Path, usd: float) -> None:
-    async with Journal.open(run) as journal:
-        await journal.settle_lost(usd)
 
 
 async def _retry(run: Path, ids: list[str], start: str) -> tuple[int, int]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
 
 import typer
 from typer.core import TyperArgument
 
 from plantain.cli.terminal.progress import say
+from plantain.offline.workers import close_workers
 from plantain.records import InputError
 from plantain.records.commands import command_line
+
+T = TypeVar("T")
 
 
 class Ended(Protocol):
@@ -52,6 +57,14 @@ def print_stop(context: typer.Context, why: str, *, failed: bool = False, left: 
             say(line)
     say(f"stopped ({'fault' if failed else why}); resume with: {command_again(context)}")
     return 1 if failed else 3
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine, then end the processes of the offline models."""
+    try:
+        return asyncio.run(work)
+    finally:
+        close_workers()
 
 
 def confirm(yes: bool, work: str) -> None:

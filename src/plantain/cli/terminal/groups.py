@@ -105,12 +105,22 @@ _VALUES = {
 """What help calls the value of an option, by what typer would write: a reader knows numbers, not types."""
 
 
-class _Command(TyperCommand):
-    """A command with help for people: `RECIPE` for what is required, `[DIR]` for what is optional."""
+class _Readable(Command):
+    """Help for people: numbers and paths instead of types, and examples that can be copied."""
 
     def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
-        self.help = _copyable(self.help)
+        self.help = self.help and "\n\n".join(map(_whole_example, self.help.split("\n\n")))
         super().format_help_text(ctx, formatter)
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        for option in self.get_params(ctx):
+            if isinstance(option, TyperOption) and option.metavar is None and not option.is_flag:
+                option.metavar = _VALUES.get(option.display_type(ctx))
+        super().format_options(ctx, formatter)  # type: ignore[safe-super]
+
+
+class _Command(_Readable, TyperCommand):
+    """A command whose usage has `RECIPE` for what is required, `[DIR]` for what is optional."""
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         pieces = [self.options_metavar] if self.options_metavar else []
@@ -118,31 +128,9 @@ class _Command(TyperCommand):
             pieces += [_shown(param)] if isinstance(param, TyperArgument) else param.get_usage_pieces(ctx)
         return pieces
 
-    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
-        _name_values(self, ctx)
-        super().format_options(ctx, formatter)
 
-
-class CommandWithOthers(TyperGroup):
-    """A command that does something by itself and has others below it, with the same help for people."""
-
-    def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
-        self.help = _copyable(self.help)
-        super().format_help_text(ctx, formatter)
-
-    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
-        _name_values(self, ctx)
-        super().format_options(ctx, formatter)
-
-
-def _copyable(text: str | None) -> str | None:
-    return text and "\n\n".join(_whole_example(part) for part in text.split("\n\n"))
-
-
-def _name_values(command: Command, context: Context) -> None:
-    for option in command.get_params(context):
-        if isinstance(option, TyperOption) and option.metavar is None and not option.is_flag:
-            option.metavar = _VALUES.get(option.display_type(context))
+class CommandWithOthers(_Readable, TyperGroup):
+    """A command that does something by itself and has others below it."""
 
 
 def _whole_example(paragraph: str) -> str:

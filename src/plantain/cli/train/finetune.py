@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,14 +18,13 @@ from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, wr
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli.bench.generate import generate_progress
-from plantain.cli.terminal.ending import print_end, print_stop
+from plantain.cli.terminal.ending import print_end, print_stop, run_to_end
 from plantain.cli.terminal.options import BASE_MODEL, AsJson, DryRun, Originals, SettingsFile
 from plantain.cli.terminal.progress import StageProgress, TrainingBar, stopping_on_ctrl_c
 from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
 from plantain.models.diffusers.settings import Settings
 from plantain.models.extras import require_extra
-from plantain.offline.workers import close_workers
 from plantain.records import InputError
 from plantain.records.counts import counted
 from plantain.roles import Editor
@@ -89,7 +87,7 @@ def finetune(
         terms, models=(f"diffusers/{base.folder}",)
     )  # the base's licence holds for what it became
     title = f"{model}, fine-tuned on {pairs.name}"
-    ended, page = asyncio.run(
+    ended, page = run_to_end(
         measure_trained(held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json)
     )
     if page is not None:
@@ -190,11 +188,8 @@ async def measure_trained(
     described = any(sample.detailed for sample in held_out.samples)
     judges = () if judge == NO_JUDGE else (JudgeName(judge, "D" if described else "P", True, None),)
     asked = replace(terms, models=tuple(name.model for name in judges))
-    try:
-        with StageProgress(quiet=quiet) as stages:
-            scored = await score_run(run, held_out, ScoreRequest(judges=judges), terms=asked, observer=stages)
-    finally:
-        close_workers()
+    with StageProgress(quiet=quiet) as stages:
+        scored = await score_run(run, held_out, ScoreRequest(judges=judges), terms=asked, observer=stages)
     if scored.stopped is not None:
         return scored, None
     return scored, write_learning(run, run.parent, title)

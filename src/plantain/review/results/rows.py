@@ -12,7 +12,7 @@ import orjson
 from plantain.files.csv_form import written_csv
 from plantain.records import InputError
 from plantain.review.answers import checked, is_right, meant
-from plantain.review.ratings import IMPORTED, Ratings, ReaderAnswer
+from plantain.review.ratings import Ratings, ReaderAnswer
 from plantain.review.study import ItemKind, ReaderTask, Study
 
 
@@ -190,8 +190,3 @@ def _cell(value: object) -> Any:
     if isinstance(value, (ReaderTask, ItemKind)):
         return value.value
     return value
-
-
-def imported_readers(ratings: Ratings) -> set[str]:
-    """Codes of readers whose answers came from a file."""
-    return {reader.code for reader in ratings.readers() if reader.role == IMPORTED}
