@@ -1,6 +1,6 @@
 """What a messy study feeds, counted again from what was planted: numpy, scipy and scikit-learn, none of our functions.
 
-Readers tie, cannot judge, change their minds, read half or nothing; training, repeats, anchors and attention checks
+Readers tie, cannot judge, change their minds, read half or nothing; training, repeats and anchors
 are answered at the other end of the scale, so that any of them that leaked into a number would move it.
 """
 
@@ -26,8 +26,8 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.review.judge_agreement import agreement_with_people
 from plantain.review.orders import slot_order
+from plantain.review.people import agreement_with_people
 from plantain.review.ratings import Ratings
 from plantain.review.study import Case, Item, ItemKind, Study, open_study
 from report.run_on_paper import build_run
@@ -84,7 +84,14 @@ def plant(
 
 
 def new(folder: Path, source: Path, *words: str) -> Study:
-    more = ("--training", "1", "--repeats", "0.4", "--anchors", "1", "--attention", "2")
+    more = (
+        "--training",
+        "1",
+        "--repeats",
+        "0.4",
+        "--anchors",
+        "1",
+    )
     assert main(["review", "new", str(folder), "--from", str(source), *words, *more]) == 0
     return open_study(folder)
 
@@ -148,7 +155,7 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Planted, l
     planted = plant(
         study,
         lambda rng, *_: {name: bool(rng.random() < 0.6) for name in names},
-        lambda item: dict.fromkeys(names, item.kind is not ItemKind.ATTENTION),
+        lambda item: dict.fromkeys(names, item.kind is not ItemKind.ANCHOR),
         lambda said: {"criteria": said, "codes": []},
     )
     return run, planted, names

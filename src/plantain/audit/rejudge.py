@@ -345,4 +345,5 @@ class _Judging:
             rubric=rubric,
             # One seed for all juries, so that they differ by judge and prompts, not by the draw.
             seed=derive_seed(self.opened.journal.header.seed, *one.key, "judged again"),
+            task=one.key[0],
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -15,25 +14,19 @@ from plantain.metrics.statistics.regions import FEWEST, majority, staple
 from plantain.pixels.arrays import Floats, Mask
 from plantain.records import InputError
 from plantain.review.answers import region_of
-from plantain.review.ratings import Ratings
-from plantain.review.results.rows import Row, rows_of
-from plantain.review.study import ItemKind, ReaderTask, open_study
+from plantain.review.blinding import fitted_mask
+from plantain.review.results.rows import Row, main_rows
+from plantain.review.study import ReaderTask, open_study
 from plantain.rubrics import MEDEBENCH
 
 
 def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
-    """Return main answers to `rate` with MedEBench's rubric, by its dimensions, and to `rank`, for all of them.
+    """Return main answers to `rate` with MedEBench's rubric, by its dimensions, and to `rank`, each for its own.
 
     Raises:
         InputError: no study, or none of its answers orders this run's models.
     """
-    study = open_study(folder)
-    stored = Ratings.open(study)
-    try:
-        rows = [row for row in rows_of(study, stored) if row.kind is ItemKind.MAIN and not row.cannot]
-    finally:
-        stored.close()
-    rows = [row for row in rows if row.task in (ReaderTask.RATE, ReaderTask.RANK)]
+    rows = main_rows(open_study(folder), ReaderTask.RATE, ReaderTask.RANK)
     place, arm = {name: i for i, name in enumerate(samples)}, {name: i for i, name in enumerate(models)}
     readers = sorted({row.reader for row in rows})
     tables = {name: np.full((len(readers), len(samples), len(models)), np.nan) for name in DIMENSIONS}
@@ -54,14 +47,9 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
 def _enter(tables: dict[str, Floats], row: Row, at: tuple[int, int], arm: dict[str, int]) -> bool:
     """Enter one answer at (reader, sample); return True if it rates an arm."""
     if row.task is ReaderTask.RANK:
-        known = [
-            (arm[model], -rank)
-            for model, rank in zip(row.slots, row.value["ranks"], strict=True)
-            if model in arm
-        ]
-        for table in tables.values():
-            for model, value in known:
-                table[*at, model] = value
+        known = [pair for pair in zip(row.slots, row.value["ranks"], strict=True) if pair[0] in arm]
+        for model, rank in known:
+            tables[row.dimension][*at, arm[model]] = -rank
         return bool(known)
     scores = {c.short: row.value["scores"].get(c.name) for c in MEDEBENCH.criteria if c.short in tables}
     scores = {short: score for short, score in scores.items() if score is not None}
@@ -85,12 +73,7 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
         InputError: no study, no answers about regions, or a sample that the benchmark does not have.
     """
     study = open_study(folder)
-    with closing(Ratings.open(study)) as ratings:
-        rows = [
-            row
-            for row in rows_of(study, ratings)
-            if row.task is ReaderTask.CHOOSE_ROI and row.kind is ItemKind.MAIN and not row.cannot
-        ]
+    rows = main_rows(study, ReaderTask.CHOOSE_ROI)
     if not rows:
         raise InputError(f"--study {folder}: nobody has answered a choose-roi question of this study")
     chosen: dict[str, str] = {}
@@ -118,6 +101,5 @@ def _joint(regions: list[Mask]) -> Mask:
 def _region(benchmark: Path, sample: str, row: Row, size: tuple[int, int]) -> Mask:
     if row.value.get("mask"):
         return region_of(row.value)
-    from plantain.review.pictures import fitted_mask
 
     return fitted_mask(proposed_regions(benchmark, sample)[row.value["proposal"]], size)

@@ -33,7 +33,7 @@ from plantain.pipeline.piloting.decision import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
-from plantain.review.judge_agreement import agreement_with_people
+from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
 from plantain.runs.settings.terms import load_terms

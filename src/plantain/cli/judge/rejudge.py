@@ -20,7 +20,7 @@ from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.pipeline.piloting.decision import PEOPLE
 from plantain.records.counts import counted
-from plantain.review.people_judge import PeopleJudge
+from plantain.review.people import PeopleJudge
 from plantain.roles import Judge
 from plantain.runs.settings.terms import Terms, load_terms
 

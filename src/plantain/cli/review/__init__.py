@@ -13,10 +13,10 @@ app = LazyGroup(
             "freeze a study from a run, a benchmark's run, a release or pairs",
         ),
         "invite": ("plantain.cli.review.readers:invite", "a link for each reader"),
-        "serve": ("plantain.cli.review.readers:serve", "open the reading room"),
+        "serve": ("plantain.cli.review.readers:serve", "serve a study to its readers"),
         "export": ("plantain.cli.review.answers:export", "answers as CSV and Parquet, with the frozen study"),
         "results": ("plantain.cli.review.answers:results", "what the answers say: page, JSON, LaTeX"),
-        "import": ("plantain.cli.review.answers:import_", "ratings made elsewhere: CSV, ImagenHub's TSV"),
+        "import": ("plantain.cli.review.answers:import_", "ratings made elsewhere, as CSV"),
         "demo": ("plantain.cli.review.demo:demo", "a study on the demo's run with two simulated readers"),
         "plan": (
             "plantain.cli.review.plan:plan",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -16,6 +18,13 @@ from plantain.review.results.analysis import analyse
 from plantain.review.results.page import results_latex, write_results
 from plantain.review.results.rows import rows_of
 from plantain.review.study import open_study
+
+JUDGE = {
+    "agreement": "reader and judge agree",
+    "strict": "judge too strict: rejects what is accepted",
+    "lenient": "judge too lenient: accepts what is not",
+}
+"""Outcomes of the comparison with the run's judge (Med-Banana-50K, human validation)."""
 
 
 def results(
@@ -30,7 +39,7 @@ def results(
     """
     opened = open_study(study)
     with closing(Ratings.open(opened)) as ratings:
-        rows = list(rows_of(opened, ratings))
+        rows = rows_of(opened, ratings)
     found = analyse(opened, rows)
     if as_json:
         print_json(found)
@@ -40,18 +49,22 @@ def results(
         return
     page = write_results(found, to or study / "results.html")
     for block in found["blocks"]:
-        print(
-            f"{block['title']}: {counted(block['judged'], 'answer')} by {counted(block['readers'], 'reader')}"
-        )
-        for name, one in (
-            block.get("models") or block.get("strengths") or block.get("by_model") or {}
-        ).items():
-            value = "-" if one["value"] is None else f"{one['value']:z.2f}"
-            bounds = (
-                one.get("reason", "") if one["low"] is None else f"{one['low']:z.2f} to {one['high']:z.2f}"
-            )
-            print(f"  {name:<40} {value}  {bounds}")
+        readers = counted(block["readers"], "reader")
+        print(f"{block['title']}: {counted(block['judged'], 'answer')} by {readers}")
+        entries = block["models"] or block["strengths"] or block["by_model"] or {}
+        for name, one in entries.items():
+            print(f"  {name:<40} {_interval(one)}")
+        if block["agreement"]["spearman"]:
+            print(f"  {'readers, mean Spearman correlation':<40} {_interval(block['agreement']['spearman'])}")
+        for name, words in JUDGE.items() if block["judge"] else ():
+            print(f"  {words:<40} {_interval(block['judge'][name])}")
     print(f"page: {page}")
+
+
+def _interval(one: Mapping[str, Any]) -> str:
+    value = "-" if one["value"] is None else f"{one['value']:z.2f}"
+    bounds = one["reason"] if one["low"] is None else f"{one['low']:z.2f} to {one['high']:z.2f}"
+    return f"{value}  {bounds}"
 
 
 def export(
@@ -63,14 +76,15 @@ def export(
 
     Example: plantain review export studies/pilot --to answers
     """
-    from plantain.review.results.export import summary_of, write_export
+    from plantain.review.results.export import write_export
 
     opened = open_study(study)
     with closing(Ratings.open(opened)) as ratings:
         target = to or study / "export"
         names, answers = write_export(opened, ratings, target), len(ratings.current())
     if as_json:
-        print(summary_of(names, target, answers, opened).decode())
+        document = {"to": str(target), "files": names, "answers": answers, "hash": opened.digest}
+        print_json(document)
         return
     print(f"{target}: {counted(answers, 'answer')}; {', '.join(name for name in names if '/' not in name)}")
 
@@ -78,7 +92,7 @@ def export(
 def import_(
     study: StudyArgument,
     files: list[Path] = typer.Argument(
-        ..., metavar="FILE...", help="CSV, or ImagenHub's TSV, one per rater."
+        ..., metavar="FILE...", help="CSV: source or case, model, criteria, reader."
     ),
     as_json: AsJson = False,
 ) -> None:

@@ -1,9 +1,9 @@
-"""`plantain review demo`: a study on the demo's run, with two simulated readers already in."""
+"""`plantain review demo`: a study on the demo's run, with two simulated readers."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import typer
@@ -13,7 +13,7 @@ from plantain.cli.review.materials import materials_at
 from plantain.cli.terminal.options import AsJson, Port
 from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
 from plantain.records.commands import command_line
-from plantain.review.freezing import Wanted, new_study
+from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import READER, Ratings
 from plantain.review.simulated import simulate
 from plantain.review.study import ReaderTask, open_study
@@ -23,13 +23,13 @@ NOTICE = "plantain: the two readers of this study are simulated: their answers s
 
 
 def demo(
-    folder: Path = typer.Argument(..., metavar="DIR", help="Made or resumed."),
+    folder: Path = typer.Argument(..., metavar="DIR", help="Folder; created or resumed."),
     limit: int = typer.Option(12, min=1, help="Tasks of the demo's run that are built."),
-    serve: bool = typer.Option(True, "--serve/--no-serve", help="Open the reading room afterwards."),
+    serve: bool = typer.Option(True, "--serve/--no-serve", help="Serve the study afterwards."),
     port: Port = 8765,
     as_json: AsJson = False,
 ) -> None:
-    """Build a few edits offline, freeze a study of them, let two simulated readers answer, and open the room.
+    """Build a few edits offline, freeze a study of them, let two simulated readers answer, and serve it.
 
     Example: plantain review demo demo-review
     """
@@ -44,12 +44,18 @@ def demo(
             ReaderTask.WHICH_FINDING,
             ReaderTask.CHOOSE_ROI,
         )
-        found = materials_at(run)
-        training = min(2, len(found) // 2)
-        wanted = Wanted(
-            "Demo: are these edits good?", 7, tasks, MED_BANANA, training=training, repeats=0.2, attention=1
-        )
-        new_study(study, found, [run.name], wanted)
+        with ExitStack() as kept:
+            found = materials_at(run, kept)
+            settings = StudySettings(
+                name="Demo: are these edits good?",
+                seed=7,
+                tasks=tasks,
+                rubric=MED_BANANA,
+                training=min(2, len(found) // 2),
+                repeats=0.2,
+                anchors=1,
+            )
+            new_study(study, found, [run.name], settings)
     opened = open_study(study)
     with closing(Ratings.open(opened)) as ratings:
         if not ratings.readers():

@@ -1,24 +1,30 @@
-"""`plantain review new`: freezes a study."""
+"""`plantain review new`: freeze a study."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 
+from plantain.bench.generate.baselines import BASELINES
 from plantain.cli.review.materials import materials_at
 from plantain.cli.terminal.options import AsJson, Seed
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
-from plantain.files.opening import read_regular
 from plantain.records import InputError
 from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
-from plantain.review.freezing import Wanted, new_study
-from plantain.review.sources import joined, with_originals
-from plantain.review.study import ReaderTask
+from plantain.review.freezing import StudySettings, new_study
+from plantain.review.sources import Material, joined, with_arms
+from plantain.review.study import COMPARES, ORIGINAL, ReaderTask
 from plantain.rubrics import rubric_named
+
+VALIDATION, VALIDATED = "med-banana-validation", 100
+"""Preset for the validation of a judge by readers (Med-Banana-50K, human validation), and its number of edits."""
 
 TASKS = (
     "accept, rate, pair, rank, real-or-edited, real-or-edited-2afc, which-finding, choose-roi, describe-ok"
@@ -26,12 +32,12 @@ TASKS = (
 
 
 def new(
-    study: Path = typer.Argument(..., metavar="STUDY", help="Folder of the study; it is made."),
+    study: Path = typer.Argument(..., metavar="STUDY", help="New folder of the study."),
     source: list[Path] = typer.Option(
-        ..., "--from", metavar="SOURCE", help="Run, benchmark run, release, or CSV."
+        ..., "--from", metavar="SOURCE", help="Run, benchmark or its run, release, table of pairs."
     ),
-    task: list[str] = typer.Option(
-        ..., metavar="TASK", help=f"One block each, in this order: {TASKS}; separated by commas."
+    task: list[str] | None = typer.Option(
+        None, metavar="TASK", help=f"One block each, in this order: {TASKS}; separated by commas."
     ),
     cases: int | None = typer.Option(None, min=1, help="Cases drawn by seed; default: all others."),
     seed: Seed = 0,
@@ -42,42 +48,43 @@ def new(
     pass_mark: float = typer.Option(0.0, "--pass", min=0, max=1, help="Share of training to pass."),
     repeats: float = typer.Option(0.0, min=0, max=1, help="Share of items that are read twice."),
     anchors: int = typer.Option(0, min=0, help="Items of known truth in each block."),
-    attention: int = typer.Option(0, min=0, help="Attention checks in each block."),
-    name: str = typer.Option("", help="What readers see as the study's name; it must tell no model."),
-    agreement: Path | None = typer.Option(None, metavar="FILE", help="Text that readers confirm first."),
-    fixed_answers: bool = typer.Option(False, "--fixed-answers", help="Answers cannot be changed."),
-    choose_only: bool = typer.Option(False, "--choose-only", help="Regions are chosen, not drawn."),
-    originals: Path | None = typer.Option(
-        None, metavar="FOLDER", help="Original DICOM or PNG files, to window."
-    ),
+    name: str = typer.Option("", help="Name of the study that readers see; it must not contain a model's."),
+    arms: str = typer.Option("", metavar="MODEL,...", help="Models to read; default: no baselines."),
+    preset: str = typer.Option("", metavar="NAME", help="med-banana-validation: 100 judged edits."),
     as_json: AsJson = False,
 ) -> None:
-    """Draw cases, lay out items, blind the pictures, and freeze all of it under a hash.
+    """Draw cases, lay out items, blind the images, and freeze all of it under a hash.
 
     Example: plantain review new studies/pilot --from runs/pilot --task accept --task real-or-edited --cases 60
     """
-    wanted = Wanted(
+    if preset not in ("", VALIDATION):
+        raise InputError(f"--preset {preset!r}: {VALIDATION}")
+    if bool(preset) == bool(task):
+        raise InputError("--task: name at least one task, or give --preset; not both")
+    tasks = (ReaderTask.ACCEPT,) if preset else _tasks(task or [])
+    settings = StudySettings(
         name=name or "Reader study",
         seed=seed,
-        tasks=_tasks(task),
+        tasks=tasks,
         rubric=rubric_named(rubric),
-        cases=cases,
+        cases=VALIDATED if preset and cases is None else cases,
         groups=groups,
         training=training,
         pass_mark=pass_mark,
         repeats=repeats,
         anchors=anchors,
-        attention=attention,
         scale=_scale(scale),
-        changes=not fixed_answers,
-        agreement=_text(agreement),
-        own_region=not choose_only,
     )
-    found = joined([materials_at(path) for path in source])
-    if originals is not None:
-        found = with_originals(found, originals)
-    with progress_bar("pictures") as move:
-        made = new_study(study, found, [path.name for path in source], wanted, move)
+    with ExitStack() as kept:
+        parts = [materials_at(path, kept) for path in source]
+        found = joined(parts, compare=any(one in COMPARES for one in tasks))
+        chosen = [arm.strip() for arm in arms.split(",") if arm.strip()] or _without_baselines(found)
+        found = with_arms(found, chosen)
+        if preset:
+            judged = [one for one in found if one.verdicts]
+            found = [replace(one, stratum=f"{one.modality} {one.direction}") for one in judged]
+        with progress_bar("images") as move:
+            made = new_study(study, found, [path.name for path in source], settings, move)
     items = {block.id: len(block.items) for block in made.blocks}
     if as_json:
         document = {
@@ -86,21 +93,18 @@ def new(
             "cases": len(made.cases),
             "items": items,
             "models": made.models,
-            "wide": sum(case.wide is not None for case in made.cases),
         }
         print_json(document)
         return
     print(f"{study}: {counted(len(made.cases), 'case')}, frozen as {made.digest[:16]}")
     for block in made.blocks:
         print(f"  {block.title}: {counted(len(block.items), 'item')}")
-    invite, serve = (
-        command_line("review", "invite", study, "--readers", 3),
-        command_line("review", "serve", study),
-    )
-    print(f"next: {invite}, then {serve}")
+    invite = command_line("review", "invite", study, "--readers", 3)
+    print(f"next: {invite}, then {command_line('review', 'serve', study)}")
 
 
 def _tasks(words: list[str]) -> tuple[ReaderTask, ...]:
+
     found = []
     for word in (part.strip() for text in words for part in text.split(",")):
         if word not in tuple(ReaderTask):
@@ -116,10 +120,7 @@ def _scale(text: str) -> tuple[int, int]:
     return int(least), int(most)
 
 
-def _text(path: Path | None) -> str:
-    if path is None:
-        return ""
-    try:
-        return read_regular(path, str(path), 2**16).decode("utf-8").strip()
-    except UnicodeDecodeError as error:
-        raise InputError(f"--agreement {path}: not UTF-8 text") from error
+def _without_baselines(found: Sequence[Material]) -> list[str]:
+    """Return every model but a benchmark's baselines; all of them if there are only baselines."""
+    models = sorted({key for one in found for key in one.images} - {ORIGINAL})
+    return [model for model in models if model not in BASELINES] or models

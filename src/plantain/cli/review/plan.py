@@ -12,7 +12,7 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.metrics.statistics.reader_power import Components, stated
 from plantain.records import InputError
 from plantain.records.counts import counted
-from plantain.review.planning import WANTED, ReaderStudyPlan, by_readers, plan_json, plan_study
+from plantain.review.planning import WANTED, ReaderStudyPlan, by_readers, plan_study, write_plan
 
 
 def plan(
@@ -37,13 +37,9 @@ def plan(
         made = plan_study(readers, cases, effect, parts, groups=groups, seconds=seconds, source=source)
     except ValueError as error:
         raise InputError(f"--groups {groups}: {error}") from error
-    page = None
-    if to is not None:
-        from plantain.review.plan_page import write_plan
-
-        page = write_plan(made, to)
+    page = None if to is None else write_plan(made, to)
     if as_json:
-        shown = plan_json(made) | ({"page": str(page)} if page else {})
+        shown = made.as_json() | ({"page": str(page)} if page else {})
         print_json(shown)
         return
     asked = made.asked
@@ -68,6 +64,7 @@ def plan(
 def _components(
     effect: float, base_rate: float | None, sd: float | None, components: str, study: Path | None
 ) -> tuple[Components, str]:
+
     given = [
         name for name, value in (("--sd", sd), ("--components", components), ("--study", study)) if value
     ]
@@ -86,7 +83,7 @@ def _components(
                 f"--components {components!r}: three variances of at least 0, e.g. 0.01,0.03,0.25"
             ) from error
     if study is not None:
-        from plantain.review.pilot import components_of
+        from plantain.review.planning import components_of
 
         return components_of(study), f"from the pilot {study}"
     if sd is not None:

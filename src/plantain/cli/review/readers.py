@@ -14,6 +14,9 @@ from plantain.records.counts import counted
 from plantain.review.ratings import Ratings
 from plantain.review.study import open_study
 
+if TYPE_CHECKING:
+    from plantain.review.serving import Served
+
 
 def invite(
     study: StudyArgument,
@@ -37,16 +40,10 @@ def invite(
         print(f"{one['reader']}  {one['link']}")
 
 
-if TYPE_CHECKING:
-    from plantain.review.serving import Served
-
-
 def serve(
     study: StudyArgument,
     port: Port = 8765,
-    host: str = typer.Option(
-        "127.0.0.1", help="Address; any but 127.0.0.1 needs TLS (docs/design/review.md)."
-    ),
+    host: str = typer.Option("127.0.0.1", help="Address; others than 127.0.0.1 need TLS."),
     agreement: bool = typer.Option(
         False, "--agreement", help="Serve credentialed images to readers who confirm."
     ),
@@ -67,12 +64,12 @@ def serve(
             document = {"url": served.url, "administrator": served.administrator, "readers": served.readers}
             print(orjson.dumps(document).decode(), flush=True)
             return
-        print(f"reading room: {served.url}   ({counted(served.readers, 'reader')} invited)")
+        print(f"study: {served.url}   ({counted(served.readers, 'reader')} invited)")
         print(f"administrator: {served.administrator}")
         if not is_loopback(host):
             print(
-                f"plantain: --host {host}: others on the network can reach this room, and without TLS they can "
-                "read along; see docs/design/review.md",
+                f"plantain: --host {host}: others on the network can reach this study, and without TLS they can "
+                "read its traffic; see docs/design/review.md",
                 file=sys.stderr,
             )
         print("Ctrl-C stops; nothing is lost", flush=True)
