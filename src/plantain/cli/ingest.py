@@ -346,7 +346,7 @@ def group_remarks(
         yield (
             f"{counted(done.ungrouped, 'image')} without a known patient: pictures of one patient may come to "
             f"both sides of a split, "
-            f"and a patient who withdraws must be found picture by picture (plantain withdraw --image){how}"
+            f"and a patient who withdraws must be found picture by picture (plantain run withdraw --image){how}"
         )
     if crossed:
         named = "; ".join(f"{one_line(group)} in {' and '.join(splits)}" for group, splits in crossed[:_MOST])
