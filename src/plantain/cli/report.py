@@ -8,10 +8,10 @@ from pathlib import Path
 import typer
 
 from plantain.cli.status import NAMED, print_unsuccessful
-from plantain.cli.terminal.options import AsJson, Cards, Gallery, RunArgument
+from plantain.cli.terminal.options import AsJson, Gallery, RunArgument
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
-from plantain.journal.cards import keep_cards, standings_of
+from plantain.journal.cards import standings_of
 from plantain.journal.questions.corrections import corrected_edits, corrections_line
 from plantain.report.task_list import unsuccessful
 
@@ -20,7 +20,6 @@ def report(
     run: RunArgument,
     to: Path | None = typer.Option(None, metavar="FILE", help="The page; default: report.html in the run."),
     as_json: AsJson = False,
-    cards: Cards = None,
     gallery: Gallery = 60,
 ) -> None:
     """Write tables, figures and a gallery as one HTML file that opens from disk.
@@ -29,7 +28,6 @@ def report(
     """
     from plantain.report.page import make_report
 
-    keep_cards(run, cards or ())
     written = make_report(run, to, gallery=gallery)
     path = written.path
     if as_json:

@@ -17,9 +17,8 @@ from plantain.bench.leaderboard.published import is_published, published_agreeme
 from plantain.bench.leaderboard.rows import table_csv, table_json
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
-from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, Cards, Gallery, ScoringJudge
+from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, Gallery, ScoringJudge
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.journal.cards import keep_cards
 from plantain.pages.wording import plain
 from plantain.records import InputError
 from plantain.records.commands import command_line
@@ -37,7 +36,6 @@ def table(
     judge: ScoringJudge = None,
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder for page, tables and figures."),
     benchmark: BenchPath = None,
-    cards: Cards = None,
     gallery: Gallery = 8,
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall.
@@ -53,7 +51,6 @@ def table(
     if len({run.resolve() for run in runs}) < len(runs):
         raise InputError("bench table: the same run is given twice")
 
-    keep_cards(runs[0], cards or ())
     if to is not None:
         path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery)
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)

@@ -20,10 +20,6 @@ OwnFindings = Annotated[
     list[Path] | None,
     typer.Option("--findings", metavar="FILE", help="Your own findings in TOML; repeatable."),
 ]
-Cards = Annotated[
-    list[Path] | None,
-    typer.Option("--card", metavar="FILE", help="A judge's card.json, copied into the run."),
-]
 SettingsFile = Annotated[
     Path | None,
     typer.Option(
