@@ -14,7 +14,7 @@ from rich.table import Table
 
 from plantain.audit.asking import asking
 from plantain.audit.gate import thresholds
-from plantain.audit.jury import models_of
+from plantain.audit.jury import jury_of, models_of
 from plantain.audit.pages import between, in_words, write_card_page
 from plantain.audit.pictures import pictures_in
 from plantain.audit.planning import forecast
@@ -36,6 +36,7 @@ from plantain.records.suggestions import suggest
 from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
+from plantain.runs.door import Door
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
 
@@ -100,10 +101,12 @@ def audit(
     found: dict[str, Any] = forecast(pictures, taxonomy, plan, judge, others, terms)
     if dry_run:
         return _print_forecast(found, as_json=as_json)
-    if (calls := sum(found["calls"].values())) > LONG:
+    if (calls := sum(found["calls"].values())) > LONG and not yes:
+        for one in (judge, *others):
+            jury_of(Door(terms), one, judged_by)  # an unknown name or a missing key is no reason to ask
         cost = found["cost_usd"]
         price = "at unknown cost" if cost is None else f"for ${cost[0]:.2f} to ${cost[1]:.2f}"
-        confirm(yes, f"judge audit: up to {counted(calls, 'call')} {price}")
+        confirm(f"judge audit: up to {counted(calls, 'call')} {price}")
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
         images = [picture.image for picture in pictures]

@@ -67,10 +67,8 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
         close_workers()
 
 
-def confirm(yes: bool, work: str) -> None:
-    """Ask before long work; raise InputError without --yes if stdin is no terminal, and Exit(3) if declined."""
-    if yes:
-        return
+def confirm(work: str) -> None:
+    """Ask before long work; raise InputError if stdin is no terminal, and Exit(3) if declined."""
     if not sys.stdin.isatty():
         raise InputError(f"{work}: pass --yes to start, or --dry-run for calls and cost")
     if not typer.confirm(f"{work}. Start?"):
