@@ -17,8 +17,11 @@ def import_run(
         ..., metavar="PATH", help="A release, a Med-Banana tree, or a table of pairs."
     ),
     run: Path = typer.Option(..., metavar="DIR", help="New folder for the run."),
-    layout: str = typer.Option("release", help="release, or pairs: any published set of edits, one a row."),
+    layout: str = typer.Option("", help="release or pairs; default: a table is pairs."),
     column: list[str] | None = typer.Option(None, metavar="ROLE=NAME", help="A column of pairs; repeatable."),
+    constant: list[str] | None = typer.Option(
+        None, "--set", metavar="ROLE=VALUE", help="One value for all pairs; repeatable."
+    ),
     originals: Path | None = typer.Option(
         None, metavar="PATH", help="Your originals: a catalogue, run or folder."
     ),
@@ -28,13 +31,14 @@ def import_run(
 
     Example: plantain import release --run runs/theirs
     """
-    if layout not in ("release", "pairs"):
+    if layout not in ("", "release", "pairs"):
         raise InputError(f"--layout {layout}: release or pairs")
-    if layout == "pairs":
-        _pairs(path, run, column or [], originals, as_json=as_json)
+    if layout == "pairs" or (not layout and _is_table(path)):
+        roles = _by_role("--column", column), _by_role("--set", constant)
+        _pairs(path, run, *roles, originals, as_json=as_json)
         return
-    if column:
-        raise InputError("--column belongs to --layout pairs")
+    if column or constant:
+        raise InputError(f"{'--column' if column else '--set'} belongs to --layout pairs")
     from plantain.release.importing.importing import import_release
 
     summary = import_release(path, run, originals)
@@ -61,13 +65,32 @@ def import_run(
         )
 
 
-def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, as_json: bool) -> None:
+def _is_table(path: Path) -> bool:
+    """Return True if a path is a file, or a folder with a table of edits that is no release."""
+    from plantain.release.importing.pair_rows import tables_in
+    from plantain.release.importing.reading import OurRelease
+
+    return path.is_file() or (path.is_dir() and not OurRelease.recognised(path) and bool(tables_in(path)))
+
+
+def _by_role(option: str, given: list[str] | None) -> dict[str, str]:
+    if wrong := next((pair for pair in given or () if "=" not in pair), None):
+        raise InputError(f"{option} {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
+    return {role: value for role, _, value in (one.partition("=") for one in given or ())}
+
+
+def _pairs(
+    path: Path,
+    run: Path,
+    columns: dict[str, str],
+    constants: dict[str, str],
+    originals: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     from plantain.release.importing.pairs import import_pairs
 
-    if wrong := next((pair for pair in column if "=" not in pair), None):
-        raise InputError(f"--column {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
-    columns = {role: name for role, _, name in (one.partition("=") for one in column)}
-    summary = import_pairs(path, run, columns=columns, originals=originals)
+    summary = import_pairs(path, run, columns=columns, constants=constants, originals=originals)
     if as_json:
         print_json(summary)
         return
@@ -81,7 +104,12 @@ def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, 
         print(
             f"{counted(summary.without_instruction, 'row')} without an instruction: the finding stands in for it"
         )
+    if summary.guessed:
+        words = ", ".join(f"{n} {direction}" for direction, n in sorted(summary.guessed.items()))
+        print(f"direction taken from the instruction's words: {words}")
+    if summary.rejected is not None:
+        n = sum(summary.left_out.values())
+        print(f"left out {counted(n, 'row')}; each with its reason: {summary.rejected}")
     for reason, n in summary.left_out.most_common(5):
-        ids = summary.left_out_ids.get(reason, [])
-        rows = f" (id {', '.join(ids)}{', …' if n > len(ids) else ''})" if ids else ""
-        print(f"left out {counted(n, 'row')}{rows}: {reason}")
+        more = f" and {n - 1} more" if n > 1 else ""
+        print(f"  {summary.first[reason]}{more}: {reason}")
