@@ -12,10 +12,10 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -259,7 +259,8 @@ class _RowImporter:
             raise InputError("instruction: is empty, and no finding is named")
         original = None if row.original is None else _read(self._root, row.original, "original")
         edited = _read(self._root, row.edited, "edited")
-        bits = 8 if original is None else _decoded(original, row.original, "original", grey_bits)
+        with _named("original"):
+            bits = 8 if original is None else grey_bits(original, row.original.name if row.original else "")
         after = _decoded(edited, row.edited, "edited", lambda data, name: decode_output(data, name, bits))
         source = hashlib.sha256(original).hexdigest() if original is not None else ""
         grey = modality != "fundus"
@@ -352,14 +353,20 @@ def _read(root: Path, image: RowImage, field: str) -> bytes:
         raise InputError(f"{field}: {error}") from error
 
 
-D = TypeVar("D")
-
-
 def _decoded(
-    data: bytes, image: RowImage | None, field: str, decode: Callable[[bytes, str], D] = decode_untrusted
-) -> D:
-    try:
+    data: bytes,
+    image: RowImage | None,
+    field: str,
+    decode: Callable[[bytes, str], Pixels] = decode_untrusted,
+) -> Pixels:
+    with _named(field):
         return decode(data, image.name if image is not None and image.name else field)
+
+
+@contextmanager
+def _named(field: str) -> Iterator[None]:
+    try:
+        yield
     except BadImage as error:
         raise InputError(f"{field}: {str(error).removeprefix(f'{field}: ')}") from error
 
