@@ -12,7 +12,7 @@ from pydicom.data import get_testdata_file
 from pixels.dicom.data import made
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
-from plantain.cli.ingest_table import group_remarks
+from plantain.cli.ingest import group_remarks
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
 from plantain.sources.dicom import DicomReader

@@ -12,7 +12,7 @@ from PIL import Image
 from pixels.pictures import save
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
-from plantain.cli.ingest_table import table_line
+from plantain.cli.ingest import table_line
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.entries import Refused, SourceEntry, SourceOptions, TableRead

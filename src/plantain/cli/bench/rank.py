@@ -3,76 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import orjson
 import typer
+from rich.table import Table as RichTable
 
-from plantain.cli.terminal.application import application
+from plantain.bench.leaderboard.humans import read_ratings
+from plantain.bench.leaderboard.latex import table_three
+from plantain.bench.leaderboard.page import read_tables
+from plantain.bench.leaderboard.ranking import Ranking, ranking_json
+from plantain.bench.leaderboard.ranking import rank as compare
+from plantain.bench.leaderboard.tables import make_table
+from plantain.cli.terminal.options import AsJson, AsLatex, BenchRunArgument, ScoringJudge
+from plantain.cli.terminal.tables import print_json, print_table
+from plantain.metrics.statistics.agreement import Agreement
+from plantain.metrics.statistics.means import Estimate
 from plantain.records import InputError
 from plantain.records.counts import counted
 
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
 
-    from plantain.bench.leaderboard.ranking import Ranking
-    from plantain.metrics.statistics.agreement import Agreement
-    from plantain.metrics.statistics.means import Estimate
-
-app = application()
-
-
-@app.command(epilog="Example: plantain bench rank runs/bench --ratings ana.csv --ratings ben.csv")
 def rank(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a scored run.")],
-    more: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Further files of ratings.")
-    ] = None,
-    ratings: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--ratings",
-            metavar="FILE",
-            help="CSV of one rater, named after them: sample, model, and EA, CP, VQ (higher is better) or EA_rank, "
-            "CP_rank, VQ_rank (1 is best).",
-        ),
-    ] = None,
-    study: Annotated[
-        Path | None,
-        typer.Option("--study", metavar="STUDY", help="A reader study of this run, in place of files."),
-    ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option("--judge", metavar="NAME", help="Whose scores are called EA, VQ and CP judge."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    as_latex: Annotated[bool, typer.Option("--latex", help="Print Table 3 as LaTeX (booktabs).")] = False,
+    run: BenchRunArgument,
+    more: list[Path] | None = typer.Argument(None, metavar="[FILE]...", help="Further files of ratings."),
+    ratings: list[Path] | None = typer.Option(None, metavar="FILE", help="CSV of one rater; repeatable."),
+    study: Path | None = typer.Option(None, metavar="STUDY", help="A reader study of this run, not files."),
+    judge: ScoringJudge = None,
+    as_json: AsJson = False,
+    as_latex: AsLatex = False,
 ) -> None:
-    """Compare metrics with people, image by image (Table 3), and people with each other."""
+    """Compare metrics with people, image by image (Table 3), and people with each other.
+
+    A rater's CSV has the columns sample, model, and EA, CP, VQ (higher is better) or EA_rank, CP_rank, VQ_rank.
+
+    Example: plantain bench rank runs/bench --ratings ana.csv --ratings ben.csv
+    """
     files = [*(ratings or []), *(more or [])]
     if not files and study is None:
         raise InputError("--ratings: name a CSV file for each rater, or a reader study with --study")
     if files and study is not None:
         raise InputError("--study replaces --ratings; give only one of them")
-    from plantain.bench.leaderboard.humans import read_ratings
-    from plantain.bench.leaderboard.latex import table_three
-    from plantain.bench.leaderboard.page import read_tables
-    from plantain.bench.leaderboard.ranking import rank as compare
-    from plantain.bench.leaderboard.ranking import ranking_json
-    from plantain.bench.leaderboard.tables import make_table
-    from plantain.cli.terminal.tables import print_table
 
     scores = read_tables([run])
     samples, models = [s.id for s in scores.samples], [arm.label for arm in scores.arms]
     if study is not None:
-        from plantain.cli.bench.study_ratings import study_ratings
+        from plantain.cli.bench.studies import study_ratings
 
         given = study_ratings(study, samples, models)
     else:
         given = read_ratings(files, samples, models)
     found = compare(make_table(scores, judge), given)
     if as_json:
-        print(orjson.dumps(ranking_json(found), option=orjson.OPT_INDENT_2).decode())
+        print_json(ranking_json(found))
         return
     if as_latex:
         print(table_three(found), end="")
@@ -85,8 +65,6 @@ def rank(
 
 
 def _correlations(found: Ranking) -> RichTable:
-    from rich.table import Table as RichTable
-
     dimensions = list(found.images)
     shown = RichTable(
         title="Table 3: rank correlation with people, mean over images",
@@ -120,8 +98,6 @@ def _correlation(rho: Estimate, tau: Estimate) -> str:
 
 
 def _agreements(found: Ranking) -> RichTable:
-    from rich.table import Table as RichTable
-
     shown = RichTable(
         title="Agreement of raters",
         caption="value with its 95 % interval; a kappa of 0 is chance, whatever the raw agreement",

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
-import orjson
-import typer
-
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
-from plantain.journal.sending import SentPicture, connections, sent_pictures
+from plantain.journal.sending import connections, sent_pictures
 from plantain.records.counts import counted
 from plantain.runs.engine import stored_state
 
-app = application()
 
-
-@app.command()
-def consent(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
-    as_json: Annotated[bool, typer.Option("--json", help="every picture in every request, as JSON")] = False,
-) -> None:
+def consent(run: RunArgument, as_json: AsJson = False) -> None:
     """What left this machine: for each address and agreement, how many pictures of which datasets were sent to it.
 
     Recorded before each request goes out: the SHA-256 of the very bytes, and the IP address really connected to (a
@@ -39,7 +29,7 @@ def consent(
     cluster = None if engine is None else str(engine.get("address", "an address that was not recorded"))
     if as_json:
         document = {"sent": rows, "summary": summary_of(rows, ips), "cluster": cluster}
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return
     if cluster is not None:
         print(
@@ -49,7 +39,8 @@ def consent(
         print("nothing was sent to a provider" if cluster else "nothing was sent beyond this machine")
         return
     for line in summary_of(rows, ips):
-        connected = _connected(ips.get(str(line["address"]), []))
+        to = ips.get(str(line["address"]), [])
+        connected = f" (connected to {', '.join(to)})" if to else ""
         print(
             f"{line['model']} at {line['address']}{connected}, under {line['agreement']}:\n"
             f"  {line['dataset']} ({line['licence'] or 'licence unknown'}): {counted(line['images'], 'image')}, "
@@ -60,26 +51,15 @@ def consent(
 
 def sent_rows(reader: JournalReader) -> list[dict[str, object]]:
     """Every picture in every request, with the dataset and licence of the source that shows in it."""
-    known: dict[str, tuple[str, str]] = {}
+    known = {"": ("unknown", "")}
     rows: list[dict[str, object]] = []
     for sent in sent_pictures(reader):
-        if sent.image not in known:
-            known[sent.image] = _named(reader, sent)
+        if sent.image and sent.image not in known:
+            image = reader.image(sent.image)
+            known[sent.image] = " ".join(filter(None, (image.dataset, image.version))), image.licence.value
         dataset, licence = known[sent.image] if sent.picture else ("withdrawn since", "")
         rows.append({**asdict(sent), "dataset": dataset, "licence": licence})
     return rows
-
-
-def _named(reader: JournalReader, sent: SentPicture) -> tuple[str, str]:
-    """Dataset and licence of the source of a picture."""
-    if not sent.image:
-        return "unknown", ""
-    image = reader.image(sent.image)
-    return " ".join(filter(None, (image.dataset, image.version))), image.licence.value
-
-
-def _connected(ips: Sequence[str]) -> str:
-    return f" (connected to {', '.join(ips)})" if ips else ""
 
 
 def summary_of(

@@ -1,15 +1,21 @@
-"""Tables on a terminal: fitted to its width, but never so that a number or a name is broken."""
+"""Results on stdout: JSON, and tables fitted to the terminal in which no number or name is broken."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import orjson
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 FOLDED = 24
 """Characters that a column of long names is given at least; these may go over several lines."""
+
+
+def print_json(document: object) -> None:
+    """Print a result as JSON, indented."""
+    print(orjson.dumps(document, default=str, option=orjson.OPT_INDENT_2).decode())
 
 
 def print_table(table: Table) -> None:
