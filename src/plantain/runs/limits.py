@@ -235,7 +235,7 @@ def costs_of(reader: JournalReader) -> dict[tuple[str, Step], StepCosts]:
         key: StepCosts(
             money.latest, lost=money.lost, lost_most=money.lost_most, in_jobs_usd=money.in_jobs_usd
         )
-        for key, money in money_by_step(reader).items()
+        for key, money in money_by_step(reader.connection).items()
     }
 
 

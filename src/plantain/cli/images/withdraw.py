@@ -39,7 +39,10 @@ from plantain.release.withdraw import (
     concerned,
     is_bench_run,
     is_run,
+    is_study,
     names_of,
+    own_folders,
+    studies_with,
     withdraw_from_run,
 )
 from plantain.train.finished import DONE, trainings
@@ -127,6 +130,7 @@ def withdraw(
             print(
                 f"{folder}: near duplicates of it stay: {', '.join(gone.alike[:_MOST])}; withdraw them as well?"
             )
+    _name_studies(runs)
     _name_releases(runs)
     _name_jobs(runs)
     _name_models(trained)
@@ -251,7 +255,8 @@ def _of_run(folder: Path, found: WithdrawnRun | None) -> dict[str, object]:
         "kind": "run",
         **asdict(found.extent),
         "released_as": list(found.released_as),
-        "releases": list(found.releases),
+        "releases": [path for path in found.releases if not is_study(path)],
+        "studies": studies_with(found),
         "batch_jobs": list(found.batch_jobs),
         "before": found.before,
     }
@@ -296,13 +301,22 @@ def _name_jobs(runs: dict[Path, WithdrawnRun | None]) -> None:
             )
 
 
+def _name_studies(runs: Mapping[Path, WithdrawnRun | None]) -> None:
+    for folder, found in runs.items():
+        for path in () if found is None else studies_with(found):
+            print(f"{folder}: this study holds images of it, and its answers: {path}; delete it")
+        for own in () if found is None else own_folders(folder):
+            print(f"{folder}: {own.name} in it is something of its own, and was left: name it as well")
+
+
 def _name_releases(runs: dict[Path, WithdrawnRun | None]) -> None:
     for folder, found in runs.items():
-        if found is None or not found.releases:
+        releases = [] if found is None else [path for path in found.releases if not is_study(path)]
+        if found is None or not releases:
             continue
         names = f" as {', '.join(found.released_as[:20])}" if found.released_as else ""
         print(f"{folder}: these releases hold parts of it{names}:")
-        for path in found.releases:
+        for path in releases:
             print(f"  {path}")
         print("  export them again, and ask everyone who has a copy to delete it", file=sys.stderr)
 

@@ -96,6 +96,8 @@ def new(
     """Draw cases, lay out items, blind the pictures, and freeze all of it under a hash."""
     from plantain.cli.review.materials import materials_at
     from plantain.cli.terminal.bar import progress_bar
+    from plantain.journal.disk.connect import JOURNAL_NAME
+    from plantain.release.register import register
     from plantain.review.freezing import Wanted, new_study
     from plantain.review.sources import joined, with_originals
     from plantain.rubrics import rubric_named
@@ -117,7 +119,11 @@ def new(
         agreement=_text(agreement),
         own_region=not choose_only,
     )
-    found = joined([materials_at(path) for path in source])
+    parts = [materials_at(path) for path in source]
+    for path, part in zip(source, parts, strict=True):
+        if (path / JOURNAL_NAME).is_file():  # a withdrawal from the run then finds the study
+            register(path, study, "study", {material.image for material in part})
+    found = joined(parts)
     if originals is not None:
         found = with_originals(found, originals)
     with progress_bar("pictures") as move:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -80,12 +81,18 @@ class BlobStore:
         folders = [folder for folder in self.root.iterdir() if folder.is_dir()] if self.root.is_dir() else []
         return {name for folder in folders for name in os.listdir(folder)}  # noqa: PTH208  (a million names)
 
-    def sweep(self) -> int:
-        """Remove temporary files that a killed process left; only for the holder of the run's lock."""
-        left = [name for name in self.names() if name.startswith(".") and name.endswith(_SUFFIX)]
-        for name in left:
-            (self.root / name[1:3] / name).unlink(missing_ok=True)
-        return len(left)
+    def collect(self, connection: sqlite3.Connection) -> None:
+        """Delete every file that no row of the journal names; only for the holder of the run's lock.
+
+        A killed process leaves unfinished files, and blobs whose rows were never committed.
+        """
+        named = {sha256 for (sha256,) in connection.execute("SELECT sha256 FROM blob")}
+        for folder, _, names in os.walk(self.root):
+            left = [name for name in names if name not in named or Path(folder).name != name[:2]]
+            for name in left:
+                Path(folder, name).unlink(missing_ok=True)
+            if left:
+                sync_folder(Path(folder))
 
     def _make(self, folder: Path) -> None:
         if folder.name in self._ready:

@@ -28,6 +28,7 @@ from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, journal_parts
+from plantain.release.withdraw import remove_unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
     run.parent.mkdir(parents=True, exist_ok=True)
     part = run.with_name(f".{run.name}.importing")
+    remove_unfinished(run.parent)
     shutil.rmtree(part, ignore_errors=True)
     try:
         survey, stored = asyncio.run(_fill(part, source, header, facts, held))

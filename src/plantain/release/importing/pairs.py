@@ -46,6 +46,7 @@ from plantain.records import (
 from plantain.records.suggestions import fold, suggest
 from plantain.release.importing.pair_rows import PairRow, RowImage, rows_of
 from plantain.release.plan import IMPORTED
+from plantain.release.withdraw import remove_unfinished
 
 AT_ONCE = 32
 """Rows whose images are in memory."""
@@ -120,6 +121,7 @@ def import_pairs(
     root, rows = rows_of(path, columns or {}, originals)
     run.parent.mkdir(parents=True, exist_ok=True)
     part = run.with_name(f".{run.name}.importing")
+    remove_unfinished(run.parent)
     shutil.rmtree(part, ignore_errors=True)
     summary = PairsSummary(run)
     try:
