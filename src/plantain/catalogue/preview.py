@@ -45,7 +45,7 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
         }
         for one in waiting[:MOST]
     ]
-    write_page(path, page.render(waiting=waiting, shown=shown, command=partial(_command, root)))
+    write_page(path, page.render(waiting=waiting, shown=shown, command=partial(_command, root)), ())
     return path
 
 

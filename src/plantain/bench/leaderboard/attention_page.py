@@ -263,7 +263,7 @@ def write_attention_page(
         overlays=overlays,
         version=__version__,
     )
-    write_page(target, page)
+    write_page(target, page, [(sample.image.dataset, sample.image.licence) for sample in benchmark.samples])
     return target
 
 

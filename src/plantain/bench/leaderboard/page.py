@@ -101,8 +101,9 @@ def write_leaderboard(
             opened = [stack.enter_context(BenchRun.open(run)) for run in runs]
             board = _board(opened, judge, benchmark, gallery)
     board.remarks = (*remarks, *board.remarks)
+    shows = [(board.table.scores.benchmark, sample.licence) for sample in board.table.scores.samples]
     for path, text in _files(board, target).items():
-        write_page(path, text)
+        write_page(path, text, shows)
     return target
 
 
@@ -226,7 +227,6 @@ def _page(board: Leaderboard) -> str:
         ranked=table.ranked,
         repeated=any(c.draws_sd is not None or c.outputs_sd is not None for c in overall),
         unsure=table.why_no_interval(),
-        licences=sorted({s.licence for s in table.scores.samples} - {"open", "attribution"}),
         distances={(d.arm, d.metric): d for d in table.scores.distances},
         distance_names=sorted({d.metric for d in table.scores.distances}),
         partial=[cell for cell in overall if cell.metric in MAIN and cell.scored < cell.outputs],
