@@ -12,7 +12,6 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 
 from plantain.audit.asking import asking
 from plantain.audit.gate import CLEAN
@@ -21,6 +20,7 @@ from plantain.audit.run import AuditPlan, run_audit
 from plantain.cli.runs.build import build_watched, print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
+from plantain.cli.terminal.tables import TerminalConsole
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
@@ -75,7 +75,7 @@ def demo(
         }
         print(orjson.dumps({**status, **extra}, option=orjson.OPT_INDENT_2).decode())
     else:
-        Console().print(table_one(run, written.numbers.composition))
+        TerminalConsole().print(table_one(run, written.numbers.composition))
         for card in cards_of(run):
             print(f"judge's card: {card.line}")
         print(f"Look at it: {written.path}")

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 
 from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.leaderboard.rows import table_json
@@ -19,6 +18,7 @@ from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
+from plantain.cli.terminal.tables import TerminalConsole
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.demo import peak_rss_mb
@@ -45,7 +45,7 @@ def demo(
     if as_json:
         print(orjson.dumps(_as_dict(made, time.monotonic() - begun), option=orjson.OPT_INDENT_2).decode())
     else:
-        Console().print(leaderboard(made.table))
+        TerminalConsole().print(leaderboard(made.table))
         for recovery in made.recoveries:
             print(recovery.line)
         print(f"Look at it: {made.report}")

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import TerminalConsole
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.records import Finding, InputError, Visibility
 from plantain.records.suggestions import suggest
@@ -89,7 +89,7 @@ def how_23_is_reached(taxonomy: Taxonomy) -> str:
 
 
 def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
-    console = Console()
+    console = TerminalConsole()
     wide = console.width >= WIDE
     for modality in dict.fromkeys(finding.modality for finding in shown):
         title = f"{taxonomy.titles[modality]} ({modality})"
@@ -120,7 +120,7 @@ def _label(finding: Finding, source: str) -> str:
 
 
 def _print_one(finding: Finding) -> None:
-    console = Console()
+    console = TerminalConsole()
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -24,7 +23,7 @@ from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.images.ingest_table import group_remarks, table_line
 from plantain.cli.terminal.application import application
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import TerminalConsole, print_table
 from plantain.engines.repeating import EngineThread
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
@@ -283,7 +282,7 @@ class _Watch:
     """Tells how far an ingest is: a bar after two seconds, plain lines without a terminal, refused files at once."""
 
     def __init__(self, total: int | None, *, quiet: bool) -> None:
-        console = Console(stderr=True)
+        console = TerminalConsole(stderr=True)
         self._live = console.is_terminal and not quiet
         self._bar = Progress(
             TextColumn("ingest"),

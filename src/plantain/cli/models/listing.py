@@ -11,10 +11,10 @@ from typing import Annotated
 import orjson
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from plantain.cli.terminal.tables import TerminalConsole
 from plantain.files.installing import install_line
 from plantain.files.toml import read_toml_table
 from plantain.models.extras import has_module
@@ -154,7 +154,7 @@ def _extra(extra: tuple[str, str] | None) -> str:
 
 
 def _print(rows: list[dict[str, object]]) -> None:
-    console = Console()
+    console = TerminalConsole()
     wide = console.width >= WIDE
     for name in dict.fromkeys(str(row["name"]).partition("/")[0] for row in rows):
         mine = [row for row in rows if str(row["name"]).startswith(f"{name}/")]
@@ -187,7 +187,7 @@ def _print(rows: list[dict[str, object]]) -> None:
     )
 
 
-def _print_open(console: Console, name: str, rows: list[dict[str, object]], wide: bool) -> None:
+def _print_open(console: TerminalConsole, name: str, rows: list[dict[str, object]], wide: bool) -> None:
     """Open weights: what they ask of the machine and of the user."""
     table = Table(
         title=escape(_heading(name, rows[0])), title_justify="left", box=SIMPLE_HEAD, pad_edge=False

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from plantain.cli.terminal.tables import TerminalConsole
 
 PLAIN_EVERY_S = 10.0
 
@@ -17,7 +18,7 @@ PLAIN_EVERY_S = 10.0
 def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
     """A bar, and the function that moves it: how many are done, and of how many (None where nobody knows)."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
+    console = TerminalConsole(stderr=True)
     live = console.is_terminal and not quiet
     last = time.monotonic()
     with Progress(*columns, console=console, transient=True, disable=not live) as bar:

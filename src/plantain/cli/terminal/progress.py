@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plantain.calls import Budget
+from plantain.cli.terminal.tables import TerminalConsole
 from plantain.engines.contract import EngineState
 from plantain.records import TaskState
 from plantain.records.counts import counted
@@ -74,7 +74,7 @@ class BuildProgress(ProgressObserver):
         steps: Callable[[int, int], str] = mean_rounds,
     ) -> None:
         self._success, self._failed, self._steps = success, failed, steps
-        console = Console(stderr=True)
+        console = TerminalConsole(stderr=True)
         self._live = not quiet and console.is_terminal
         self._plain = not quiet and not console.is_terminal
         self._bar = Progress(

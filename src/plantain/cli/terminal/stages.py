@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import time
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from plantain.cli.terminal.progress import time_left
+from plantain.cli.terminal.tables import TerminalConsole
 from plantain.runs.observer import ProgressObserver
 
 PLAIN_EVERY_S = 10.0
@@ -18,7 +18,7 @@ class StageProgress(ProgressObserver):
     """A bar for each stage on a terminal, now and then a line elsewhere."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        console = Console(stderr=True)
+        console = TerminalConsole(stderr=True)
         self._quiet = quiet
         self._live = not quiet and console.is_terminal
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from plantain.cli.terminal.tables import TerminalConsole
 from plantain.records.counts import counted
 from plantain.train.plans import TrainingProgress
 
@@ -22,7 +22,7 @@ class TrainingBar(TrainingProgress):
     """
 
     def __init__(self, *, quiet: bool) -> None:
-        console = Console(stderr=True)
+        console = TerminalConsole(stderr=True)
         self._plain = not quiet and not console.is_terminal
         self._bar = Progress(
             TextColumn("{task.description}"),
