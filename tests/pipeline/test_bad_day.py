@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
@@ -57,3 +59,54 @@ def test_a_page_with_images_is_not_written_before_it_tells_whose(tmp_path: Path)
     with pytest.raises(ValueError, match="does not tell whose"):
         write_page(tmp_path / "new.html", '<main><img src="data:image/jpeg;base64,AAAA"></main>')
     assert not (tmp_path / "new.html").exists()
+
+
+def test_every_file_that_is_or_derives_from_an_edit_says_so(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pillow reads the packet (PNG 11.3.3.4); the term is IPTC's. Ways back begin at an edit, ways there end at one."""
+    bench, out = tmp_path / "bench", tmp_path / "out"
+    assert main(["bench", "from-build", str(run), "--to", str(bench), "--side", "128"]) == 0
+    command = ["bench", "generate", str(bench), "--run", str(tmp_path / "bench-run"), "--export", str(out)]
+    assert main(command) == 0
+
+    def says_so(path: Path) -> bool:
+        with Image.open(path) as image:
+            return "digitalsourcetype/compositeSynthetic" in image.info.get("xmp", b"").decode()
+
+    rows = json.loads((bench / "benchmark.json").read_bytes())["samples"]
+    back = {row["id"] for row in rows if row["image"]["synthetic"]}
+    assert 0 < len(back) < len(rows)
+    for row in rows:
+        sample = row["id"]
+        assert says_so(bench / row["previous"]) == (sample in back)
+        assert says_so(bench / row["changed"]) == (sample not in back)
+        assert says_so(out / "ground-truth" / f"{sample}_0.png") == (sample not in back)
+        for baseline in ("copy-input", "resize-only", "jpeg-75"):
+            assert says_so(out / baseline / f"{sample}_0.png") == (sample in back)
+    capsys.readouterr()
+    shutil.copytree(out / "copy-input", tmp_path / "received" / "AMD")
+    again = ["ingest", "folder", str(tmp_path / "received"), "--out", str(tmp_path / "again"), "--json"]
+    assert main([*again, "--modality", "fundus", "--skip-text"]) == 0
+    with Catalogue.open(tmp_path / "again") as catalogue:
+        assert sum(image.synthetic for image in catalogue.images()) == len(back)
+
+
+@pytest.mark.parametrize("command", ["generate", "from-build"])
+def test_nothing_is_written_through_a_planted_link(
+    run: Path, tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench, out, home = tmp_path / "bench", tmp_path / "out", tmp_path / "home"
+    home.mkdir()
+    (bench if command == "from-build" else out).mkdir()
+    make = ["bench", "from-build", str(run), "--to", str(bench), "--side", "64"]
+    if command == "from-build":
+        (bench / "previous").symlink_to(home)
+        assert main(make) == 2
+    else:
+        assert main(make) == 0
+        (out / "copy-input").symlink_to(home)
+        generate = ["bench", "generate", str(bench), "--run", str(tmp_path / "bench-run")]
+        assert main([*generate, "--export", str(out)]) == 2
+    assert "a link that leads out" in capsys.readouterr().err
+    assert list(home.iterdir()) == []

@@ -17,6 +17,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.pages.publishing import page_environment, write_page
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
+from plantain.pixels.encode import marked
 
 PAGE = "quarantine.html"
 SHOWN_PX = 640
@@ -68,7 +69,8 @@ def _picture(catalogue: Catalogue, waiting: Held) -> str:
     shown = framed(decode(catalogue.read(waiting.image)), waiting)
     small = cv2.resize(shown, (SHOWN_PX, SHOWN_PX), interpolation=cv2.INTER_AREA)
     _, data = cv2.imencode(".jpg", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 85])
-    return f"data:image/jpeg;base64,{base64.b64encode(data.tobytes()).decode()}"
+    jpeg = marked(data.tobytes()) if waiting.image.synthetic else data.tobytes()
+    return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
 
 
 def _command(root: Path, way: str, name: str) -> str:

@@ -325,7 +325,7 @@ def _overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int)
                 concept_of(sample),
                 sample.prompt,
                 sample.size,
-                data_uri(attention, SIDE, BYTES, synthetic=False),
+                data_uri(attention, SIDE, BYTES, synthetic=sample.image.synthetic),
                 edited,
                 outline(benchmark.roi(sample)),
                 _values_line(scores, arm, sample.id),

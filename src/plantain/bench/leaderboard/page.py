@@ -26,6 +26,7 @@ from plantain.bench.leaderboard.rows import table_csv, table_json
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region, read_scores
 from plantain.bench.leaderboard.studies import ShotRow, Sweep, shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, TableCell, make_table
+from plantain.files.writing import open_folder
 from plantain.journal.questions.benchmark import edit_records
 from plantain.metrics.statistics.means import Estimate
 from plantain.pages.drawing import printed
@@ -103,6 +104,7 @@ def write_leaderboard(
     board.remarks = (*remarks, *board.remarks)
     shows = [(board.table.scores.benchmark, sample.licence) for sample in board.table.scores.samples]
     for path, text in _files(board, target).items():
+        open_folder(target.parent, str(path.parent.relative_to(target.parent)))
         write_page(path, text, shows)
     return target
 

@@ -8,8 +8,10 @@ from typing import Annotated
 import orjson
 import typer
 
+from plantain.files.writing import replace_file
 from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trying import Tried, try_editor
+from plantain.pixels.encode import marked
 from plantain.records import Outcome
 from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
@@ -41,7 +43,7 @@ def try_model(
     document = _as_dict(tried)
     result = tried.trial.edited.result if tried.trial else None
     if out is not None and isinstance(result, bytes):
-        out.write_bytes(result)
+        replace_file(out, marked(result))
     if as_json:
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     else:

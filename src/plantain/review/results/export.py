@@ -12,7 +12,7 @@ import orjson
 
 from plantain.files.csv_form import written_csv
 from plantain.files.opening import read_inside
-from plantain.files.writing import replace_file
+from plantain.files.writing import open_folder, replace_file
 from plantain.records import InputError
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import DICTIONARY, Row, as_csv, as_table, history_of, rows_of
@@ -40,7 +40,7 @@ def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
         raise InputError(f"--to {to}: holds something other than the export of a study")
     names = []
     for name, data in export_files(study, ratings):
-        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        open_folder(to, str(Path(name).parent))
         replace_file(to / name, data)
         names.append(name)
     parquet = _parquet(study, rows_of(study, ratings))
