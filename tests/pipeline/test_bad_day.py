@@ -18,7 +18,7 @@ from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pages.publishing import write_page
 from plantain.pipeline.run import run_build
-from plantain.records import Consent, Licence
+from plantain.records import Consent, Licence, TaskState
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +110,46 @@ def test_nothing_is_written_through_a_planted_link(
         assert main([*generate, "--export", str(out)]) == 2
     assert "a link that leads out" in capsys.readouterr().err
     assert list(home.iterdir()) == []
+
+
+def spoil(run: Path, damage: str) -> tuple[str, int]:
+    """Damage the edit of one successful task's last round; return the task and the round."""
+    with JournalReader.open(run) as reader:
+        row = next(reader.tasks(TaskState.SUCCESS))
+        attempt = reader.attempts(row.id, row.generation)[-1]
+        path = reader.blob_path(attempt.edited or "")
+    data = bytearray(path.read_bytes())
+    if damage == "zeroed":
+        data = bytearray(len(data))
+    elif damage == "flipped":
+        data[len(data) // 2] ^= 1
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(data)
+    return row.id, attempt.round
+
+
+@pytest.mark.parametrize("damage", ["zeroed", "flipped", "missing"])
+def test_one_damaged_image_is_named_and_left_out_and_the_rest_is_made(
+    run: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task, number = spoil(run, damage)
+    place = f"task {task}, round {number}: its edited image"
+    release, bench = tmp_path / "release", tmp_path / "bench"
+    layouts = [
+        "--layout",
+        "parquet,med-banana,webdataset,trajectory,preference",
+        "--redistribution-approved",
+        "DUA 1",
+    ]
+    for command, page in (
+        (["export", str(run), "--to", str(release), *layouts], release / "README.md"),
+        (["report", str(run)], run / "report.html"),
+        (["bench", "from-build", str(run), "--to", str(bench), "--side", "64"], bench / "benchmark.json"),
+    ):
+        assert main(command) == 1
+        assert place in capsys.readouterr().err
+        assert place in page.read_text()
+    assert json.loads((release / "run.json").read_bytes())["facts"]["damaged"] == [place]
+    assert main(["verify", str(release)]) == 0
+    assert main(["bench", "check", str(bench)]) == 0

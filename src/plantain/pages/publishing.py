@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -75,17 +75,27 @@ def restriction(shows: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def write_page(path: Path, text: str, shows: Iterable[tuple[str, str]] | None = None) -> None:
+def write_page(
+    path: Path,
+    text: str,
+    shows: Iterable[tuple[str, str]] | None = None,
+    damaged: Sequence[str] = (),
+) -> None:
     """Replaces the file at once, so that a reader never meets half of it.
 
     Args:
         path: of the file.
         text: of the page, or of a file beside one.
         shows: dataset and licence of the source images of whose pictures it has any. Needed where it has some.
+        damaged: images that it lacks since the run has lost them.
     """
     if shows is None and 'src="data:image/' in text:
         raise ValueError(f"{path.name}: shows images, and does not tell whose")
-    text = text.replace("<main", restriction(shows or ()) + "<main", 1)
+    lines = restriction(shows or ())
+    if damaged:
+        lost = escape("; ".join(damaged))
+        lines += f'<p class="remark"><strong>Damaged in the run, and not shown:</strong> {lost}.</p>\n'
+    text = text.replace("<main", lines + "<main", 1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, redacted(text).encode("utf-8", errors="replace"))

@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from plantain.bench.benchmark.from_build import benchmark_from_build
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.application import application, damage_named
 from plantain.cli.terminal.bar import progress_bar
 from plantain.findings import load_taxonomy
 from plantain.records.counts import counted
@@ -50,7 +50,7 @@ def from_build(
     if in_json:
         document = asdict(made) | {"path": str(made.path), "restricted": made.restricted}
         typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
-        return 0
+        return damage_named(made.damaged, "its task is left out")
     typer.echo(
         f"{counted(made.real + made.synthetic, 'sample')} from "
         f"{counted(made.successes, 'success', 'successes')}: {made.real} with a real image as "
@@ -61,4 +61,4 @@ def from_build(
     if made.restricted:
         typer.echo(made.restricted)
     typer.echo(str(made.path))
-    return 0
+    return damage_named(made.damaged, "its task is left out")

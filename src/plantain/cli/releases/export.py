@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.application import application, damage_named
 from plantain.files.installed import installed
 from plantain.records.counts import counted
 
@@ -72,7 +72,7 @@ def export(
         Path | None, typer.Option("--key", metavar="KEY", help="Private key of CERT, PEM.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-) -> None:
+) -> int:
     """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
     from plantain.release.plan import ExportOptions
 
@@ -92,6 +92,7 @@ def export(
     on_stage = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
     summary = export_run(run, to, options, on_stage)
     print(orjson.dumps(_document(summary)).decode() if as_json else _lines(summary))
+    return damage_named(summary.facts.damaged, "left out of the release")
 
 
 def _document(summary: ExportSummary) -> dict[str, object]:
@@ -104,6 +105,7 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "bytes": summary.bytes,
         "tasks": facts.tasks,
         "left_out": facts.left_out,
+        "damaged": facts.damaged,
         "splits": facts.splits,
         "pairs": facts.pairs,
         "without_pair": facts.without_pair,

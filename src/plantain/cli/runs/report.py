@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.application import application, damage_named
 
 app = application()
 
@@ -28,7 +28,7 @@ def report(
     gallery: Annotated[
         int, typer.Option("--gallery", min=0, help="Tasks to show at most, a seeded sample per outcome.")
     ] = 60,
-) -> None:
+) -> int:
     """Write tables, figures and a gallery as one HTML file that opens from disk."""
     from plantain.journal.cards import keep_cards, standings_of
     from plantain.report.page import make_report
@@ -38,8 +38,9 @@ def report(
     path = written.path
     if as_json:
         numbers = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        typer.echo(json.dumps({"report": str(path), **numbers}, indent=1, sort_keys=True))
-        return
+        lost = {"damaged": written.damaged}
+        typer.echo(json.dumps({"report": str(path), **numbers, **lost}, indent=1, sort_keys=True))
+        return damage_named(written.damaged, "not shown")
     from plantain.cli.runs.status import NAMED, print_unsuccessful
     from plantain.cli.terminal.tables import print_table
     from plantain.journal import JournalReader
@@ -55,3 +56,4 @@ def report(
         if corrected := corrections_line(corrected_edits(reader)):
             print(corrected)
     print(f"report: {path}")
+    return damage_named(written.damaged, "not shown")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -98,6 +99,13 @@ def command_again(context: typer.Context) -> str:
             option = [] if isinstance(param, TyperArgument) else [max(param.opts, key=len)]
             words += option if one is True else [*option, str(getattr(one, "value", one))]
     return shlex.join(words)
+
+
+def damage_named(places: Sequence[str], what: str) -> int:
+    """Name on stderr the damaged images that were left out. Return the exit code: 1 if there are any, else 0."""
+    for place in places:
+        print(f"plantain: {place} is damaged in the run, and {what}", file=sys.stderr)
+    return 1 if places else 0
 
 
 class _Application(typer.Typer):

@@ -31,10 +31,15 @@ def sync_folder(folder: Path) -> None:
 
 
 class BlobStore:
-    """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process."""
+    """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process.
+
+    Attributes:
+        damaged: blobs that were found to be so, and count as missing.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.damaged: frozenset[str] = frozenset()
         self._ready: set[str] = set()
         self._making = threading.Lock()
 
@@ -63,6 +68,10 @@ class BlobStore:
         # Also when it was there: a process killed between rename and sync left a name that only memory has.
         sync_folder(path.parent)
         return reference, not known
+
+    def holds(self, sha256: str) -> bool:
+        """Return True if a blob is there and was not found damaged."""
+        return sha256 not in self.damaged and self.path(sha256).exists()
 
     def read(self, sha256: str) -> bytes:
         """Return a blob's bytes, checked against the hash. Raises BadBlob when missing or changed."""
