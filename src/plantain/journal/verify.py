@@ -12,7 +12,7 @@ from plantain.journal.reader import BLOBS_ABSENT, JournalReader
 from plantain.journal.rows import SessionRow
 from plantain.records.counts import counted
 
-_USES = "SELECT task, round, edited, mask, raw FROM attempt WHERE :sha IN (edited, mask, raw) ORDER BY task, generation, round"
+_USES = "SELECT task, round, edited, mask, raw FROM attempt WHERE :sha IN (edited, mask, raw) ORDER BY 1, generation, 2"
 _ORIGINAL_OF = "SELECT t.id FROM image i JOIN task t ON t.image_id = i.id WHERE i.prepared = ? ORDER BY t.id"
 
 
