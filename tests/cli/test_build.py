@@ -53,7 +53,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "fundus",
         "--licence",
         "open",
-        "--out",
+        "--to",
         folder / "catalogue",
         "--skip-text",
     )
@@ -181,7 +181,7 @@ def test_the_way_on_can_be_pasted_and_the_end_says_what_became_of_the_tasks(
     [
         (["build"], "Usage: plantain build [OPTIONS] RECIPE\n"),
         (["demo"], "Usage: plantain demo [OPTIONS] [DIR]\n"),
-        (["withdraw"], "Usage: plantain withdraw [OPTIONS] DIR...\n"),
+        (["run", "withdraw"], "Usage: plantain run withdraw [OPTIONS] DIR...\n"),
         (["bench", "rank"], "Usage: plantain bench rank [OPTIONS] RUN [FILE]...\n"),
     ],
 )

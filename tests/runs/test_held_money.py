@@ -43,13 +43,13 @@ def test_held_money_is_shown_and_becomes_what_the_bill_says(
     # Two costs are too few to estimate from, so each of the three counts with its reservation: 3 x 0.30.
     assert status(run, capsys) == {"cost_usd": 0.2, "held_usd": 0.9, "calls_held": 3}
     assert main(["status", str(run)]) == 0
-    assert f"plantain retry {run} --settle-held USD" in capsys.readouterr().out
+    assert f"plantain run retry {run} --settle-held USD" in capsys.readouterr().out
 
-    assert main(["retry", str(run), "--settle-held", "0.12", "--dry-run"]) == 0
+    assert main(["run", "retry", str(run), "--settle-held", "0.12", "--dry-run"]) == 0
     assert "would be released" in capsys.readouterr().err
     assert status(run, capsys)["calls_held"] == 3
 
-    assert main(["retry", str(run), "--settle-held", "0.12"]) == 0
+    assert main(["run", "retry", str(run), "--settle-held", "0.12"]) == 0
     assert "$0.9000 held for 3 calls are released; $0.1200 are recorded as spent" in capsys.readouterr().err
     assert status(run, capsys) == pytest.approx({"cost_usd": 0.32, "held_usd": 0.0, "calls_held": 0})
     with JournalReader.open(run) as reader:
@@ -57,7 +57,7 @@ def test_held_money_is_shown_and_becomes_what_the_bill_says(
         assert budget.spent_usd == pytest.approx(0.32) and budget.held_usd == 0.0
         assert budget.fits(0.68) and not budget.fits(0.69)
 
-    assert main(["retry", str(run), "--settle-held", "5"]) == 0
+    assert main(["run", "retry", str(run), "--settle-held", "5"]) == 0
     assert "no money is held" in capsys.readouterr().err
     assert status(run, capsys)["cost_usd"] == pytest.approx(0.32)
 
@@ -67,5 +67,5 @@ def test_an_amount_that_is_none_is_refused(
     tmp_path: Path, amount: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asyncio.run(make(tmp_path / "run"))
-    assert main(["retry", str(tmp_path / "run"), "--settle-held", amount]) == 2
+    assert main(["run", "retry", str(tmp_path / "run"), "--settle-held", amount]) == 2
     assert status(tmp_path / "run", capsys)["calls_held"] == 3
