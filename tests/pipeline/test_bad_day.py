@@ -135,7 +135,7 @@ def test_one_damaged_image_is_named_and_left_out_and_the_rest_is_made(
 ) -> None:
     task, number = spoil(run, damage)
     place = f"task {task}, round {number}: its edited image"
-    release, bench = tmp_path / "release", tmp_path / "bench"
+    release, bench, study = (tmp_path / name for name in ("release", "bench", "study"))
     layouts = [
         "--layout",
         "parquet,med-banana,webdataset,trajectory,preference",
@@ -145,6 +145,10 @@ def test_one_damaged_image_is_named_and_left_out_and_the_rest_is_made(
     for command, page in (
         (["export", str(run), "--to", str(release), *layouts], release / "README.md"),
         (["report", str(run)], run / "report.html"),
+        (
+            ["review", "new", str(tmp_path / "study"), "--from", str(run), "--task", "accept"],
+            tmp_path / "study/study.json",
+        ),
         (["bench", "from-build", str(run), "--to", str(bench), "--side", "64"], bench / "benchmark.json"),
     ):
         assert main(command) == 1

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from plantain.journal import JournalReader, TaskRow
+from plantain.journal import BadBlob, JournalReader, TaskRow
 from plantain.journal.statements import NO_VERDICT
+from plantain.journal.verify import places_of
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Licence, SourceImage, TaskKind, TaskState
@@ -98,11 +99,14 @@ def restricted(image: SourceImage) -> bool:
 
 
 def blob_reader(run: Path, digest: str) -> Read:
-    """Return a function that reads an image of a run."""
+    """Return a function that reads an image of a run, and raises BadBlob with where it is used."""
 
     def read() -> Pixels:
         with JournalReader.open(run) as reader:
-            return decode(reader.read_blob(digest))
+            try:
+                return decode(reader.read_blob(digest))
+            except BadBlob as error:
+                raise BadBlob("; ".join(places_of(reader, [digest]))) from error
 
     return read
 
