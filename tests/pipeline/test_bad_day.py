@@ -67,7 +67,7 @@ def test_every_file_that_is_or_derives_from_an_edit_says_so(
     """Pillow reads the packet (PNG 11.3.3.4); the term is IPTC's. Ways back begin at an edit, ways there end at one."""
     bench, out = tmp_path / "bench", tmp_path / "out"
     assert main(["bench", "from-build", str(run), "--to", str(bench), "--side", "128"]) == 0
-    command = ["bench", "generate", str(bench), "--run", str(tmp_path / "bench-run"), "--export", str(out)]
+    command = ["bench", "generate", str(bench), "--run", str(tmp_path / "bench-run"), "--to", str(out)]
     assert main(command) == 0
 
     def says_so(path: Path) -> bool:
@@ -86,7 +86,7 @@ def test_every_file_that_is_or_derives_from_an_edit_says_so(
             assert says_so(out / baseline / f"{sample}_0.png") == (sample in back)
     capsys.readouterr()
     shutil.copytree(out / "copy-input", tmp_path / "received" / "AMD")
-    again = ["ingest", "folder", str(tmp_path / "received"), "--out", str(tmp_path / "again"), "--json"]
+    again = ["ingest", "folder", str(tmp_path / "received"), "--to", str(tmp_path / "again"), "--json"]
     assert main([*again, "--modality", "fundus", "--skip-text"]) == 0
     with Catalogue.open(tmp_path / "again") as catalogue:
         assert sum(image.synthetic for image in catalogue.images()) == len(back)
@@ -107,7 +107,7 @@ def test_nothing_is_written_through_a_planted_link(
         assert main(make) == 0
         (out / "copy-input").symlink_to(home)
         generate = ["bench", "generate", str(bench), "--run", str(tmp_path / "bench-run")]
-        assert main([*generate, "--export", str(out)]) == 2
+        assert main([*generate, "--to", str(out)]) == 2
     assert "a link that leads out" in capsys.readouterr().err
     assert list(home.iterdir()) == []
 
@@ -146,8 +146,8 @@ def test_one_damaged_image_is_named_and_left_out_and_the_rest_is_made(
         (["export", str(run), "--to", str(release), *layouts], release / "README.md"),
         (["report", str(run)], run / "report.html"),
         (
-            ["review", "new", str(tmp_path / "study"), "--from", str(run), "--task", "accept"],
-            tmp_path / "study/study.json",
+            ["review", "new", str(study), "--from", str(run), "--task", "accept"],
+            study / "study.json",
         ),
         (["bench", "from-build", str(run), "--to", str(bench), "--side", "64"], bench / "benchmark.json"),
     ):

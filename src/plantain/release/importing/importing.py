@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -114,6 +115,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
             shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
         for card in cards_of(path):
             keep_card(part, card)
+        os.sync()  # one for all images; before the run has its name, nothing of it need survive
         if run.exists():
             run.rmdir()
         part.rename(run)
@@ -184,6 +186,7 @@ async def _fill(
     if not survey.tasks:
         raise InputError("the release has no task in it")
     async with Journal.create(run, header) as journal:
+        journal.blobs.synced = False
         stored = await asyncio.to_thread(_store_images, journal, source, survey, held)
         await journal.add_images(_images(source, survey.returned, stored))
         await journal.add_recorded(_recorded(source))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -131,6 +132,7 @@ def import_pairs(
             raise InputError(
                 f"{path}: no row could be taken" + (f": {why[0][0]} ({why[0][1]} rows)" if why else "")
             )
+        os.sync()  # one for all images; before the run has its name, nothing of it need survive
         if run.exists():
             run.rmdir()
         part.rename(run)
@@ -151,6 +153,7 @@ async def _fill(
     header = RunHeader(hashlib.sha256(name.encode()).hexdigest()[:16], name, 0, {}, "")
     importer = _RowImporter(root, load_taxonomy())
     async with Journal.create(run, header) as journal:
+        journal.blobs.synced = False
         while batch := list(islice(rows, AT_ONCE)):
             made = await asyncio.gather(
                 *(asyncio.to_thread(importer.imported, journal, row) for row in batch)
