@@ -100,7 +100,7 @@ class StepCosts:
     @property
     def held_usd(self) -> float:
         """What the lost calls are assumed to have cost."""
-        return assumed_usd(tuple(self._latest), self.lost, self.lost_most)
+        return assumed_usd(self._latest, self.lost, self.lost_most)
 
 
 class Budget:

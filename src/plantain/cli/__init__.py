@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
@@ -75,6 +76,9 @@ def main(argv: list[str] | None = None) -> int:
     if args[:1] == ["--version"]:
         print(f"plantain {__version__}")
         return 0
+    for word in (*args, *_working_directory()):
+        if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
+            return _end(f"{word}: is not UTF-8, so no record could name it; rename it", 2)
     import typer
 
     from plantain.cli.terminal.groups import COMPLETING, LazyGroup
@@ -103,6 +107,14 @@ def main(argv: list[str] | None = None) -> int:
     if result == _BY_CTRL_C:
         return _end("interrupted", 3)
     return result if isinstance(result, int) else 0
+
+
+def _working_directory() -> list[str]:
+    """Return its path, which relative arguments become part of; [] if it is gone."""
+    try:
+        return [str(Path.cwd())]
+    except OSError:
+        return []
 
 
 def _database_error() -> type[Exception]:

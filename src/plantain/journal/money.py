@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,6 @@ from plantain.records import Step
 if TYPE_CHECKING:
     from plantain.journal.reader import JournalReader
 
-LOOKED_AT = 2_000
-"""Calls, the latest ones, from whose costs the cost of such calls is estimated."""
-
 UPPER, LEARNED = 0.95, 5
 """A call of unknown cost is assumed to have cost this quantile of its step's known costs, once there are as many of
 them; until then the most that it can have cost."""
@@ -24,9 +21,12 @@ them; until then the most that it can have cost."""
 REMEMBERED = 200
 """Known costs that count: the latest ones, since prompts grow from round to round and prices change."""
 
+LOOKED_AT = 2_000
+"""Calls, the latest ones, from whose costs the cost of such calls is estimated."""
+
 _IN_JOBS = "SELECT call FROM batch_request WHERE job IS NOT NULL"
 _IS_LOST = f"cost_usd IS NULL AND reserved_usd IS NOT NULL AND (state = 'settled' OR id NOT IN ({_IN_JOBS}))"
-_LOST = f"SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE {_IS_LOST} GROUP BY 1, 2"
+_LOST = f"SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE {_IS_LOST} AND {{}} GROUP BY 1, 2"
 _STILL_IN_JOBS = (
     "SELECT model, step, TOTAL(reserved_usd) FROM call WHERE state = 'started' AND reserved_usd IS NOT NULL "
     f"AND id IN ({_IN_JOBS}) GROUP BY 1, 2"
@@ -51,21 +51,24 @@ class StepMoney:
     in_jobs_usd: float = 0.0
 
 
-def assumed_usd(latest: Sequence[float], lost: int, lost_most: float) -> float:
-    """Return what `lost` calls are assumed to have cost, by the latest known costs of their model and step."""
+def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
+    """Return what `lost` calls of unknown cost are assumed to have cost, given the latest costs of calls like them.
+
+    `most` is the most that all of them together can have cost.
+    """
     if not lost or len(latest) < LEARNED:
-        return lost_most
-    known = sorted(latest[-REMEMBERED:])
-    return min(lost_most, lost * known[math.ceil(UPPER * len(known)) - 1])
+        return most
+    known = sorted(latest)
+    return min(most, lost * known[math.ceil(UPPER * len(known)) - 1])
 
 
-def money_by_step(connection: sqlite3.Connection) -> dict[tuple[str, Step], StepMoney]:
-    """Return the money of every model and step that has any."""
+def money_by_step(connection: sqlite3.Connection, lost: str = "TRUE") -> dict[tuple[str, Step], StepMoney]:
+    """Return the money of every model and step that has any; of the lost calls those of which `lost` is true in SQL."""
     found: dict[tuple[str, Step], StepMoney] = defaultdict(StepMoney)
     run = connection.execute
     for model, step, cost in run(_LATEST, (LOOKED_AT,)):
         found[model, Step(step)].latest.insert(0, cost)
-    for model, step, calls, usd in run(_LOST):
+    for model, step, calls, usd in run(_LOST.format(lost)):
         found[model, Step(step)].lost, found[model, Step(step)].lost_most = calls, usd
     for model, step, usd in run(_STILL_IN_JOBS):
         found[model, Step(step)].in_jobs_usd = usd
@@ -75,12 +78,12 @@ def money_by_step(connection: sqlite3.Connection) -> dict[tuple[str, Step], Step
 def keep_assumed(connection: sqlite3.Connection) -> None:
     """Within the writer's transaction: reserve for each call of unknown cost what it is assumed to have cost.
 
-    A withdrawal removes some of these calls, and known costs by which the others are estimated.
+    A withdrawal removes known costs by which the others are estimated: what those are charged must not rise.
     """
     connection.executemany(
         f"UPDATE call SET reserved_usd = ? WHERE model = ? AND step = ? AND {_IS_LOST}",
         [
-            (assumed_usd(money.latest, money.lost, money.lost_most) / money.lost, model, step.value)
+            (assumed_usd(money.latest[-REMEMBERED:], money.lost, money.lost_most) / money.lost, model, step)
             for (model, step), money in money_by_step(connection).items()
             if money.lost
         ],

@@ -48,7 +48,7 @@ class Unsuccessful:
             shown = [task for task in self.tasks if task.state == state]
             yield from (task.line for task in shown)
             if count > len(shown):
-                yield f"and {count - len(shown)} more that {state}: {command_line('show', run, '--state', state)}"
+                yield f"and {count - len(shown)} more {state}: {command_line('show', run, '--state', state)}"
 
 
 @dataclass(frozen=True, slots=True)
