@@ -53,7 +53,7 @@ def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask 
         small = cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_AREA)
         contours, _ = cv2.findContours(small, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
         picture = cv2.drawContours(np.ascontiguousarray(picture), contours, -1, OUTLINE, 1, cv2.LINE_8)
-    return _encode(np.asarray(picture, dtype=np.uint8), limit, XMP_PACKET)
+    return _encode(np.asarray(picture, dtype=np.uint8), limit, b"")
 
 
 def shrink(pixels: Pixels, side: int) -> Pixels:
