@@ -113,6 +113,7 @@ def _judged(reader: JournalReader, juries: Sequence[JuryInRun], one: StoredAttem
         "cluster": cluster_of(image),
         "original": image.prepared_sha256,
         "edited": one.attempt.edited or "",
+        "synthetic": image.synthetic,
     }
     return JudgedAttempt(about, one.key, answers)
 

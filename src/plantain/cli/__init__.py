@@ -128,10 +128,5 @@ def _database_error() -> type[Exception]:
 
 
 def _end(line: str, code: int) -> int:
-    """Says why; what a stranger's file or name would have the terminal do is shown, not done."""
-    shown = "".join(
-        char if char.isprintable() or char == "\n" else char.encode("unicode_escape", "replace").decode()
-        for char in line
-    )
-    print(f"plantain: {shown}", file=sys.stderr)
+    print(f"plantain: {line}", file=sys.stderr)
     return code

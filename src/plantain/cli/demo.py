@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from plantain.audit.asking import asking
 from plantain.audit.gate import CLEAN
@@ -18,7 +17,7 @@ from plantain.cli.build import build_watched
 from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.progress import StageProgress
-from plantain.cli.terminal.tables import print_json
+from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
@@ -71,7 +70,7 @@ def demo(
         }
         print_json({**status, **extra})
     else:
-        Console().print(table_one(run, written.numbers.composition))
+        TerminalConsole().print(table_one(run, written.numbers.composition))
         for card in cards_of(run):
             print(f"judge's card: {card.line}")
         print(f"Look at it: {written.path}")

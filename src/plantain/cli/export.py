@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import installed
@@ -46,7 +47,7 @@ def export(
     sign: Path | None = typer.Option(None, metavar="CERT", help="Add C2PA manifests: PEM chain, leaf first."),
     key: Path | None = typer.Option(None, metavar="KEY", help="Private key of CERT, PEM."),
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue.
 
     Example: plantain export runs/demo --to release --licence CC-BY-4.0
@@ -72,6 +73,7 @@ def export(
         print_json(_document(summary))
     else:
         print(_lines(summary))
+    return damage_named(summary.facts.damaged, "left out of the release")
 
 
 def _document(summary: ExportSummary) -> dict[str, object]:
@@ -84,6 +86,7 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "bytes": summary.bytes,
         "tasks": facts.tasks,
         "left_out": facts.left_out,
+        "damaged": facts.damaged,
         "splits": facts.splits,
         "pairs": facts.pairs,
         "without_pair": facts.without_pair,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson, OwnFindings
-from plantain.cli.terminal.tables import print_json
+from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.records import Finding, InputError, Visibility
 from plantain.records.commands import command_line
@@ -89,7 +88,7 @@ def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
                 "source for add" if finding.normal else f"{finding.polarity}, {finding.support}",
             )
             table.add_row(*map(escape, cells))
-        Console().print(table)
+        TerminalConsole().print(table)
     if {finding.modality for finding in shown} >= set(PAPER):
         print(how_23_is_reached(load_taxonomy()))
     one = command_line("findings", "Pleural Effusion")
@@ -97,7 +96,7 @@ def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
 
 
 def _print_one(finding: Finding) -> None:
-    console = Console()
+    console = TerminalConsole()
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

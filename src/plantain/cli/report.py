@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from plantain.cli.status import NAMED, print_unsuccessful
+from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, Gallery, RunArgument
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
@@ -21,7 +22,7 @@ def report(
     to: Path | None = typer.Option(None, metavar="FILE", help="The page; default: report.html in the run."),
     as_json: AsJson = False,
     gallery: Gallery = 60,
-) -> None:
+) -> int:
     """Write tables, figures and a gallery as one HTML file that opens from disk.
 
     Example: plantain report runs/demo --gallery 100
@@ -32,8 +33,9 @@ def report(
     path = written.path
     if as_json:
         numbers = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        typer.echo(json.dumps({"report": str(path), **numbers}, indent=1, sort_keys=True))
-        return
+        lost = {"damaged": written.damaged}
+        typer.echo(json.dumps({"report": str(path), **numbers, **lost}, indent=1, sort_keys=True))
+        return damage_named(written.damaged, "not shown")
     from plantain.report.terminal import table_one
 
     print_table(table_one(run, written.numbers.composition))
@@ -44,3 +46,4 @@ def report(
         if corrected := corrections_line(corrected_edits(reader)):
             print(corrected)
     print(f"report: {path}")
+    return damage_named(written.damaged, "not shown")

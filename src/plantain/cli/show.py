@@ -95,8 +95,7 @@ def _story(reader: JournalReader, task: str, as_json: bool, to: Path | None) -> 
 
         typer.echo(json.dumps(story_document(reader, row), indent=1, ensure_ascii=True))
     else:
-        from rich.console import Console
-
+        from plantain.cli.terminal.tables import TerminalConsole
         from plantain.report.terminal import story
 
-        Console().print(story(reader, row), crop=False)
+        TerminalConsole().print(story(reader, row), crop=False)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plantain.files.writing import open_folder
 from plantain.records import InputError
 from plantain.records.counts import counted
 from plantain.train.finished import DONE, read_finished, write_json
@@ -108,7 +109,7 @@ def train_study(
         folder = models / cell.place
         if read_finished(folder / DONE, _identity(source, base, plan, cell)) is not None:
             continue
-        session = Session(folder.with_name(f"{folder.name}.training"), progress, stop)
+        session = Session(open_folder(models, f"{cell.place}.training"), progress, stop)
         if stop() or not _train(source, base, plan, cell, models, session):
             return False
     shutil.rmtree(models.parent / ENCODED, ignore_errors=True)

@@ -17,13 +17,13 @@ from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
-from plantain.bench.generate.output_files import marked
 from plantain.bench.prepare.pairs import PairRules, PreparedPair, RawFile, prepare_pair
 from plantain.bench.prepare.procedures import listed_procedures, procedures_of
 from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_chosen import choose_region, proposed_regions
 from plantain.bench.prepare.regions_grounded import GroundedProposer, grounded_sam
 from plantain.cli import main
+from plantain.pixels.encode import marked
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 

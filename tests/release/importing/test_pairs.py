@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from plantain.bench.generate.output_files import marked
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.pixels.encode import marked
 from plantain.records import InputError, TaskState
 from plantain.release.importing.pair_rows import rows_of
 from plantain.release.importing.pairs import import_pairs

@@ -263,7 +263,7 @@ def write_attention_page(
         overlays=overlays,
         version=__version__,
     )
-    write_page(target, page)
+    write_page(target, page, [(sample.image.dataset, sample.image.licence) for sample in benchmark.samples])
     return target
 
 
@@ -325,7 +325,7 @@ def _overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int)
                 concept_of(sample),
                 sample.prompt,
                 sample.size,
-                data_uri(attention, SIDE, BYTES, synthetic=False),
+                data_uri(attention, SIDE, BYTES, synthetic=sample.image.synthetic),
                 edited,
                 outline(benchmark.roi(sample)),
                 _values_line(scores, arm, sample.id),

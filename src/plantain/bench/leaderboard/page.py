@@ -26,6 +26,7 @@ from plantain.bench.leaderboard.rows import table_csv, table_json
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region, read_scores
 from plantain.bench.leaderboard.studies import ShotRow, Sweep, shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, TableCell, make_table
+from plantain.files.writing import open_folder
 from plantain.journal.questions.benchmark import edit_records
 from plantain.metrics.statistics.means import Estimate
 from plantain.pages.drawing import printed
@@ -101,8 +102,10 @@ def write_leaderboard(
             opened = [stack.enter_context(BenchRun.open(run)) for run in runs]
             board = _board(opened, judge, benchmark, gallery)
     board.remarks = (*remarks, *board.remarks)
+    shows = [(board.table.scores.benchmark, sample.licence) for sample in board.table.scores.samples]
     for path, text in _files(board, target).items():
-        write_page(path, text)
+        open_folder(target.parent, str(path.parent.relative_to(target.parent)))
+        write_page(path, text, shows)
     return target
 
 
@@ -226,7 +229,6 @@ def _page(board: Leaderboard) -> str:
         ranked=table.ranked,
         repeated=any(c.draws_sd is not None or c.outputs_sd is not None for c in overall),
         unsure=table.why_no_interval(),
-        licences=sorted({s.licence for s in table.scores.samples} - {"open", "attribution"}),
         distances={(d.arm, d.metric): d for d in table.scores.distances},
         distance_names=sorted({d.metric for d in table.scores.distances}),
         partial=[cell for cell in overall if cell.metric in MAIN and cell.scored < cell.outputs],

@@ -64,7 +64,7 @@ def attention(
         arms = recordable_arms(opened, list(dict.fromkeys(editor or ())))
         root = opened.find_benchmark(bench)
     benchmark = Benchmark.load(root)
-    terms = load_terms(settings, tuple(arm.model for arm in arms), engine=engine)
+    terms = load_terms(settings, tuple(arm.model for arm in arms), engine=engine, run=run)
     watching = Watching(
         _words(parts),
         block=block,

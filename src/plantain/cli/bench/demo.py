@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.leaderboard.rows import table_json
@@ -18,7 +17,7 @@ from plantain.cli.bench.table import leaderboard
 from plantain.cli.terminal.ending import print_stop
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.progress import StageProgress
-from plantain.cli.terminal.tables import print_json
+from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.demo import peak_rss_mb
@@ -46,7 +45,7 @@ def demo(
     if as_json:
         print_json(_as_dict(made, time.monotonic() - begun))
     else:
-        Console().print(leaderboard(made.table))
+        TerminalConsole().print(leaderboard(made.table))
         for recovery in made.recoveries:
             print(recovery.line)
         print(f"Look at it: {made.report}")

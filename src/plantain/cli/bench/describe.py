@@ -16,7 +16,7 @@ from plantain.cli.terminal.options import AsJson, BenchArgument
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_table
 from plantain.files.csv_form import written_csv
-from plantain.files.writing import replace_file
+from plantain.files.writing import open_folder, replace_file
 from plantain.records.counts import counted
 
 MORE_THAN = 5
@@ -123,7 +123,7 @@ def _write(to: Path, description: Description, rendered: str) -> None:
     from plantain.bench.benchmark.describing import organs_figure, properties_figure
     from plantain.pages.drawing import printed
 
-    to.mkdir(parents=True, exist_ok=True)
+    open_folder(to)
     replace_file(to / "organs.svg", printed(organs_figure(description)).encode())
     replace_file(to / "properties.svg", printed(properties_figure(description)).encode())
     replace_file(to / "description.json", f"{rendered}\n".encode())

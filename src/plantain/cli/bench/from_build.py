@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from plantain.bench.benchmark.from_build import benchmark_from_build
+from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, OwnFindings, RunArgument
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
@@ -44,7 +45,7 @@ def from_build(
     if as_json:
         document = asdict(made) | {"path": str(made.path), "restricted": made.restricted}
         print_json(document)
-        return 0
+        return damage_named(made.damaged, "its task is left out")
     typer.echo(
         f"{counted(made.real + made.synthetic, 'sample')} from "
         f"{counted(made.successes, 'success', 'successes')}: {made.real} with a real image as "
@@ -55,4 +56,4 @@ def from_build(
     if made.restricted:
         typer.echo(made.restricted)
     typer.echo(str(made.path))
-    return 0
+    return damage_named(made.damaged, "its task is left out")

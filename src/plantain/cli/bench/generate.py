@@ -90,7 +90,7 @@ def generate_outputs(
                 f"e.g. {imported.strangers[0]}",
                 file=sys.stderr,
             )
-    terms = load_terms(settings, wanted.models, engine=engine)
+    terms = load_terms(settings, wanted.models, engine=engine, run=run)
     with generate_progress(quiet=as_json) as progress:
         summary = run_to_end(
             generate(

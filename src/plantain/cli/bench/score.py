@@ -76,7 +76,7 @@ def score(
         for model in _judges(judge)
         for way in dict.fromkeys(variant or usual)
     )
-    terms = load_terms(settings, tuple(name.model for name in names), engine=engine)
+    terms = load_terms(settings, tuple(name.model for name in names), engine=engine, run=run)
     networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)
     wish = ScoreRequest(named, names, networks, retry)
     benchmark = Benchmark.load(root)

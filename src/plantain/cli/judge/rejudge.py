@@ -57,7 +57,7 @@ def rejudge(
     names = judges or [recorded_judge(run)]
     asked = [_people(name) if name.startswith(PEOPLE) else name for name in names]
     models = dict.fromkeys(model for name in asked if isinstance(name, str) for model in models_of(name))
-    terms = load_terms(settings, tuple(models))
+    terms = load_terms(settings, tuple(models), run=run)
     request = RejudgeRequest(asked, tuple(prompts or ()), sample, decisive, retry, accept_model_change)
     if dry_run:
         return _print_forecast(run, request, terms, as_json=as_json)

@@ -10,12 +10,11 @@ from typing import Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson
-from plantain.cli.terminal.tables import print_json
+from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.files.installing import install_line
 from plantain.files.toml import read_toml_table
 from plantain.models.extras import has_module
@@ -151,7 +150,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
             for row in provider_rows:
                 cells = (row["name"], ", ".join(row["roles"]), _cost(row["price"]), row["retired"])
                 table.add_row(*map(escape, cells))
-        Console().print(table)
+        TerminalConsole().print(table)
     dated = next(row for row in rows if row["price_date"])
     print(
         "Prices in $ per million tokens: in/out, or in/out/images; as of "

@@ -8,8 +8,10 @@ import typer
 
 from plantain.cli.terminal.options import AsJson, SettingsFile
 from plantain.cli.terminal.tables import print_json
+from plantain.files.writing import replace_file
 from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trying import Tried, try_editor
+from plantain.pixels.encode import marked
 from plantain.records import Outcome
 from plantain.runs.settings.terms import load_terms
 
@@ -34,7 +36,7 @@ def try_model(
     document = _as_dict(tried)
     result = tried.trial.edited.result if tried.trial else None
     if out is not None and isinstance(result, bytes):
-        out.write_bytes(result)
+        replace_file(out, marked(result))
     if as_json:
         print_json(document)
     else:

@@ -11,13 +11,16 @@ import typer
 
 from plantain.bench.generate.baselines import BASELINES
 from plantain.cli.review.materials import materials_at
+from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, Seed
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.records import InputError
 from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
+from plantain.release.register import register
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.sources import Material, joined, with_arms
 from plantain.review.study import COMPARES, ORIGINAL, ReaderTask
@@ -52,7 +55,7 @@ def new(
     arms: str = typer.Option("", metavar="MODEL,...", help="Models to read; default: no baselines."),
     preset: str = typer.Option("", metavar="NAME", help="med-banana-validation: 100 judged edits."),
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Draw cases, lay out items, blind the images, and freeze all of it under a hash.
 
     Example: plantain review new studies/pilot --from runs/pilot --task accept --task real-or-edited --cases 60
@@ -77,6 +80,12 @@ def new(
     )
     with ExitStack() as kept:
         parts = [materials_at(path, kept) for path in source]
+        for path, part in zip(source, parts, strict=True):
+            if (path / JOURNAL_NAME).is_file():  # a withdrawal from the run then finds the study
+                register(path, study, "study", {one.original or one.source for one in part})
+        for path, part in zip(source, parts, strict=True):
+            if (path / JOURNAL_NAME).is_file():  # a withdrawal from the run then finds the study
+                register(path, study, "study", {one.original or one.source for one in part})
         found = joined(parts, compare=any(one in COMPARES for one in tasks))
         chosen = [arm.strip() for arm in arms.split(",") if arm.strip()] or _without_baselines(found)
         found = with_arms(found, chosen)
@@ -95,12 +104,13 @@ def new(
             "models": made.models,
         }
         print_json(document)
-        return
+        return damage_named(made.damaged, "its case is left out")
     print(f"{study}: {counted(len(made.cases), 'case')}, frozen as {made.digest[:16]}")
     for block in made.blocks:
         print(f"  {block.title}: {counted(len(block.items), 'item')}")
     invite = command_line("review", "invite", study, "--readers", 3)
     print(f"next: {invite}, then {command_line('review', 'serve', study)}")
+    return damage_named(made.damaged, "its case is left out")
 
 
 def _tasks(words: list[str]) -> tuple[ReaderTask, ...]:

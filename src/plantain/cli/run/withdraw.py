@@ -28,7 +28,10 @@ from plantain.release.withdraw import (
     concerned,
     is_bench_run,
     is_run,
+    is_study,
     names_of,
+    own_folders,
+    studies_with,
     withdraw_from_run,
 )
 from plantain.train.finished import DONE, trainings
@@ -112,8 +115,9 @@ def withdraw(
 
 def _of_run(found: WithdrawnRun | None) -> dict[str, object]:
     found = found or WithdrawnRun(Extent())
-    more = {name: getattr(found, name) for name in ("released_as", "releases", "batch_jobs", "before")}
-    return {**asdict(found.extent), **more}
+    more = {name: getattr(found, name) for name in ("released_as", "batch_jobs", "before")}
+    releases = [path for path in found.releases if not is_study(path)]
+    return {**asdict(found.extent), **more, "releases": releases, "studies": studies_with(found)}
 
 
 def _listed(path: Path) -> list[str]:
@@ -240,6 +244,10 @@ def _print_elsewhere(row: dict[str, Any]) -> None:
         for path in row["releases"]:
             print(f"  {path}")
         print("  export them again, and ask everyone who has a copy to delete it", file=sys.stderr)
+    for path in row.get("studies", ()):
+        print(f"{row['folder']}: this study contains images of it, and its answers: {path}; delete it")
+    for own in own_folders(Path(row["folder"])) if row["kind"] == "run" else ():
+        print(f"{row['folder']}: {own.name} in it is something of its own, and was left: name it as well")
     if row.get("batch_jobs"):
         print(
             f"{row['folder']}: files of batch jobs that contain it could not be deleted at the provider; delete "

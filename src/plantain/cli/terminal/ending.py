@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 import typer
@@ -41,6 +41,13 @@ def command_again(context: typer.Context) -> str:
             else:
                 words += option if one is True else [*option, str(getattr(one, "value", one))]
     return command_line(*words)
+
+
+def damage_named(places: Sequence[str], what: str) -> int:
+    """Name on stderr the damaged images that were left out. Return the exit code: 1 if there are any, else 0."""
+    for place in places:
+        say(f"{place} is damaged in the run, and {what}")
+    return 1 if places else 0
 
 
 def print_end(context: typer.Context, summary: Ended) -> int:

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plantain.calls import Budget
+from plantain.cli.terminal.tables import TerminalConsole
 from plantain.engines.contract import EngineState
 from plantain.records import TaskState
 from plantain.records.counts import counted
@@ -64,7 +64,7 @@ class Bar:
     """
 
     def __init__(self, what: str = "", *, quiet: bool = False, transient: bool = False) -> None:
-        console = Console(stderr=True)
+        console = TerminalConsole(stderr=True)
         self.live, self.plain = not quiet and console.is_terminal, not quiet and not console.is_terminal
         self._bar = Progress(
             TextColumn("{task.description}"),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from typing import TextIO, cast
 
 import orjson
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
+
+from plantain.files.secrets import RedactedStream, harmless
 
 FOLDED = 24
 """Characters that a column of long names is given at least; these may go over several lines."""
@@ -18,12 +23,25 @@ def print_json(document: object) -> None:
     print(orjson.dumps(document, default=str, option=orjson.OPT_INDENT_2).decode())
 
 
+class TerminalConsole(Console):
+    """A console whose texts, whoever wrote them, are shown and never done."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        stream = sys.stderr if stderr else sys.stdout
+        ours = getattr(stream, "redacts", stream)
+        super().__init__(file=cast(TextIO, RedactedStream(ours, commands=True)))
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else harmless(text), style, control)
+
+
 def print_table(table: Table) -> None:
     """Prints a table as wide as the terminal, or as wide as its longest words ask: then `less -S` scrolls it.
 
     Columns with overflow "fold" are broken within words, down to `FOLDED` characters.
     """
-    console = Console()
+    console = TerminalConsole()
     cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
     natural = [_longest(line for cell in own for line in cell.splitlines()) for own in cells]
     least = [_longest(word for cell in own for word in cell.split()) for own in cells]
