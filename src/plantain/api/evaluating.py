@@ -21,9 +21,9 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.rows import table_json
+from plantain.bench.leaderboard.rows import difference_json, table_json
 from plantain.bench.leaderboard.scores import read_scores
-from plantain.bench.leaderboard.tables import make_table
+from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.offline.workers import leave_workers, use_workers
@@ -95,8 +95,24 @@ class Evaluation:
             table = make_table(read_scores(run))
         return [dict(row) for row in table_json(table.cells.values(), table)]
 
+    def pairs(self, against: str = "copy-input") -> list[dict[str, Any]]:
+        """Return each model minus `against` over all samples: one row per model and metric.
+
+        `difference_low` and `difference_high` are the ends of a 95 % interval; `difference_p_holm` is corrected over
+        the models.
+
+        Raises:
+            plantain.records.InputError: no such model.
+        """
+        with BenchRun.open(self.path) as run:
+            table = make_table(read_scores(run), None, against)
+        return [
+            {"model": model, "metric": metric, **difference_json(pair, against)}
+            for (model, metric), pair in table.against.items()
+        ]
+
     def table(self) -> pandas.DataFrame:
-        """Return the rows as a pandas table.
+        """Return the means over all samples as a pandas table: one row per model, one column per metric.
 
         Raises:
             plantain.records.InputError: pandas is not installed; `rows` works without.
@@ -107,7 +123,11 @@ class Evaluation:
             raise InputError(
                 "Evaluation.table needs pandas: pip install pandas; Evaluation.rows() works without"
             ) from None
-        return pandas.DataFrame(self.rows())
+        means: dict[str, dict[str, Any]] = {}
+        for row in self.rows():
+            if row["organ"] == OVERALL:
+                means.setdefault(row["model"], {})[row["metric"]] = row["mean"]
+        return pandas.DataFrame.from_dict(means, orient="index").rename_axis("model").reset_index()
 
 
 def evaluate(

@@ -160,7 +160,7 @@ def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) ->
 def failure_rows(scores: Scores, judge: str | None, cuts: CutOffs) -> list[FailureRow]:
     """Return the failure types of every recorded arm; empty where no judge has scored EA."""
     table = make_table(scores, judge)
-    ea, cp = table.measure("EA"), table.measure("CP")
+    ea, cp = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
     if ea is None or cp is None:
         return []
     rows = []

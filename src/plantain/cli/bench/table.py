@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from plantain.bench.leaderboard.tables import Table, TableCell
+    from plantain.metrics.statistics.paired import Difference
 
 app = application()
 
@@ -28,7 +29,9 @@ app = application()
 def table(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Runs of one benchmark, or a folder of published scores."),
+        typer.Argument(
+            metavar="RUN...", help="Runs of one benchmark, or published JSON files (scores, ranks)."
+        ),
     ],
     as_json: Annotated[
         bool, typer.Option("--json", help="Rows as JSON, one per model, organ and metric.")
@@ -51,6 +54,9 @@ def table(
         list[Path] | None,
         typer.Option("--card", metavar="FILE", help="A judge's card.json, copied into the first run."),
     ] = None,
+    against: Annotated[
+        str, typer.Option("--against", metavar="MODEL", help="The arm that the others are compared with.")
+    ] = "copy-input",
     gallery: Annotated[int, typer.Option("--gallery", min=0, help="Most samples to show.")] = 8,
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall.
@@ -63,44 +69,54 @@ def table(
         raise InputError(f"--by {by}: organ or task")
     if len({run.resolve() for run in runs}) < len(runs):
         raise InputError("bench table: the same run is given twice")
-    from plantain.bench.leaderboard.latex import table_two
+    from plantain.bench.leaderboard.latex import table_against, table_two
     from plantain.bench.leaderboard.page import read_tables, write_leaderboard
     from plantain.bench.leaderboard.rows import table_csv, table_json
     from plantain.bench.leaderboard.tables import make_table
     from plantain.journal.cards import keep_cards
 
-    keep_cards(runs[0], cards or ())
+    if cards:
+        keep_cards(runs[0], cards)
     if to is not None:
-        path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery)
+        path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery, against=against)
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
         if not (as_json or as_csv or as_latex):
             return
-    made = make_table(read_tables(runs), judge)
+    made = make_table(read_tables(runs), judge, against)
     if as_json:
         cells = made.tasks.values() if by == "task" else made.cells.values()
         print(orjson.dumps(table_json(cells, made), option=orjson.OPT_INDENT_2).decode())
     elif as_csv:
         sys.stdout.write(table_csv(made))
     elif as_latex:
-        sys.stdout.write(table_two(made))
+        sys.stdout.write("\n".join(filter(None, (table_two(made), table_against(made)))))
     else:
         _print(runs, made)
 
 
 def _print(runs: list[Path], made: Table) -> None:
-    from plantain.bench.leaderboard.published import is_published, published_agreement
+    from rich.console import Console
+    from rich.text import Text
+
+    from plantain.bench.leaderboard.published import published_agreement, published_files
     from plantain.cli.terminal.tables import print_table
 
     if made.unfinished:
         again = " && ".join(shlex.join(["plantain", "bench", "score", str(run)]) for run in runs)
         print(f"scoring is not finished: {made.unfinished}; resume with: {again}")
     print_table(leaderboard(made))
+    for line in made.blind.values():
+        Console().print(Text(line, style="bold red"), soft_wrap=True)
+    if made.against:
+        print_table(differences(made))
     for line in made.card_lines:
         print(f"judge's card: {line}")
     if made.barred:
         print(f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate")
-    if is_published(runs[0]):
+    if published_files(runs[0]):
         print(published_agreement(made.scores).line)
+    for remark in made.scores.remarks:
+        print(remark)
 
 
 def leaderboard(made: Table) -> RichTable:
@@ -146,15 +162,52 @@ def leaderboard(made: Table) -> RichTable:
     return shown
 
 
+def differences(made: Table) -> RichTable:
+    """Return each model minus the reference over all samples, with interval and p, for a terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+
+    from plantain.pages.wording import plain
+
+    shown = RichTable(
+        title=f"minus {plain(made.reference)}, sample by sample",
+        title_justify="left",
+        caption="difference, its 95 % interval, and p after Holm's correction over the models",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    shown.add_column("model", overflow="fold")
+    for measure in made.main:
+        shown.add_column(measure.name, justify="right")
+    for arm in made.general:
+        pairs = [made.against.get((arm.label, measure.name)) for measure in made.main]
+        if any(pairs):
+            shown.add_row(plain(arm.label), *map(_difference, pairs))
+    return shown
+
+
+def _difference(pair: Difference | None) -> str:
+    if pair is None or pair.estimate.value is None:
+        return "–"
+    found = pair.estimate
+    bounds = "" if found.low is None else f" {found.low:+z.2f} to {found.high:+z.2f}"
+    return f"{found.value:+z.2f}{bounds}" + ("" if pair.p_holm is None else f", p {pair.p_holm:.3f}")
+
+
 def _caption(made: Table) -> list[str]:
+    from plantain.bench.leaderboard.measures import STRICTER
+
     synthetic, truths = made.scores.truths
     unsure = made.why_no_interval()
     lines = [
         f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run",
+        STRICTER if made.measure("CP (strict)") else "",
         f"synthetic: {synthetic} of {counted(truths, 'true image')}" if synthetic else "",
         "mean and 95 % interval; bold: best, underlined: second, where significant",
         f"no interval: {'; '.join(unsure)}" if unsure else "",
-        "" if made.ranked else "in recorded order: no difference between models is significant",
+        "" if made.ranked or made.blind else "in recorded order: no difference between models is significant",
     ]
     return [line for line in lines if line]
 
