@@ -104,8 +104,8 @@ def published_scores(*paths: Path) -> Scores:
     organs = {sample: organ for file in files for sample, organ in file.organs.items()}
     rows: dict[str, dict[str, dict[str, float]]] = {}
     for file in files:
-        for sample, models in file.rows.items():
-            for model, row in models.items():
+        for sample, by_model in file.rows.items():
+            for model, row in by_model.items():
                 rows.setdefault(sample, {}).setdefault(model, {}).update(row)
     samples = sorted(rows, key=lambda key: (not key.isdecimal(), int(key) if key.isdecimal() else 0, key))
     models = list(dict.fromkeys(model for sample in samples for model in rows[sample]))

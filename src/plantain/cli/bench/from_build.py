@@ -26,7 +26,7 @@ def from_build(
     real_only: Annotated[
         bool, typer.Option("--real-only", help="Only samples whose ground truth is a real image.")
     ] = False,
-    side: Annotated[int, typer.Option(min=0, max=4096, help="Longest side in pixels; 0 keeps 1024.")] = 0,
+    side: Annotated[int, typer.Option(min=0, max=4096, help="Longest side in pixels; 0: as the build.")] = 0,
     findings: Annotated[
         list[Path] | None, typer.Option("--findings", help="TOML file with findings of your own.")
     ] = None,

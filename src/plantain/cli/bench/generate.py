@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 import sys
 from collections import Counter
@@ -16,6 +17,7 @@ from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import RULES, PromptVariant, parse_sweep
+from plantain.bench.generate.function_editor import function_in_file
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_editors
@@ -47,7 +49,11 @@ def generate_outputs(
     run: Annotated[Path, typer.Option("--run", metavar="DIR", help="The run's folder, made or resumed.")],
     editor: Annotated[
         list[str] | None,
-        typer.Option("--editor", metavar="MODEL[=NAME]", help="provider/model; may be repeated."),
+        typer.Option(
+            "--editor",
+            metavar="MODEL[=NAME]",
+            help="provider/model, or my_file.py:my_function; may be repeated.",
+        ),
     ] = None,
     preset: Annotated[
         list[str] | None,
@@ -114,9 +120,13 @@ def generate_outputs(
     """
     benchmark = Benchmark.load(bench)
     editors, labels = parse_editors(editor or ())
+    functions = [name for name in editors if re.search(r"\.py:\w+$", name)]
+    own = {labels.get(name, made.name): made for name in functions for made in (function_in_file(name),)}
+    editors = tuple(name for name in editors if name not in functions)
     wanted = ArmRequest(
         editors=editors,
         labels=labels,
+        own=own,
         presets=tuple(dict.fromkeys(preset or ())),
         prompt=prompt,
         seeds=seeds,
@@ -127,7 +137,7 @@ def generate_outputs(
         retry=parse_retry(retry),
         restore=restore is Restore.OUTSIDE,
     )
-    if wanted.shots and not wanted.names:
+    if wanted.shots and not (wanted.names or own):
         raise InputError("--shots: name the editors that are shown demonstrations with --editor")
     for imported in wanted.outputs:
         if imported.strangers:
