@@ -69,6 +69,12 @@ def generate_outputs(
     shots: Annotated[
         str, typer.Option("--shots", help="Numbers of demonstrations, e.g. 0,1,2,3: a few-shot study.")
     ] = "",
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task", help="With --shots; may be repeated. Default: the six of the paper's Table 7."
+        ),
+    ] = None,
     outputs: Annotated[
         list[str] | None,
         typer.Option(
@@ -132,11 +138,14 @@ def generate_outputs(
         seeds=seeds,
         sweep=parse_sweep(sweep or ()),
         shots=parse_shots(shots),
+        tasks=tuple(dict.fromkeys(task or ())),
         outputs=outputs_at(outputs or (), [sample.id for sample in benchmark.samples]),
         rule=cast(Literal["first", "mean"], score_output),
         retry=parse_retry(retry),
         restore=restore is Restore.OUTSIDE,
     )
+    if task and not wanted.shots:
+        raise InputError("--task: names the tasks of a few-shot study; give --shots as well")
     if wanted.shots and not (wanted.names or own):
         raise InputError("--shots: name the editors that are shown demonstrations with --editor")
     for imported in wanted.outputs:

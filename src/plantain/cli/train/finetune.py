@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.held_out import write_held_out
+from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
 from plantain.cli.train.bar import TrainingBar
@@ -46,6 +48,18 @@ def finetune(
     originals: Annotated[
         Path | None, typer.Option(help="Run or catalogue with a release's originals [default: the release].")
     ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task", help="May be repeated. Default: the six of the paper's Table 7, else the largest."
+        ),
+    ] = None,
+    few_shot: Annotated[
+        Path | None,
+        typer.Option(
+            "--few-shot", metavar="RUN", help="Scored run with --shots: Table 7 (b), on the page beside (a)."
+        ),
+    ] = None,
     chosen: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=settings_help(FinetunePlan))
     ] = None,
@@ -70,6 +84,9 @@ def finetune(
         if benchmark is None
         else BenchmarkPairs(benchmark)
     )
+    sizes = Counter(example.task for example in pairs.listed())
+    named = tuple(task or ()) or plan.named or paper_tasks(sizes, max(plan.sizes) + 1)
+    plan = plan.model_copy(update={"named": named})
     splits = splits_of(plan, pairs.listed())
     cells = list(cells_of(plan, splits))
     if dry_run:
@@ -93,7 +110,9 @@ def finetune(
     )  # the base's licence holds for what it became
     title = f"{model}, fine-tuned on {pairs.name}"
     code, page = asyncio.run(
-        measure_trained(held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json)
+        measure_trained(
+            held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json, few_shot=few_shot
+        )
     )
     if page is not None:
         _print_end(to, plan, page, as_json=as_json)
@@ -152,4 +171,4 @@ def _print_end(to: Path, plan: FinetunePlan, page: Path, *, as_json: bool) -> No
         document = {"models": str(to / "models"), "sizes": plan.sizes, "report": str(page), "rows": rows}
         typer.echo(orjson.dumps(document).decode())
     else:
-        typer.echo(f"models: {to / 'models'}\nTable 7 (a): {page}")
+        typer.echo(f"models: {to / 'models'}\nTable 7: {page}")

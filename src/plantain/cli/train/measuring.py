@@ -32,8 +32,9 @@ async def measure_trained(
     judge: str,
     *,
     quiet: bool,
+    few_shot: Path | None = None,
 ) -> tuple[int, Path | None]:
-    """Generate and score what is missing; return the exit code, and the page of Table 7 (a) when complete.
+    """Generate and score what is missing; return the exit code, and the page of Table 7 when complete.
 
     Args:
         held_out: samples that no model was trained on.
@@ -43,6 +44,7 @@ async def measure_trained(
         terms: of the editors.
         judge: "provider/model", or `NO_JUDGE` for metrics only.
         quiet: show no progress.
+        few_shot: run of Table 7 (b), shown beside (a).
     """
     door = Door(terms)
     task_of = {sample.id: sample.task for sample in held_out.samples}
@@ -65,7 +67,7 @@ async def measure_trained(
         close_workers()
     if scored.stopped is not None:
         return _stopped(scored.stopped, failed=scored.failed), None
-    return 0, write_learning(run, run.parent, title)
+    return 0, write_learning(run, run.parent, title, few_shot)
 
 
 def _stopped(why: str, *, failed: bool) -> int:
