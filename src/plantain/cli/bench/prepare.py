@@ -11,6 +11,8 @@ from typing import Annotated
 import orjson
 import typer
 
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.concepts import read_concepts, store_concepts, write_concepts
 from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import AS_TOLD
 from plantain.bench.prepare.pairs import SIDE, PairRules
@@ -94,6 +96,14 @@ def prepare(
             "--chosen", metavar="STUDY", help="RAW is a benchmark: take the regions that readers chose."
         ),
     ] = None,
+    concepts: Annotated[
+        Path | None,
+        typer.Option(
+            "--concepts",
+            metavar="FILE",
+            help="RAW is a benchmark: write its key concepts to a CSV file, or take them from one that exists.",
+        ),
+    ] = None,
     in_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> int:
     """Align raw pairs, describe them, propose regions, and write a benchmark in plantain's own format.
@@ -107,6 +117,8 @@ def prepare(
         return 0
     if procedures:
         return _print_procedures(procedures, terms, calls, seed, in_json)
+    if concepts is not None:
+        return _concepts(raw, concepts, in_json)
     if chosen is not None:
         return _take_chosen(raw, chosen, in_json)
     if raw is None or out is None:
@@ -209,6 +221,24 @@ def _ended(made: PreparedBenchmark, raw: Path, out: Path) -> int:
         file=sys.stderr,
     )
     return 1 if made.walked.failed else 3
+
+
+def _concepts(benchmark: Path | None, file: Path, in_json: bool) -> int:
+    """Show the key concepts of a benchmark in a file, or take them from it."""
+    if benchmark is None:
+        raise InputError("--concepts: name the benchmark")
+    if file.exists():
+        changed = store_concepts(benchmark, read_concepts(file))
+        said: dict[str, object] = {"changed": changed}
+        lines = [f"{benchmark}: {counted(changed, 'key concept')} written from {file}"]
+    else:
+        loaded = Benchmark.load(benchmark)
+        missing = write_concepts(loaded, file)
+        said = {"samples": len(loaded), "missing": missing, "file": str(file)}
+        lines = [f"{file}: concepts of {counted(len(loaded), 'sample')}; edit it and repeat this command"]
+        lines += [f"{sample}: no concept: {reason}" for sample, reason in missing.items()]
+    print(orjson.dumps(said, option=orjson.OPT_INDENT_2).decode() if in_json else "\n".join(lines))
+    return 0
 
 
 def _take_chosen(benchmark: Path | None, study: Path, in_json: bool) -> int:
