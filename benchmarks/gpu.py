@@ -102,7 +102,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rungs", default="", help="default: all on a GPU, tiny on a processor")
-    parser.add_argument("--attention", action="store_true", help="what watching joint attention costs, too")
     options = parser.parse_args()
     wanted = options.rungs or ("tiny" if options.device == "cpu" else ",".join(rung.name for rung in LADDER))
     met = True
@@ -112,9 +111,6 @@ def main() -> int:
             for row in measure(rung, Path(scratch), options.device) if rung.name in wanted.split(",") else ():
                 print(json.dumps(row), flush=True)
                 met = met and (options.device == "cpu" or row["of_bare"] >= TARGET)
-    if options.attention:
-        command = [sys.executable, str(HERE / "joint_attention.py"), "--device", options.device]
-        met = subprocess.run([*command, "--size", "512"], check=False).returncode == 0 and met
     return 0 if met else 1
 
 

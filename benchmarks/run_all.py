@@ -8,15 +8,13 @@ import time
 from pathlib import Path
 
 ARGUMENTS = {"instrument_card.py": ["package"]}
-BY_HAND = ("rejudge_published.py",)
-"""Those that need a tree of published edits."""
 
 
 def main() -> int:
     here = Path(__file__).parent
     verdicts = []
     for script in sorted(here.glob("*.py")):
-        if script.name in (Path(__file__).name, *BY_HAND):
+        if script.name == Path(__file__).name:
             continue
         print(f"\n=== {script.name}", flush=True)
         begun = time.monotonic()
