@@ -63,7 +63,7 @@ def splits_of(plan: FinetunePlan, listed: Sequence[ListedExample]) -> tuple[Task
     known = {example.task for example in listed}
     for task in plan.named:
         if task not in known:
-            raise InputError(f"--set named={task}: no such task; there are {', '.join(sorted(known))}")
+            raise InputError(f"--task {task}: no such task; there are {', '.join(sorted(known))}")
     return tuple(
         split_task(listed, task, seed=plan.seed, largest=max(plan.sizes), per_task=plan.per_task)
         for task in plan.named or largest_tasks(listed, plan.tasks)
@@ -73,7 +73,7 @@ def splits_of(plan: FinetunePlan, listed: Sequence[ListedExample]) -> tuple[Task
 def cells_of(plan: FinetunePlan, splits: Sequence[TaskSplit]) -> Iterator[StudyCell]:
     """Yield every model to be trained, by task, size and seed."""
     for split in splits:
-        for size in sorted(set(plan.sizes)):
+        for size in sorted(set(plan.sizes) - {0}):
             for seed in range(plan.seeds):
                 yield StudyCell(split.task, size, seed, split.training[:size])
 

@@ -70,6 +70,22 @@ def test_tasks_are_those_with_most_samples() -> None:
     assert choose_study(samples, 1).demonstrations != study.demonstrations
 
 
+def test_papers_six_tasks_are_the_default_and_others_can_be_named() -> None:
+    # The paper's Table 7, in the wording of its Table 5, among larger tasks.
+    six = ("Reconstruct ear", "Remove wisdom teeth", "Remove moles, nevi, or black marks",
+           "Reconstruct or repair nose skin", "Remove varicose veins", "Repair or reconstruct toenail")  # fmt: skip
+    tasks = [*six, "Make hair thicker", "Reconstruct auricle"]
+    samples = [sample(i, tasks[i % 8], f"c{i}") for i in range(8 * 20)]
+    samples += [sample(1000 + i, "Make hair thicker", f"d{i}") for i in range(9)]
+    assert set(choose_study(samples, 0).demonstrations) == set(six)
+    named = choose_study(samples, 0, named=["Make hair thicker"], most=16)
+    assert {task: len(shown) for task, shown in named.demonstrations.items()} == {"Make hair thicker": 16}
+    with pytest.raises(
+        InputError, match=r"--task: no task 'Make hair thick'.*did you mean 'Make hair thicker'"
+    ):
+        choose_study(samples, 0, named=["Make hair thick"])
+
+
 def test_benchmark_of_one_source_is_refused() -> None:
     with pytest.raises(InputError, match="no task has 4 samples of different sources"):
         choose_study([sample(i, "t", "one") for i in range(30)], 0)

@@ -95,7 +95,9 @@ def test_numbers_are_in_the_json(board: Path) -> None:
     assert said["judge"] == "offline/instruments/D"
     assert {"rows", "tasks", "differences", "few_shot", "sweeps", "distances"} <= said.keys()
     row = next(
-        r for r in said["rows"] if (r["model"], r["organ"], r["metric"]) == ("copy-input", "overall", "CP")
+        r
+        for r in said["rows"]
+        if (r["model"], r["organ"], r["metric"]) == ("copy-input", "overall", "CP (strict)")
     )
     assert (row["mean"], row["coverage"], row["baseline"]) == (1.0, 1.0, True)
 
@@ -144,7 +146,7 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
     assert "<strong>Scoring is not finished:</strong> 25 % of EA and VQ." in text
     document = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
     marked = {row["metric"] for row in document["rows"] if row["mark"]}
-    assert "CP" in marked and not marked & {"EA", "VQ", "CP judge"}
+    assert "CP (strict)" in marked and not marked & {"EA", "VQ", "CP judge"}
     monkeypatch.setenv("COLUMNS", "60")  # narrower than the command: it can be copied all the same
     assert main(["bench", "table", str(run)]) == 0
     assert f"resume with: plantain bench score {run}\n" in capsys.readouterr().out
@@ -158,7 +160,7 @@ def test_a_refusal_leaves_nothing_to_come(table: Table) -> None:
 
 
 def test_a_cell_names_the_commonest_reasons_only(table: Table) -> None:
-    scores, cell = table.scores, table.cells[EXACT.label, "overall", "CP"]
+    scores, cell = table.scores, table.cells[EXACT.label, "overall", "CP (strict)"]
     missing = {(EXACT.label, "x"): Counter({"a": 1, "b": 5, "c": 2, "d": 2, "e": 1})}
     told = reasons_of(cell, replace(scores, missing=missing), "x")
     assert told == [("b", 5), ("c", 2), ("d", 2), ("2 other reasons", 2)]

@@ -87,6 +87,12 @@ def test_differences_of_scores_stay_within_what_scores_can_differ_by():
     assert -1 < bounded.low < bounded.value < bounded.high <= 1 < free.high
 
 
+def test_differences_below_the_scores_resolution_are_none():
+    drawn = np.full(30, (0.7 + 0.7 + 0.7) / 3)  # a constant judge, asked three times
+    (found,) = paired_differences({"a": drawn, "b": np.full(30, 0.7)}, range(30))
+    assert (found.estimate.value, found.p, found.differs) == (0.0, 1.0, False)
+
+
 def test_few_sources_that_differ_are_no_proof():
     # 30 sources, 4 of which differ, by much and alike: the sign test allows 2 * (1 / 2)^4 at best.
     difference = np.r_[[0.5, 0.5, 0.5, 0.5], np.zeros(26)]

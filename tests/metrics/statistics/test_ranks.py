@@ -10,6 +10,7 @@ from scipy import stats
 
 from plantain.metrics.statistics.ranks import (
     average_ranks,
+    formula_one,
     human_ceiling,
     image_correlation,
     kendall,
@@ -35,6 +36,27 @@ def test_rank_correlations_agree_with_scipy(pair):
 @given(st.lists(st.integers(-5, 5), min_size=1))
 def test_average_ranks_agree_with_scipy(values):
     assert average_ranks(values).tolist() == stats.rankdata(values).tolist()
+
+
+def test_rounding_is_a_tie():
+    third = (0.7 + 0.7 + 0.7) / 3  # 0.6999999999999998
+    assert average_ranks([third, 0.7, 0.9]).tolist() == [1.5, 1.5, 3.0]
+    assert (
+        spearman([third, 0.7, 0.7], [1, 2, 3]).reason
+        == kendall([third, 0.7], [1, 2]).reason
+        == "all items tied"
+    )
+
+
+@given(st.permutations(range(5)))
+def test_formula_one_is_spearmans_without_ties_and_its_mean_over_broken_ties(order):
+    squares = sum((a - b) ** 2 for a, b in enumerate(order))
+    assert formula_one(range(5), order).value == pytest.approx(1 - 6 * squares / (5 * 24))
+    # Two tied items: the mean of the formula over both ways to break the tie.
+    tied_order = [min(rank, 3) for rank in order]
+    other = [{3: 4, 4: 3}.get(rank, rank) for rank in order]
+    both = [1 - 6 * sum((a - b) ** 2 for a, b in enumerate(one)) / (5 * 24) for one in (order, other)]
+    assert formula_one(range(5), tied_order).value == pytest.approx(np.mean(both))
 
 
 def test_missing_items_are_left_out():

@@ -105,7 +105,7 @@ def benchmark_from_build(
         out: a new folder.
         name: of the benchmark; default: the build's with ", as a benchmark".
         real_only: leave out the samples whose ground truth is synthetic.
-        side: longest side in pixels; 0 keeps the build's 1024.
+        side: longest side in pixels; 0 keeps the build's size.
         taxonomy: with the findings of the build; default: plantain's.
         progress: called with tasks done and in all.
 

@@ -10,7 +10,10 @@ import typer
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.attention_page import (
+    CutOffs,
+    failure_rows,
     grounding_rows,
+    missing_maps,
     recorded_layers,
     table_lines,
     write_attention_page,
@@ -98,6 +101,10 @@ def attention(
         scores = read_scores(opened)
         for line in table_lines(grounding_rows(scores), recorded_layers(opened, scores)):
             typer.echo(line)
+        for arm_label, reason, count in missing_maps(scores):
+            typer.echo(f"{arm_label}: {count} without a map: {reason}")
+        for row in failure_rows(scores, judge, CutOffs()):
+            typer.echo(row.split_line)
     typer.echo(f"attention: {page}")
     return 0
 

@@ -21,7 +21,7 @@ def from_build(
     out: Path = typer.Option(..., "--to", metavar="DIR", help="A new folder for the benchmark."),
     name: str = typer.Option("", help="Name of the benchmark; default: the build's."),
     real_only: bool = typer.Option(False, "--real-only", help="Only real images as ground truth."),
-    side: int = typer.Option(0, min=0, max=4096, help="Longest side in pixels; 0 keeps 1024."),
+    side: int = typer.Option(0, min=0, max=4096, help="Longest side in pixels; 0: as the build."),
     findings: OwnFindings = None,
     as_json: AsJson = False,
 ) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from enum import StrEnum
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import RULES, PromptVariant, parse_sweep
+from plantain.bench.generate.function_editor import function_in_file
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_editors
@@ -36,12 +38,15 @@ def generate_outputs(
     context: typer.Context,
     bench: BenchArgument,
     run: Path = typer.Option(..., metavar="DIR", help="The run's folder, made or resumed."),
-    editor: list[str] | None = typer.Option(None, metavar="MODEL[=NAME]", help="An editor; repeatable."),
+    editor: list[str] | None = typer.Option(
+        None, metavar="MODEL[=NAME]", help="provider/model, or my_file.py:my_function; repeatable."
+    ),
     preset: list[str] | None = typer.Option(None, help="A preset with its grid and prompt; repeatable."),
     prompt: PromptVariant = typer.Option(PromptVariant.ORIGINAL, help="Which text editors receive."),
     seeds: int = typer.Option(1, min=1, max=1000, help="Outputs for each point of the sweep."),
     sweep: list[str] | None = typer.Option(None, help="guidance=7.5,7.6; once for each parameter."),
     shots: str = typer.Option("", help="Numbers of demonstrations, e.g. 0,1,2,3: a few-shot study."),
+    task: list[str] | None = typer.Option(None, help="With --shots; repeatable. Default: Table 7's six."),
     outputs: list[str] | None = typer.Option(
         None, metavar="PATH[=NAME]", help="Import {model}/{id}_{k}.png; repeatable."
     ),
@@ -67,20 +72,27 @@ def generate_outputs(
     """
     benchmark = Benchmark.load(bench)
     editors, labels = parse_editors(editor or ())
+    functions = [name for name in editors if re.search(r"\.py:\w+$", name)]
+    own = {labels.get(name, made.name): made for name in functions for made in (function_in_file(name),)}
+    editors = tuple(name for name in editors if name not in functions)
     wanted = ArmRequest(
         editors=editors,
         labels=labels,
+        own=own,
         presets=tuple(dict.fromkeys(preset or ())),
         prompt=prompt,
         seeds=seeds,
         sweep=parse_sweep(sweep or ()),
         shots=parse_shots(shots),
+        tasks=tuple(dict.fromkeys(task or ())),
         outputs=outputs_at(outputs or (), [sample.id for sample in benchmark.samples]),
         rule=cast(Literal["first", "mean"], score_output),
         retry=parse_retry(retry),
         restore=restore is Restore.OUTSIDE,
     )
-    if wanted.shots and not wanted.names:
+    if task and not wanted.shots:
+        raise InputError("--task: names the tasks of a few-shot study; give --shots as well")
+    if wanted.shots and not (wanted.names or own):
         raise InputError("--shots: name the editors that are shown demonstrations with --editor")
     for imported in wanted.outputs:
         if imported.strangers:

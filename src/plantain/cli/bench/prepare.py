@@ -9,6 +9,8 @@ from pathlib import Path
 
 import typer
 
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.concepts import read_concepts, store_concepts, write_concepts
 from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import AS_TOLD
 from plantain.bench.prepare.pairs import SIDE, PairRules
@@ -57,6 +59,11 @@ def prepare(
     study: Path | None = typer.Option(
         None, metavar="STUDY", help="RAW is a benchmark: use its readers' regions."
     ),
+    concepts: Path | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="RAW is a benchmark: write its key concepts as CSV, or read an edited file.",
+    ),
     as_json: AsJson = False,
 ) -> int:
     """Align raw pairs, describe them, propose regions, and write a benchmark in plantain's own format.
@@ -69,6 +76,8 @@ def prepare(
     terms = load_terms(settings, (describer,), engine=engine)
     if procedures:
         return _print_procedures(context, procedures, terms, run, seed, as_json)
+    if concepts is not None:
+        return _concepts(raw, concepts, as_json)
     if study is not None:
         return _take_chosen(raw, study, as_json)
     if raw is None or out is None:
@@ -156,6 +165,27 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
     if made.path is not None:
         typer.echo(f"{counted(made.samples, 'sample')}, {counted(len(made.rejected), 'pair')} left out")
         typer.echo(str(made.path))
+
+
+def _concepts(benchmark: Path | None, file: Path, as_json: bool) -> int:
+    """Show the key concepts of a benchmark in a file, or take them from it."""
+    if benchmark is None:
+        raise InputError("--concepts: name the benchmark")
+    if file.exists():
+        changed = store_concepts(benchmark, read_concepts(file))
+        said: dict[str, object] = {"changed": changed}
+        lines = [f"{benchmark}: {counted(changed, 'key concept')} written from {file}"]
+    else:
+        loaded = Benchmark.load(benchmark)
+        missing = write_concepts(loaded, file)
+        said = {"samples": len(loaded), "missing": missing, "file": str(file)}
+        lines = [f"{file}: concepts of {counted(len(loaded), 'sample')}; edit it and repeat this command"]
+        lines += [f"{sample}: no concept: {reason}" for sample, reason in missing.items()]
+    if as_json:
+        print_json(said)
+    else:
+        print("\n".join(lines))
+    return 0
 
 
 def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:

@@ -11,14 +11,16 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from plantain.bench.leaderboard.latex import table_two
+from plantain.bench.leaderboard.latex import table_against, table_two
+from plantain.bench.leaderboard.measures import STRICTER
 from plantain.bench.leaderboard.page import read_tables, write_leaderboard
-from plantain.bench.leaderboard.published import is_published, published_agreement
+from plantain.bench.leaderboard.published import published_agreement, published_files
 from plantain.bench.leaderboard.rows import table_csv, table_json
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, Gallery, ScoringJudge
-from plantain.cli.terminal.tables import print_json, print_table
+from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
+from plantain.metrics.statistics.paired import Difference
 from plantain.pages.wording import plain
 from plantain.records import InputError
 from plantain.records.commands import command_line
@@ -27,7 +29,7 @@ from plantain.records.counts import counted
 
 def table(
     runs: list[Path] = typer.Argument(
-        ..., metavar="RUN...", help="Runs of one benchmark, or published scores."
+        ..., metavar="RUN...", help="Runs of one benchmark, or published JSON files."
     ),
     as_json: AsJson = False,
     as_csv: bool = typer.Option(False, "--csv", help="The same rows and those by task, as CSV."),
@@ -36,6 +38,7 @@ def table(
     judge: ScoringJudge = None,
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder for page, tables and figures."),
     benchmark: BenchPath = None,
+    against: str = typer.Option("copy-input", metavar="MODEL", help="The arm to compare the others with."),
     gallery: Gallery = 8,
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall.
@@ -52,18 +55,18 @@ def table(
         raise InputError("bench table: the same run is given twice")
 
     if to is not None:
-        path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery)
+        path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery, against=against)
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
         if not (as_json or as_csv or as_latex):
             return
-    made = make_table(read_tables(runs), judge)
+    made = make_table(read_tables(runs), judge, against)
     if as_json:
         cells = made.tasks.values() if by == "task" else made.cells.values()
         print_json(table_json(cells, made))
     elif as_csv:
         sys.stdout.write(table_csv(made))
     elif as_latex:
-        sys.stdout.write(table_two(made))
+        sys.stdout.write("\n".join(filter(None, (table_two(made), table_against(made)))))
     else:
         _print(runs, made)
 
@@ -73,12 +76,18 @@ def _print(runs: list[Path], made: Table) -> None:
         again = " && ".join(command_line("bench", "score", run) for run in runs)
         print(f"scoring is not finished: {made.unfinished}; resume with: {again}")
     print_table(leaderboard(made))
+    for line in made.blind.values():
+        TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)
+    if made.against:
+        print_table(differences(made))
     for line in made.card_lines:
         print(f"judge's card: {line}")
     if made.barred:
         print(f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate")
-    if is_published(runs[0]):
+    if published_files(runs[0]):
         print(published_agreement(made.scores).line)
+    for remark in made.scores.remarks:
+        print(remark)
 
 
 def leaderboard(made: Table) -> RichTable:
@@ -116,15 +125,45 @@ def leaderboard(made: Table) -> RichTable:
     return shown
 
 
+def differences(made: Table) -> RichTable:
+    """Return each model minus the reference over all samples, with interval and p, for a terminal."""
+    shown = RichTable(
+        title=f"minus {plain(made.reference)}, sample by sample",
+        title_justify="left",
+        caption="difference, its 95 % interval, and p after Holm's correction over the models",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    shown.add_column("model", overflow="fold")
+    for measure in made.main:
+        shown.add_column(measure.name, justify="right")
+    for arm in made.general:
+        pairs = [made.against.get((arm.label, measure.name)) for measure in made.main]
+        if any(pairs):
+            shown.add_row(plain(arm.label), *map(_difference, pairs))
+    return shown
+
+
+def _difference(pair: Difference | None) -> str:
+    if pair is None or pair.estimate.value is None:
+        return "–"
+    found = pair.estimate
+    bounds = "" if found.low is None else f" {found.low:+z.2f} to {found.high:+z.2f}"
+    return f"{found.value:+z.2f}{bounds}" + ("" if pair.p_holm is None else f", p {pair.p_holm:.3f}")
+
+
 def _caption(made: Table) -> list[str]:
     synthetic, truths = made.scores.truths
     unsure = made.why_no_interval()
     lines = [
         f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run",
+        STRICTER if made.measure("CP (strict)") else "",
         f"synthetic: {synthetic} of {counted(truths, 'true image')}" if synthetic else "",
         "mean and 95 % interval; bold: best, underlined: second, where significant",
         f"no interval: {'; '.join(unsure)}" if unsure else "",
-        "" if made.ranked else "in recorded order: no difference between models is significant",
+        "" if made.ranked or made.blind else "in recorded order: no difference between models is significant",
     ]
     return [line for line in lines if line]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.held_out import write_held_out
+from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
@@ -44,6 +46,12 @@ def finetune(
     model: str = typer.Option(..., help=BASE_MODEL),
     to: Path = typer.Option(..., metavar="DIR", help="New folder, or one to resume."),
     originals: Originals = None,
+    task: list[str] | None = typer.Option(
+        None, help="Repeatable. Default: the six of the paper's Table 7, else the largest."
+    ),
+    few_shot: Path | None = typer.Option(
+        None, metavar="RUN", help="Scored run with --shots: Table 7 (b), on the page beside (a)."
+    ),
     chosen: list[str] | None = typer.Option(
         None, "--set", metavar="NAME=VALUE", help=settings_help(FinetunePlan)
     ),
@@ -66,6 +74,9 @@ def finetune(
         if benchmark is None
         else BenchmarkPairs(benchmark)
     )
+    sizes = Counter(example.task for example in pairs.listed())
+    named = tuple(task or ()) or plan.named or paper_tasks(sizes, max(plan.sizes) + 1)
+    plan = plan.model_copy(update={"named": named})
     splits = splits_of(plan, pairs.listed())
     cells = list(cells_of(plan, splits))
     if dry_run:
@@ -88,7 +99,9 @@ def finetune(
     )  # the base's licence holds for what it became
     title = f"{model}, fine-tuned on {pairs.name}"
     ended, page = run_to_end(
-        measure_trained(held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json)
+        measure_trained(
+            held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json, few_shot=few_shot
+        )
     )
     if page is not None:
         _print_end(to, plan, page, as_json=as_json)
@@ -147,7 +160,7 @@ def _print_end(to: Path, plan: FinetunePlan, page: Path, *, as_json: bool) -> No
         document = {"models": str(to / "models"), "sizes": plan.sizes, "report": str(page), "rows": rows}
         print_json(document)
     else:
-        typer.echo(f"models: {to / 'models'}\nTable 7 (a): {page}")
+        typer.echo(f"models: {to / 'models'}\nTable 7: {page}")
 
 
 NO_JUDGE = "none"
@@ -162,8 +175,9 @@ async def measure_trained(
     judge: str,
     *,
     quiet: bool,
+    few_shot: Path | None = None,
 ) -> tuple[RunSummary, Path | None]:
-    """Generate and score what is missing; return how the last part ended, and the page of Table 7 (a) when complete.
+    """Generate and score what is missing; return how the last part ended, and the page of Table 7 when complete.
 
     Args:
         held_out: samples that no model was trained on.
@@ -173,6 +187,7 @@ async def measure_trained(
         terms: of the editors.
         judge: "provider/model", or `NO_JUDGE` for metrics only.
         quiet: show no progress.
+        few_shot: run of Table 7 (b), shown beside (a).
     """
     door = Door(terms)
     task_of = {sample.id: sample.task for sample in held_out.samples}
@@ -192,4 +207,4 @@ async def measure_trained(
         scored = await score_run(run, held_out, ScoreRequest(judges=judges), terms=asked, observer=stages)
     if scored.stopped is not None:
         return scored, None
-    return scored, write_learning(run, run.parent, title)
+    return scored, write_learning(run, run.parent, title, few_shot)
