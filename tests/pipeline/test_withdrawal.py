@@ -20,9 +20,7 @@ from plantain.journal.withdrawal import held_for_withdrawal, take_out
 from plantain.pipeline.run import run_build
 from plantain.records import Consent, Licence, Withdrawal
 from plantain.release.export import export_run
-from plantain.release.naming import CROSSWALK
 from plantain.release.plan import ExportOptions
-from plantain.release.register import REGISTER
 from plantain.release.withdraw import concerned
 from plantain.report.page import write_report
 
@@ -170,30 +168,3 @@ def test_a_withdrawal_that_was_killed_is_finished_by_the_next_call(
         assert verify(reader).problems == ()
         referred = {sha for (sha,) in reader.connection.execute("SELECT sha256 FROM blob")}
     assert {path.name for path in (run / "blobs").rglob("*") if path.is_file()} == referred
-
-
-def test_an_unknown_group_is_one_line(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = files(case)
-    assert main(["withdraw", str(case / "run"), "--group", "patient:10000033"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "patient:10000032" in error  # the nearest that there is
-    assert files(case) == before
-    assert main(["withdraw", str(case), "--group", GONE]) == 2
-    assert "not a run, a catalogue" in capsys.readouterr().err
-
-
-def test_a_release_name_leads_to_the_patient(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    known = json.loads((case / "run" / CROSSWALK).read_bytes())["ids"]
-    pseudonym = known[f"scikit-image/{GONE}"]
-    assert main(["withdraw", str(case / "run"), "--group", pseudonym, "--dry-run"]) == 0
-    assert "would take out 2 images" in capsys.readouterr().out
-    assert (case / "run" / REGISTER).is_file()
-
-
-def test_a_patients_last_image_takes_the_patients_name_with_it(case: Path) -> None:
-    for name in ("retina-0", "retina-1"):
-        assert main(["withdraw", str(case / "run"), str(case / "catalogue"), "--image", name]) == 0
-    assert holding(case / "run", "retina-0", "retina-1", GONE) == []
-    assert holding(case / "catalogue", "retina-0", "retina-1", GONE) == []
-    assert main(["withdraw", str(case / "catalogue"), "--group", GONE]) == 0  # withdrawn before
