@@ -104,16 +104,16 @@ WRITTEN: dict[str, bytes] = {
 COMMANDS = {
     "run": (
         *("status {it}", "report {it}", "show {it}", "export {it} --to {new} --licence CC-BY-4.0"),
-        *("retry {it} --outcome refused", "withdraw {it} --group patient-1"),
+        *("run retry {it} --outcome refused", "run withdraw {it} --group patient-1"),
     ),
     "release": ("verify {it}", "import {it} --run {new}"),
     "benchmark": ("bench check {it}", "bench describe {it} --to {new}"),
     "catalogue": (
-        *("quarantine {it}/catalogue", "plan {it}/r.toml", "build {it}/r.toml --run {new}"),
-        "withdraw {it}/catalogue --image retina-0",
+        *("run quarantine {it}/catalogue", "plan {it}/r.toml", "build {it}/r.toml --run {new}"),
+        "run withdraw {it}/catalogue --image retina-0",
     ),
-    "source": ("ingest folder {it} --modality fundus --licence open --skip-text --out {new}",),
-    "dicom": ("ingest dicom {it} --modality brain_mri --skip-text --out {new}",),
+    "source": ("ingest folder {it} --modality fundus --licence open --skip-text --to {new}",),
+    "dicom": ("ingest dicom {it} --modality brain_mri --skip-text --to {new}",),
     "study": ("review results {it}/study", "review export {it}/study --to {new}"),
     "pairs": ("import {it}/pairs.csv --layout pairs --run {new}",),
     "rubric": ("plan {it}/r.toml", "build {it}/r.toml --run {new}"),

@@ -26,7 +26,6 @@ from plantain.pipeline import consent as pipeline_consent
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
-from plantain.runs.consent import is_hosted
 from plantain.runs.summary import RunSummary
 
 
@@ -108,21 +107,6 @@ def test_consent_taken_back_stops_a_resumed_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="hosted model"):
         build(recipe, tmp_path / "run", log)
     assert log.lines() == []
-
-
-@pytest.mark.parametrize(
-    ("model", "section", "hosted"),
-    [
-        ("offline/procedural", {}, False),
-        ("gemini/gemini-3-pro", {}, True),
-        ("openai-compatible/qwen", {"base_url": "https://127.0.0.1.example.org/v1"}, True),
-        ("openai-compatible/qwen", {"base_url": "http://localhost:11434/v1"}, False),
-        ("openai-compatible/qwen", {"base_url": "https://gpu.hospital/v1", "on_premises": True}, False),
-    ],
-)
-def test_is_hosted(model: str, section: dict[str, object], hosted: bool, tmp_path: Path) -> None:
-    recipe = with_parts(quick_recipe(tmp_path), providers={model.partition("/")[0]: section})
-    assert is_hosted(recipe.terms, model) is hosted
 
 
 MODELS = {"writer": "gemini/w", "editor": "openai/e", "judge": ["openai-compatible/j"]}
@@ -219,13 +203,13 @@ def test_what_goes_is_recorded_by_its_bytes_and_printed(
     judged = [picture for picture in sent if picture.model == "openai-compatible/j"]
     assert len(judged) == 2 * len({picture.call for picture in judged})
     assert {picture.agreement for picture in sent} == {"DUA 2026-11, section 4 (Ethics board)"}
-    assert main(["consent", str(tmp_path / "run"), "--json"]) == 0
+    assert main(["run", "consent", str(tmp_path / "run"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert len(told["sent"]) == len(sent) and edits <= {row["picture"] for row in told["sent"]}
     assert {line["address"].rpartition(":")[0] for line in told["summary"]} == {f"http://{NAME}"}
     assert {line["licence"] for line in told["summary"]} == {"credentialed"}
     assert {tuple(line["connected_to"]) for line in told["summary"]} == {("127.0.0.1",)}  # where the name led
-    assert main(["consent", str(tmp_path / "run")]) == 0
+    assert main(["run", "consent", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out
     assert "credentialed" in printed and "(connected to 127.0.0.1)" in printed
     made = len(server.calls)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from plantain.pipeline.recipe import load_recipe
-from plantain.records import FREE, InputError, Price
-from plantain.runs.limits import price_under
+from plantain.records import InputError
 
 GOOD = """
 name = "pilot"
@@ -66,20 +65,3 @@ def test_recipe_freezes_sampling_and_leaves_limits_prices_and_address_free(tmp_p
     frozen = load_recipe(write(tmp_path, text)).frozen_part()
     assert frozen["sampling"] == {"gemini": {"temperature": 0.4}}
     assert load_recipe(write(tmp_path, GOOD)).frozen_part()["sampling"] == {}
-
-
-def test_recipe_prices_override_the_table_and_batch_halves_them(tmp_path: Path) -> None:
-    text = (
-        GOOD
-        + """
-    [providers.gemini]
-    transport = "batch"
-    [providers.gemini.prices."gemini-9"]
-    input_per_m = 1.0
-    image_out_each = 0.04
-    """
-    )
-    recipe = load_recipe(write(tmp_path, text))
-    assert price_under(recipe.terms, "gemini/gemini-9") == Price(input_per_m=0.5, image_out_each=0.02)
-    assert price_under(recipe.terms, "gemini/gemini-8") is None
-    assert price_under(recipe.terms, "offline/procedural") == FREE

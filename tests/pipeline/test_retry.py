@@ -62,10 +62,12 @@ def test_retry_opens_exactly_those_and_build_goes_on_with_them(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = states(run)
-    assert main(["retry", str(run), "--outcome", "refused", "--step", "edit", "--dry-run", "--json"]) == 0
+    assert (
+        main(["run", "retry", str(run), "--outcome", "refused", "--step", "edit", "--dry-run", "--json"]) == 0
+    )
     told = json.loads(capsys.readouterr().out)
     assert (told["matched"], told["continued"], told["reopened"]) == (3, 0, 0) and states(run) == before
-    assert main(["retry", str(run), "--outcome", "refused,failed", "--json"]) == 0
+    assert main(["run", "retry", str(run), "--outcome", "refused", "--state", "failed", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     failed_before = {task for task, (_, state) in before.items() if state is TaskState.FAILED}
     assert failed_before and (told["continued"], told["reopened"]) == (3, len(failed_before))
@@ -109,7 +111,7 @@ def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(tmp_path:
     silent = replace(good, judges=(*good.judges[:-1], SilentJudge(log)))
     first = asyncio.run(run_build(recipe, tmp_path / "run", method=silent))
     assert first.closed == {TaskState.STOPPED: 9}
-    assert main(["retry", str(tmp_path / "run"), "--outcome", "malformed"]) == 0
+    assert main(["run", "retry", str(tmp_path / "run"), "--outcome", "malformed"]) == 0
     asyncio.run(run_build(recipe, tmp_path / "run", method=good))
     made = log.lines()
     assert len(made) == len(set(made)), "a call was made again"
@@ -127,6 +129,6 @@ def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(tmp_path:
 def test_retry_bad_words_are_one_line(
     run: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["retry", str(run), *arguments]) == 2
+    assert main(["run", "retry", str(run), *arguments]) == 2
     err = capsys.readouterr().err
     assert message in err and err.count("\n") == 1

@@ -99,7 +99,7 @@ def test_everything_of_the_patient_goes_and_the_rest_stays_whole(
         }
         spent, counts = reader.spent_usd(), sum(reader.counts().values())
 
-    asked = ["withdraw", str(run), str(catalogue), "--group", GONE, "--json"]
+    asked = ["run", "withdraw", str(run), str(catalogue), "--group", GONE, "--json"]
     assert main([*asked, "--dry-run"]) == 0
     foretold = json.loads(capsys.readouterr().out)
     assert files(run) == before
@@ -134,7 +134,7 @@ def test_everything_of_the_patient_goes_and_the_rest_stays_whole(
 
 
 def test_a_later_build_does_not_bring_the_patient_back(case: Path, tmp_path: Path) -> None:
-    assert main(["withdraw", str(case / "run"), "--group", GONE]) == 0
+    assert main(["run", "withdraw", str(case / "run"), "--group", GONE]) == 0
     # The catalogue still has the patient, and a new finding makes the plan be enumerated again.
     recipe = quick_recipe(case / "catalogue", findings=("AMD", "Cataract"))
     with Catalogue.open(case / "catalogue") as catalogue, Catalogue.create(tmp_path / "grown") as grown:
@@ -161,7 +161,7 @@ def test_a_withdrawal_that_was_killed_is_finished_by_the_next_call(
             os._exit(9)  # rows are gone and committed; blobs, crosswalk, register and free pages are not
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
     assert holding(run, "retina-0") != []
-    assert main(["withdraw", str(run), "--group", GONE]) == 0
+    assert main(["run", "withdraw", str(run), "--group", GONE]) == 0
     assert "withdrawn before" in capsys.readouterr().out
     assert holding(run, "retina-0", "retina-1", GONE) == []
     with JournalReader.open(run) as reader:

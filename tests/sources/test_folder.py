@@ -9,7 +9,7 @@ import pytest
 
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
-from plantain.cli.images.ingest_table import table_line
+from plantain.cli.ingest_table import table_line
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.entries import Refused, SourceEntry, SourceOptions, TableRead

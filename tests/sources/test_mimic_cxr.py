@@ -231,7 +231,7 @@ def test_ingest_keeps_labels_groups_and_counts(usual: Tree, tmp_path: Path) -> N
         assert ingest(usual.open(), catalogue).unchanged == 5
         other = ingest(usual.open(selection="single"), catalogue)  # another rule is another catalogue
         assert [item.reason for item in other.refused] == [
-            "is there already, labelled Lung Opacity, Pneumonia; choose another --out"
+            "is there already, labelled Lung Opacity, Pneumonia; choose another --to"
         ]
 
 

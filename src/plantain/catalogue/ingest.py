@@ -229,7 +229,7 @@ def _take(
     if there is not None and (there.source_sha256, there.frame) == key:
         raise InputError(f"{catalogue.root}: another process is adding to this catalogue")
     if there is not None or held_one(catalogue, image.id) is not None:
-        return Refused(name, f"another picture has the id {image.id}; rename it, or choose another --out")
+        return Refused(name, f"another picture has the id {image.id}; rename it, or choose another --to")
     known[key] = image.id
     if result.found:
         hold(catalogue, image, result.data, result.code, result.found)

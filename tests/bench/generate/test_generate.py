@@ -216,7 +216,7 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
     assert main([*arguments, "--json"]) == 0
     told = orjson.loads(capsys.readouterr().out)
     assert (told["tasks"], told["stopped"]) == (8, None)
-    assert main([*arguments, "--export", str(tmp_path / "files")]) == 0
+    assert main([*arguments, "--to", str(tmp_path / "files")]) == 0
     assert "ground-truth" in capsys.readouterr().out
     assert (tmp_path / "files" / "jpeg-75" / "2_0.png").exists()
     image = Image.open(io.BytesIO((tmp_path / "files" / "jpeg-75" / "2_0.png").read_bytes()))
@@ -241,7 +241,7 @@ def test_retry_of_a_build_points_to_the_one_of_a_benchmark(
     # It would open whole tasks again, and pay once more for the outputs that are there.
     run = tmp_path / "run"
     made(small_bench(tmp_path / "bench", 2), run)
-    assert main(["retry", str(run), "--outcome", "refused,malformed"]) == 2
+    assert main(["run", "retry", str(run), "--outcome", "refused,malformed"]) == 2
     said = capsys.readouterr().err
     assert "plantain bench generate BENCH" in said and "--retry refused,malformed" in said
 

@@ -131,7 +131,7 @@ def test_a_published_checkpoint_draws_as_the_pipeline_that_it_is_of(
     } <= state.keys()
     torch.save({"state_dict": state}, tmp_path / "task.ckpt")
     tiny_instruct_pix2pix(9, in_channels=4).save_pretrained(tmp_path / "base")  # other weights, four channels
-    command = ["models", "convert", str(tmp_path / "task.ckpt"), str(tmp_path / "made"), "--base"]
+    command = ["models", "convert", str(tmp_path / "task.ckpt"), "--to", str(tmp_path / "made"), "--base"]
     assert main([*command, str(tmp_path / "base")]) == 0
     assert f"medebench-instruct-diffusion@{tmp_path / 'made'}" in capsys.readouterr().out
     assert drawn(tmp_path / "made") == drawn(tmp_path / "whole")
@@ -152,11 +152,8 @@ def test_a_checkpoint_that_lacks_weights_leaves_no_folder(
     state = published(tmp_path / "base")
     state = {name: weight for name, weight in state.items() if not name.startswith(lacking)}
     torch.save({"state_dict": state}, tmp_path / "cut.ckpt")
-    made = tmp_path / "made"
-    assert (
-        main(["models", "convert", str(tmp_path / "cut.ckpt"), str(made), "--base", str(tmp_path / "base")])
-        == 2
-    )
+    command = ["models", "convert", str(tmp_path / "cut.ckpt"), "--to", str(tmp_path / "made")]
+    assert main([*command, "--base", str(tmp_path / "base")]) == 2
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -126,20 +125,3 @@ def test_what_a_safety_checker_blacks_out_is_a_refusal(
     assert "safety checker" in refused.outcome.reason
     (free,) = run(engine, replace(loading, safety_checker=False), [job()])
     assert free.picture is not None
-
-
-def test_folder_that_cannot_be_loaded_halts_with_its_name(
-    engine: Engine, tiny_folder: Callable[[str], Path], tmp_path: Path
-) -> None:
-    empty, cut = tmp_path / "empty", tmp_path / "cut"
-    empty.mkdir()
-    (empty / "model_index.json").write_text('{"_class_name": "StableDiffusionInstructPix2PixPipeline"}')
-    shutil.copytree(tiny_folder("instruct-pix2pix"), cut)
-    (text,) = (cut / "text_encoder").glob("*.safetensors")
-    text.write_bytes(
-        text.read_bytes()[:-1]
-    )  # transformers has safetensors' own error for it, diffusers an OSError
-    for folder in (empty, cut):
-        (done,) = run(engine, Loading(folder, "instruct-pix2pix"), [job()])
-        assert done.outcome.fatal
-        assert str(folder) in done.outcome.reason

@@ -98,10 +98,48 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
     ("text", "expected"),
     [
         ("Add air.", "Add air."),
-        ('"Add air."', "Add air."),
         ("“Add air.”", "Add air."),
         ("<think>what {now}</think>Add air.", "Add air."),
+        # DeepSeek-R1's chat template opens the block, so that only its end is in the reply
+        ("Okay, some air.\n</think>\n\nAdd air.", "Add air."),
+        ("[THINK]Some air.[/THINK]Add air.", "Add air."),  # Magistral
+        ("◁think▷Some air.◁/think▷Add air.", "Add air."),  # Kimi-VL
+        ("<think>Some air.</think><answer>Add air.</answer>", "Add air."),  # the R1 paper's template
+        # OpenAI's harmony format: channels analysis, commentary and final
+        (
+            "<|channel|>analysis<|message|>Some air.<|end|><|start|>assistant<|channel|>final<|message|>Add air.",
+            "Add air.",
+        ),
+        (
+            '<|channel|>final <|constrain|>json<|message|>{"instruction": "Add air."}',
+            "Add air.",
+        ),
+        ("<|begin_of_box|>Add air.<|end_of_box|>", "Add air."),  # GLM-4.1V
+        ("So: $\\boxed{Add air.}$", "Add air."),  # Qwen's prompts for reasoning
+        ("Add air.<|im_end|>", "Add air."),
+        ("Here is the instruction:\n\nAdd air.", "Add air."),
+        ("Sure! Here's a refined edit instruction:\n```text\nAdd air.\n```\nGood luck.", "Add air."),
+        ("### Edit Instruction\n**Add air.**", "Add air."),
+        ('```json\n{"instruction": "Add air.", "reason": "It is missing."}\n```', "Add air."),
+        ('[{"text": "Add \\"free\\" air."}]', 'Add "free" air.'),
+        ("Add air: a thin line.", "Add air: a thin line."),
     ],
 )
 def test_instruction_without_its_wrapping(text: str, expected: str) -> None:
     assert read_instruction(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<think>Add air, or",
+        "<|channel|>analysis<|message|>Add air, or<|end|>",
+        '{"a": "Add air.", "b": "Remove air."}',
+        '{"passed": true}',
+        "x" * 5000,
+    ],
+)
+def test_no_instruction_is_unreadable(text: str) -> None:
+    with pytest.raises(Unreadable):
+        read_instruction(text)

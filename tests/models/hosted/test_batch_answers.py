@@ -25,11 +25,23 @@ def key_of(answer: JsonObject) -> str:
     return text(answer, "key")
 
 
-def test_first_of_two_answers_counts_also_across_files(tmp_path: Path) -> None:
-    for number, said in enumerate("ab"):
+def read(answer: JsonObject) -> JsonObject:
+    if answer.get("said") == "!":
+        raise Fault(Outcome(OutcomeKind.TRANSPORT, "an error"))
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"), [("ab", "a"), ("!a", "a"), ("a!", "a"), ("!!ab", "a"), ("a!b", "a"), ("!", "!")]
+)
+def test_first_answer_counts_also_across_files_and_after_an_error(
+    lines: str, expected: str, tmp_path: Path
+) -> None:
+    """An error is not billed, by both providers' texts on batches; an answer behind it is paid for."""
+    for number, said in enumerate(lines):
         (tmp_path / f"{number}.jsonl").write_bytes(orjson.dumps({"key": "k", "said": said}) + b"\n")
-    found = index(sorted(tmp_path.iterdir()), key_of)
-    assert found["k"].read()["said"] == "a"
+    found = index(sorted(tmp_path.iterdir()), key_of, read)
+    assert found["k"].read()["said"] == expected
 
 
 def test_what_was_downloaded_has_no_name_until_keys_are_out_of_it(

@@ -81,10 +81,6 @@ def test_a_mask_is_white_where_the_change_belongs(kind: str, field: str) -> None
             resolve_editor(
                 "openai-compatible/m", options_of("openai-compatible", base_url=server.url, mask=True)
             )
-        with pytest.raises(InputError, match="ollama makes no edits"):
-            resolve_editor(
-                "openai-compatible/m", options_of("openai-compatible", base_url=server.url, server="ollama")
-            )
 
 
 @pytest.mark.parametrize("kind", sorted(servers()))
