@@ -5,8 +5,11 @@ import os
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from pixels.pictures import save
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
 from plantain.cli.ingest_table import table_line
@@ -342,3 +345,18 @@ def test_a_setting_of_brain_slices_is_refused_for_other_images(tmp_path: Path) -
     options = SourceOptions(tmp_path, "chest_xray", Licence.OPEN, settings={"sequence": "T1"})
     with pytest.raises(InputError, match="--set sequence: for brain_mri only, not for chest_xray"):
         FolderReader(options, TAXONOMY)
+
+
+def test_16_bit_slices_of_one_volume_share_a_scale(tmp_path: Path) -> None:
+    values = {"glioma/v_01": 4095, "glioma/v_02": 1000}
+    put(
+        tmp_path,
+        **{
+            f"{name}.png": save(Image.fromarray(np.full((40, 40), top, np.uint16)), "PNG")
+            for name, top in values.items()
+        },
+    )
+    reader = FolderReader(SourceOptions(tmp_path, "brain_mri"), TAXONOMY)
+    entries = [item for item in reader.scan() if isinstance(item, SourceEntry)]
+    # 12 bits to 8: 4095 // 16 and 1000 // 16.
+    assert [int(entry.decode(entry.path.read_bytes()).max()) for entry in entries] == [255, 62]

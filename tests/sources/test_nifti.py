@@ -53,6 +53,8 @@ def test_of_a_series_the_first_volume_is_taken_and_said_to_be(tmp_path: Path) ->
         ("sub-01_desc-brain_mask.nii", "a mask or label map by its name"),
         ("sub-01_label-GM_probseg.nii.gz", "a mask or label map by its name"),
         ("aparc+aseg.nii.gz", "a mask or label map by its name"),
+        ("aseg.auto.nii.gz", "a mask or label map by its name"),
+        ("wmparc.nii", "a mask or label map by its name"),
         ("lesion.nii.gz", "only 4 different values: a mask or label map"),
     ],
 )

@@ -66,6 +66,11 @@ def group_remarks(
             f"both sides of a split, "
             f"and a patient who withdraws must be found picture by picture (plantain withdraw --image){how}"
         )
+    if done.by_study:
+        yield (
+            f"{counted(done.by_study, 'image')} without a known patient (PatientID is missing or a placeholder), "
+            f"grouped by study: images of one patient may come to both sides of a split"
+        )
     if crossed:
         named = "; ".join(f"{one_line(group)} in {' and '.join(splits)}" for group, splits in crossed[:_MOST])
         rest = f"; and {len(crossed) - _MOST} more" if len(crossed) > _MOST else ""

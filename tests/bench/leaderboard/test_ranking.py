@@ -175,13 +175,14 @@ def test_the_ceiling_does_not_hang_on_the_scales_that_people_used(
         ("sample,model,EA\n99,a,1\n", "line 2: sample: this run has no '99'"),
         ("sample,model,EA\n1,aa,1\n", "line 2: model: this run has no 'aa'; did you mean 'a'?"),
         ("sample,model,EA\n1,a,1\n1,a,2\n", "line 3: sample '1' of 'a' was rated in line 2 already"),
-        ("sample,model,EA\n1,a\n", "line 2: 2 cells under 3 columns"),
+        ("sample,model,EA\n1,a,2,3\n", "line 2: 4 cells under 3 columns"),
+        ("sample;model;EA\n1;a;x\n", "line 2: ea: 'x' is not a number"),
         ("sample,model\n1,a\n", "line 1: no ratings; add a column EA, CP or VQ"),
         ("sample,modle,EA\n", "line 1: no column is called 'modle'; did you mean 'model'?"),
         ("sample,model,EA,EA_rank\n", "line 1: both EA and EA_rank: give scores or ranks"),
         ("sample,model,EA_rank\n1,a,0\n", "line 2: ea_rank: a rank of 0 is below 1, which is the best"),
         ('sample,model,EA\n1,a,"1\n', "line 2: unexpected end of data"),
-        ("", "line 1: the column 'sample' is missing"),
+        ("", "is empty; a header row is needed"),
     ],
 )
 def test_a_bad_file_is_one_line_that_says_where(tmp_path: Path, text: str, complaint: str) -> None:
@@ -196,8 +197,8 @@ def test_a_bad_file_is_one_line_that_says_where(tmp_path: Path, text: str, compl
 
 def test_files_that_are_no_text_or_not_there_are_named(tmp_path: Path) -> None:
     file = tmp_path / "ana.csv"
-    file.write_bytes(b"sample,model,EA\n\xff\xfe")
-    with pytest.raises(InputError, match="not UTF-8 text"):
+    file.write_bytes(b"sample,model,EA\n\0\xfe")
+    with pytest.raises(InputError, match="no text; expected"):
         read_ratings([file], ["1"], ["a"])
     with pytest.raises(InputError, match=r"cannot be read \(No such file"):
         read_ratings([tmp_path / "gone.csv"], ["1"], ["a"])
