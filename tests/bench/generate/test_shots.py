@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,18 +57,3 @@ def test_study_splits_by_source_whatever_the_order(samples: list[Sample], seed: 
         assert all(by_id[one].changed is not None for one in (*shown, *study.samples))
     chosen = {by_id[one].task for one in study.samples}
     assert chosen == set(study.demonstrations)
-
-
-def test_tasks_are_those_with_most_samples() -> None:
-    samples = [
-        sample(i, f"t{i % 8}", f"c{i}") for i in range(80 + 3)
-    ]  # t0, t1 and t2 have eleven samples, others ten
-    study = choose_study(samples, 0)
-    assert list(study.demonstrations) == ["t0", "t1", "t2", "t3", "t4", "t5"]
-    assert len(study.samples) == 3 * 8 + 3 * 7
-    assert choose_study(samples, 1).demonstrations != study.demonstrations
-
-
-def test_benchmark_of_one_source_is_refused() -> None:
-    with pytest.raises(InputError, match="no task has 4 samples of different sources"):
-        choose_study([sample(i, "t", "one") for i in range(30)], 0)
