@@ -20,9 +20,9 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from plantain.review.ratings import Ratings
-from plantain.review.room.server import create_app
 from plantain.review.serving import listen
 from plantain.review.study import Study, open_study
+from plantain.review.web.server import create_app
 
 IMAGES = Path(__file__).parent / "images"
 SITE = IMAGES.parent.parent / "build/site"
@@ -41,7 +41,7 @@ NARROW = (
     ("bench-demo/leaderboard/leaderboard.html", "#table", True),
     (str(SITE / "tutorial/2-catalogue.html"), "", False),
 )
-"""What stands side by side in `narrow.png`, and the reading room in the dark after it."""
+"""What stands side by side in `narrow.png`, and a reader study in the dark after it."""
 SHEETS = ("chest_xray-add", "brain_mri-add", "fundus-add")
 
 
@@ -81,7 +81,7 @@ def colours(image: Image.Image, most: int) -> list[int]:
 
 @contextmanager
 def room(study: Study) -> Iterator[str]:
-    """The reading room of a study, as a new reader enters it: the link of the invitation."""
+    """Serve a study; yield the link of a new reader."""
     ratings, held = Ratings.open(study), listen("127.0.0.1", 0)
     config = uvicorn.Config(create_app(study, ratings), log_level="warning", access_log=False, lifespan="off")
     server = uvicorn.Server(config)
@@ -105,8 +105,7 @@ def press(page: Page, key: str) -> None:
 def look_into(page: Page, link: str) -> bytes:
     """The first pneumothorax that is to be accepted or rejected, with its difference."""
     page.goto(link)
-    page.wait_for_selector("#sheet canvas")
-    press(page, "y")
+    page.wait_for_selector("#sheet button")
     press(page, "Enter")
     while "Add: Pneumothorax" not in page.inner_text("#about"):
         page.keyboard.press("a")

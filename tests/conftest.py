@@ -47,14 +47,14 @@ SLOW = (
     "effusion engine evaluating export feeding frames from_build "
     "front_door fundus_disc_vessels fundus_local fuzz gallery generate generate_hosted "
     "gpu_benchmark hosted_outcomes hosted_run hostile hostile_releases imagic "
-    "importing ingest judge judge_agreement keys_in_runs layouts leaderboard limits means "
+    "importing ingest judge keys_in_runs layouts leaderboard limits means "
     "memory near nifti online_kill open_run originals page paired pituitary planning "
     "planted_defects power_loss preparing preparing_hosted private "
     "provenance publish quarantine radedit_worker reference release_terms remote_edit restore "
     "retry room run run_invoice run_tables score kills seed_x_worker "
     "shards simulated_day slow_server stateful stopping study tables "
-    "text_changes text_check train training two_nodes verify viewer_browser "
-    "what_travels windows_in_browser workers"
+    "text_changes text_check train training two_nodes verify "
+    "what_travels workers"
 )
 """Files test_*.py that start processes, train, draw many pictures or walk whole runs: `--fast` leaves them out."""
 

@@ -91,7 +91,7 @@ def test_installed_they_are_listed_and_work(beside: Path, tmp_path: Path) -> Non
         "models --json",
         "bench score --help",
         "export --help",
-        "ingest numbered-pairs pictures --modality fundus --licence open --out catalogue --json",
+        "ingest numbered-pairs pictures --modality fundus --licence open --to catalogue --json",
     )
     assert "numbered-pairs" in sources
     rows = {row["name"]: row["roles"] for row in json.loads(models)}

@@ -81,7 +81,7 @@ def test_every_command_comes_without_the_extras() -> None:
 
 def test_commands_that_are_typed_again_and_again_load_what_they_need() -> None:
     code = (
-        "import sys, plantain.cli.runs.build, plantain.cli.runs.status, plantain.cli.runs.show\n"
+        "import sys, plantain.cli.build, plantain.cli.status, plantain.cli.show\n"
         "print('loaded', *(m for m in ('matplotlib', 'scipy', 'skimage', 'torch') if m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "loaded\n"

@@ -1,10 +1,14 @@
 """`python -m plantain` and the `plantain` script."""
 
+import os
 import sys
 
 
 def run() -> None:
     """Runs the command line; Ctrl-C before a command can handle it is one line too."""
+    os.environ["PYTHONSAFEPATH"] = (
+        "1"  # interpreters that a command starts run no file of the working directory
+    )
     try:
         from plantain.cli import main
 

@@ -36,7 +36,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     (folder / "images" / "normal").mkdir(parents=True)
     Image.fromarray(skimage.data.retina()).save(folder / "images" / "normal" / "0_left.png")
-    command = ["ingest", "folder", str(folder / "images"), "--out", str(folder / "catalogue"), "--skip-text"]
+    command = ["ingest", "folder", str(folder / "images"), "--to", str(folder / "catalogue"), "--skip-text"]
     assert main([*command, "--modality", "fundus", "--licence", "open"]) == 0
     (folder / "pilot.toml").write_text(RECIPE)
     return folder

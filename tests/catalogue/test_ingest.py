@@ -177,5 +177,5 @@ def test_pictures_whose_files_say_synthetic_never_pass_for_real(
         assert images["theirs"].note == "the file says that it is synthetic (trainedAlgorithmicMedia)"
         assert is_normal_form(catalogue.read(images["theirs"]))  # the mark goes on with it
         assert is_source_form(catalogue.read(images["real"]))
-    assert main(["ingest", "folder", str(root), "--modality", "chest_xray", "--out", str(out), *OPEN]) == 0
+    assert main(["ingest", "folder", str(root), "--modality", "chest_xray", "--to", str(out), *OPEN]) == 0
     assert "2 pictures say in the file to be synthetic" in capsys.readouterr().out

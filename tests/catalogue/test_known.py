@@ -96,7 +96,7 @@ def test_labels_that_contradict_stay_refused(scans: Path, tmp_path: Path) -> Non
         put(scans / "labels.csv", LATER.replace("Edema;Pneumonia", told).encode())
         done = run(out, scans)
         assert [refused.reason for refused in done.refused] == [
-            "is there already, labelled Edema, Pneumonia; choose another --out"
+            "is there already, labelled Edema, Pneumonia; choose another --to"
         ]
         assert digest(out) == before
 

@@ -124,16 +124,16 @@ def test_release_and_mask_through_the_command(
         unmasked = quarantine.held_one(catalogue, "named")
     assert unmasked is not None
 
-    assert main(["quarantine", str(root), "--json"]) == 0
+    assert main(["run", "quarantine", str(root), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["id"] for one in told["waiting"]] == ["named", "portrait"]
     preview = Path(told["page"]).read_text(encoding="utf-8")
     assert preview.count("<img") == 2
     assert "MARY SMITH" in preview
 
-    assert main(["quarantine", str(root), "--mask", "portrait"]) == 2
+    assert main(["run", "quarantine", str(root), "--mask", "portrait"]) == 2
     assert "a photograph among chest_xray images" in capsys.readouterr().err
-    assert main(["quarantine", str(root), "--release", "portrait", "--mask", "all", "--json"]) == 0
+    assert main(["run", "quarantine", str(root), "--release", "portrait", "--mask", "all", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["waiting"], told["released"], told["masked"]) == ([], ["portrait"], ["named"])
     assert ids(root) == ["clean", "marker", "named", "portrait"]
@@ -151,8 +151,8 @@ def test_release_and_mask_through_the_command(
     assert not any(path.name == unmasked.image.prepared_sha256 for path in left)
     assert not (root / "quarantine.html").exists()
 
-    assert main(["quarantine", str(root), "--mask", "named"]) == 0  # asked twice
-    assert main(["quarantine", str(root), "--mask", "nobody"]) == 2
+    assert main(["run", "quarantine", str(root), "--mask", "named"]) == 0  # asked twice
+    assert main(["run", "quarantine", str(root), "--mask", "nobody"]) == 2
     assert "no image 'nobody' is in quarantine" in capsys.readouterr().err
 
 
@@ -164,14 +164,14 @@ def test_no_image_is_both_released_and_masked(
         picture.convert("L").save(scans / "normal" / "other.png")  # a face, and no photograph by its colour
     root = tmp_path / "my catalogue"
     assert read(scans, root, None).quarantined == ["other", "portrait"]
-    command = ["quarantine", str(root)]
+    command = ["run", "quarantine", str(root)]
     for both in ("all", "other"):
         assert main([*command, "--release", both, "--mask", both]) == 2
         assert f"--release {both} --mask {both}: give only one of them" in capsys.readouterr().err
     assert main(command) == 0
     assert "2 images in quarantine" in capsys.readouterr().out
     page = html.unescape((root / "quarantine.html").read_text(encoding="utf-8"))
-    start = f"<code>plantain quarantine '{root}'"
+    start = f"<code>plantain run quarantine '{root}'"
     for command_line in (
         "--release other",
         "--mask other",
@@ -316,13 +316,13 @@ def test_withdrawn_images_do_not_come_back(tmp_path: Path, capsys: pytest.Captur
             return ingest(NiftiReader(options, load_taxonomy()), catalogue, gate=PrivacyGate(catalogue, None))
 
     assert again().added == 2
-    assert main(["withdraw", str(root), "--group", "sub-one"]) == 0
-    assert main(["withdraw", str(root), "--group", "sub-one"]) == 0
+    assert main(["run", "withdraw", str(root), "--group", "sub-one"]) == 0
+    assert main(["run", "withdraw", str(root), "--group", "sub-one"]) == 0
     assert "withdrawn before" in capsys.readouterr().out
     done = again()
     assert (done.added, done.unchanged) == (0, 1)
     assert [refused.reason for refused in done.refused] == ["was withdrawn from this catalogue"]
-    assert main(["withdraw", str(root), "--group", "sub-three"]) == 2
+    assert main(["run", "withdraw", str(root), "--group", "sub-three"]) == 2
     with (
         pytest.raises(InputError, match="no image 'x' is in quarantine"),
         Catalogue.create(root) as catalogue,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -53,7 +54,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "fundus",
         "--licence",
         "open",
-        "--out",
+        "--to",
         folder / "catalogue",
         "--skip-text",
     )
@@ -181,7 +182,7 @@ def test_the_way_on_can_be_pasted_and_the_end_says_what_became_of_the_tasks(
     [
         (["build"], "Usage: plantain build [OPTIONS] RECIPE\n"),
         (["demo"], "Usage: plantain demo [OPTIONS] [DIR]\n"),
-        (["withdraw"], "Usage: plantain withdraw [OPTIONS] DIR...\n"),
+        (["run", "withdraw"], "Usage: plantain run withdraw [OPTIONS] DIR...\n"),
         (["bench", "rank"], "Usage: plantain bench rank [OPTIONS] RUN [FILE]...\n"),
     ],
 )
@@ -197,3 +198,20 @@ def test_help_is_written_for_who_types_it(
 def test_an_example_of_help_stays_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "attention", "--help"]) == 0
     assert "--editor diffusers/medebench-instruct-pix2pix\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", ["status", "report", "build", "export", "verify", "withdraw", "init", "view"]
+)
+def test_a_path_that_is_not_utf8_is_one_line(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """POSIX paths are bytes; "café" in Latin-1 is not UTF-8."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    assert main([command, str(folder)]) == 2
+    monkeypatch.chdir(folder)
+    assert main([command, "run"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 and all("caf\\udce9: is not UTF-8" in line for line in said)
+    assert list(folder.iterdir()) == []

@@ -37,7 +37,8 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["bu"], {"build"}),
         (["bench", "ra"], {"rank"}),
-        (["re"], {"retry", "report", "review"}),
+        (["re"], {"report", "review"}),
+        (["run", "re"], {"retry"}),
         (["build", "--sh"], {"--shard"}),
         (["nonsense", ""], {""}),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plantain.cli import main
-from plantain.cli.images.findings import how_23_is_reached
+from plantain.cli.findings import how_23_is_reached
 from plantain.findings import load_taxonomy
 
 

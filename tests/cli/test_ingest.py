@@ -83,7 +83,7 @@ def test_hostile_folder_good_files_work_and_bad_ones_are_one_line_each(
     hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "catalogue"
-    options = ("folder", hostile, "--modality", "chest_xray", "--licence", "open", "--out", out)
+    options = ("folder", hostile, "--modality", "chest_xray", "--licence", "open", "--to", out)
     code, told, errors = ingest(capsys, *options, "--json")
     assert code == 0
     summary = json.loads(told)
@@ -131,7 +131,7 @@ def test_ingest_again_changes_nothing_and_adds_only_what_is_new(
     hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "catalogue"
-    options = ("folder", hostile, "--modality", "chest_xray", "--out", out)
+    options = ("folder", hostile, "--modality", "chest_xray", "--to", out)
     ingest(capsys, *options)
     files = {
         path: path.read_bytes() for path in out.rglob("*") if path.is_file() and "sqlite" not in path.name
@@ -157,7 +157,7 @@ def test_same_input_same_bytes_whatever_the_order_of_threads(
 ) -> None:
     digests = []
     for name in ("a", "b"):
-        ingest(capsys, "folder", hostile, "--modality", "chest_xray", "--out", tmp_path / name)
+        ingest(capsys, "folder", hostile, "--modality", "chest_xray", "--to", tmp_path / name)
         with Catalogue.open(tmp_path / name) as catalogue:
             digests.append((catalogue.digest(), (tmp_path / name / "rejected.csv").read_bytes()))
     assert digests[0] == digests[1]
@@ -167,13 +167,13 @@ def test_stretch_and_pad_do_not_mix(
     hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "catalogue"
-    options = ("folder", hostile, "--modality", "chest_xray", "--out", out)
+    options = ("folder", hostile, "--modality", "chest_xray", "--to", out)
     ingest(capsys, *options, "--stretch")
     with Catalogue.open(out) as catalogue:
         assert catalogue.get("plain").geometry.inner_height == 1024
     code, _, errors = ingest(capsys, *options)
     assert code == 1
-    why = "is there already, prepared with stretch; choose another --out"
+    why = "is there already, prepared with stretch; choose another --to"
     assert why in errors
     assert f'/plain.jpg,,,"{why}"' in (out / "rejected.csv").read_text(encoding="utf-8")
 
@@ -183,13 +183,13 @@ def test_wrong_use_is_one_line_and_leaves_nothing(
 ) -> None:
     out = tmp_path / "catalogue"
     for arguments, says in (
-        (("folder", hostile, "--out", out), "--modality: name what"),
-        (("folder", hostile, "--out", out, "--modality", "brain"), "did you mean 'brain_mri'"),
-        (("foldr", hostile, "--out", out), "did you mean 'folder'"),
-        (("folder", hostile), "--out CATALOGUE is missing"),
-        (("folder", hostile, "--out", out, "--modality", "fundus", "--licence", "mine"), "--licence 'mine'"),
+        (("folder", hostile, "--to", out), "--modality: name what"),
+        (("folder", hostile, "--to", out, "--modality", "brain"), "did you mean 'brain_mri'"),
+        (("foldr", hostile, "--to", out), "did you mean 'folder'"),
+        (("folder", hostile), "--to CATALOGUE is missing"),
+        (("folder", hostile, "--to", out, "--modality", "fundus", "--licence", "mine"), "--licence 'mine'"),
         (
-            ("folder", hostile, "--out", hostile, "--modality", "chest_xray"),
+            ("folder", hostile, "--to", hostile, "--modality", "chest_xray"),
             "neither an empty folder nor a catalogue",
         ),
     ):
@@ -209,7 +209,7 @@ def test_images_without_a_label_are_told_until_they_have_one(
         picture(number).save(films / f"{number}.png")
     table = films / "labels.csv"
     table.write_text("file,labels\n0.png,\n1.png,\n2.png,Edema\n")
-    options = ("folder", films, "--modality", "chest_xray", "--out", out)
+    options = ("folder", films, "--modality", "chest_xray", "--to", out)
     code, told, errors = ingest(capsys, *options, "--json")
     assert (code, json.loads(told)["unlabelled"], json.loads(told)["labelled"]) == (0, 2, 0)
     assert (
@@ -227,10 +227,10 @@ def test_images_without_a_label_are_told_until_they_have_one(
 def test_what_cannot_be_written_is_said_to_be_that(
     hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ("folder", hostile, "--modality", "chest_xray", "--out")
+    options = ("folder", hostile, "--modality", "chest_xray", "--to")
     code, _, errors = ingest(capsys, *options, "/proc/catalogue")
     assert (code, len(errors.splitlines())) == (2, 1)
-    assert errors.endswith("choose another --out\n")
+    assert errors.endswith("choose another --to\n")
     assert "whole" not in errors
     out = tmp_path / "catalogue"
     ingest(capsys, *options, out)
@@ -243,9 +243,9 @@ def test_what_cannot_be_written_is_said_to_be_that(
         code, _, errors = ingest(capsys, *options, out)
         assert code == 2
         assert "catalogue.sqlite: cannot be written (" in errors
-        assert main(["quarantine", str(out)]) == 0
+        assert main(["run", "quarantine", str(out)]) == 0
         assert "0 images in quarantine" in capsys.readouterr().out
-        assert main(["quarantine", str(out), "--release", "all"]) == 2
+        assert main(["run", "quarantine", str(out), "--release", "all"]) == 2
         assert "cannot be written" in capsys.readouterr().err
     finally:
         for path in everything:
@@ -255,7 +255,7 @@ def test_what_cannot_be_written_is_said_to_be_that(
 def test_no_usable_picture_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "scans" / "normal").mkdir(parents=True)
     code, _, errors = ingest(
-        capsys, "folder", tmp_path / "scans", "--modality", "fundus", "--out", tmp_path / "c"
+        capsys, "folder", tmp_path / "scans", "--modality", "fundus", "--to", tmp_path / "c"
     )
     assert code == 1
     assert "no picture could be used" in errors
@@ -265,7 +265,7 @@ def test_name_version_and_consent_are_recorded(
     hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "catalogue"
-    options = ("folder", hostile, "--modality", "chest_xray", "--out", out)
+    options = ("folder", hostile, "--modality", "chest_xray", "--to", out)
     code, _, errors = ingest(capsys, *options, "--consent-by", "Dr Roe")
     assert (code, out.exists()) == (2, False)
     assert "--consent-by, --agreement: give both" in errors
@@ -297,7 +297,7 @@ def test_a_kind_of_another_package_is_ingested_like_ours(
     (put / "entry_points.txt").write_text("[plantain.sources]\nmoon-chests = moon_kind:KIND\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     out = tmp_path / "catalogue"
-    code, told, _ = ingest(capsys, "moon-chests", hostile, "--modality", "chest_xray", "--out", out, "--json")
+    code, told, _ = ingest(capsys, "moon-chests", hostile, "--modality", "chest_xray", "--to", out, "--json")
     assert (code, json.loads(told)["images"]) == (0, 7)
     assert (out / "rejected.csv").read_text().splitlines()[1].startswith("Moon,")
     assert "moon-chests" in ingest(capsys, "--list", "--json")[1]
@@ -306,8 +306,8 @@ def test_a_kind_of_another_package_is_ingested_like_ours(
 def test_without_a_terminal_rate_and_time_left_are_lines(
     hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plantain.cli.images.ingest.PLAIN_EVERY_S", -1.0)
-    options = ("folder", hostile, "--modality", "chest_xray", "--out", tmp_path / "catalogue")
+    monkeypatch.setattr("plantain.cli.ingest.PLAIN_EVERY_S", -1.0)
+    options = ("folder", hostile, "--modality", "chest_xray", "--to", tmp_path / "catalogue")
     errors = ingest(capsys, *options)[2]
     found = re.findall(r"plantain: (\d+)/19 files, \d+ files/s, \d+:\d\d:\d\d left", errors)
     assert found == [str(number) for number in range(1, 20)]
@@ -339,7 +339,7 @@ def test_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> N
         (folder / f"{number}.jpg").write_bytes(one.getvalue()[:2] + comment + one.getvalue()[2:])
     out = tmp_path / "catalogue"
     command = [sys.executable, "-m", "plantain", "ingest", "folder", str(folder.parent)]
-    command += ["--modality", "chest_xray", "--out", str(out), "--skip-text"]
+    command += ["--modality", "chest_xray", "--to", str(out), "--skip-text"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not added(out):
         time.sleep(0.02)

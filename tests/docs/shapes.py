@@ -20,25 +20,25 @@ from plantain.cli import main as plantain
 
 KEPT = ROOT / "docs/reference_from_code/json_shapes.json"
 COMMANDS = """
-ingest folder scans --modality brain_mri --licence open --out catalogue
-quarantine films-catalogue
+ingest folder scans --modality brain_mri --licence open --to catalogue
+run quarantine films-catalogue
 findings --modality brain_mri
 init catalogue --to other.toml
 plan pilot.toml
 status runs/pilot
 show runs/pilot
 report runs/pilot
-retry runs/pilot --outcome refused
-consent runs/pilot
-pilot pilot.toml --run runs/small --tasks 4
+run retry runs/pilot --outcome refused
+run consent runs/pilot
+build pilot.toml --run runs/small --pilot 4
 judge rejudge runs/again --judge offline/instruments
 judge audit runs/pilot --judge offline/instruments --dry-run
 models
 export runs/pilot --to releases/json --licence CC-BY-4.0
 verify releases/pilot
 import releases/pilot --run runs/json
-merge runs/part-1 runs/part-2 --run runs/whole
-withdraw runs/whole --group nilearn:mni152 --dry-run
+run merge runs/part-1 runs/part-2 --run runs/whole
+run withdraw runs/whole --group nilearn:mni152 --dry-run
 bench check my-bench
 bench describe my-bench
 bench from-build runs/pilot --to other-bench

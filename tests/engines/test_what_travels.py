@@ -50,7 +50,7 @@ def test_a_catalogue_is_the_same_bytes_as_one_that_was_prepared_here(
         if engine:
             monkeypatch.setattr("plantain.catalogue.preparing.Preparing.here", None)  # in this process
         command = ["ingest", "folder", str(tmp_path / "scans"), "--modality", "chest_xray", *engine]
-        assert main([*command, "--licence", "open", "--skip-text", "--out", str(tmp_path / name)]) == 0
+        assert main([*command, "--licence", "open", "--skip-text", "--to", str(tmp_path / name)]) == 0
     assert files(tmp_path / "there") == files(tmp_path / "here")
     assert "small.jpg,,,20x20 pixels" in (tmp_path / "there/rejected.csv").read_text()
     with Catalogue.open(tmp_path / "here") as here, Catalogue.open(tmp_path / "there") as there:
@@ -107,6 +107,6 @@ def test_files_are_not_rejected_for_a_cluster_that_has_no_worker_left(
         lambda self, engine, *_: engine.run("ingest", os._exit, 1),
     )
     command = ["ingest", "folder", str(tmp_path / "scans"), "--modality", "chest_xray", *on_ray]
-    assert main([*command, "--licence", "open", "--skip-text", "--out", str(tmp_path / "out")]) == 2
+    assert main([*command, "--licence", "open", "--skip-text", "--to", str(tmp_path / "out")]) == 2
     assert "1 workers in a row were lost" in capsys.readouterr().err
     assert not (tmp_path / "out" / "rejected.csv").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import sqlite3
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def test_reference_to_a_blob_that_no_row_knows(run: Path) -> None:
 
 
 def test_run_that_was_not_closed_and_whose_log_was_cut_is_named(tmp_path: Path) -> None:
-    copy, cut, kept = tmp_path / "copy", tmp_path / "cut", list[int]()
+    copy, cut, lost, kept = tmp_path / "copy", tmp_path / "cut", tmp_path / "lost", list[int]()
 
     async def work() -> None:
         async with await a_run(tmp_path / "run") as journal:
@@ -71,7 +72,9 @@ def test_run_that_was_not_closed_and_whose_log_was_cut_is_named(tmp_path: Path) 
     shutil.copytree(copy, cut)
     log = cut / "journal.sqlite-wal"
     log.write_bytes(log.read_bytes()[: kept[0]])
-    for folder, unnamed, suspected in ((copy, 0, False), (cut, 1, True)):
+    shutil.copytree(cut, lost)
+    (lost / "journal.sqlite-wal").unlink()  # with the row of the process
+    for folder, unnamed, suspected in ((copy, 0, False), (cut, 1, True), (lost, 2, True)):
         (folder / "journal.sqlite-shm").unlink()
         forget_host(folder)
         with JournalReader.open(folder) as reader:
@@ -85,3 +88,4 @@ def forget_host(run: Path) -> None:
     with sqlite3.connect(run / "journal.sqlite") as connection:
         connection.execute("UPDATE session SET host = 'elsewhere'")
     connection.close()
+    (run / "lock").write_text((run / "lock").read_text().replace(socket.gethostname(), "elsewhere"))

@@ -133,6 +133,49 @@ def test_last_picture_that_is_no_thought_is_taken() -> None:
     assert gemini.read_usage(body).images == 2
 
 
+THOUGHT = {"inlineData": {"mimeType": "image/png", "data": "YQ=="}, "thought": True}
+FINAL = {"inline_data": {"mime_type": "image/png", "data": "Yg=="}}
+WORDS = {"text": "Here is the image."}
+
+
+@pytest.mark.parametrize(
+    ("candidates", "expected"),
+    [
+        # "The last image within Thinking is also the final rendered image" (Google's guide to image generation)
+        ([("STOP", [{"text": "hm", "thought": True}, {**FINAL, "thought": True}, WORDS])], b"b"),
+        ([("STOP", [THOUGHT, {**FINAL, "thought": True}])], b"b"),
+        ([("OTHER", []), ("STOP", [FINAL])], b"b"),
+        ([("STOP", [THOUGHT]), ("STOP", [FINAL])], b"b"),
+        ([("IMAGE_SAFETY", []), ("STOP", [WORDS, FINAL])], b"b"),
+        ([("NO_IMAGE", [FINAL])], b"b"),
+        ([("STOP", [{"text": "Here: ![edited](data:image/png;base64,Yg==)"}])], b"b"),
+        ([("MAX_TOKENS", [FINAL, WORDS, THOUGHT])], b"b"),
+        ([("IMAGE_SAFETY", [THOUGHT])], None),  # declined: the draft is not the edit
+    ],
+)
+def test_image_that_is_paid_for_is_not_lost(
+    candidates: list[tuple[str, list[dict[str, object]]]], expected: bytes | None
+) -> None:
+    body: dict[str, object] = {
+        "candidates": [{"content": {"parts": parts}, "finishReason": reason} for reason, parts in candidates]
+    }
+    if expected is None:
+        with pytest.raises(Fault, match="IMAGE_SAFETY"):
+            gemini.read_image(body)
+    else:
+        assert gemini.read_image(body) == expected
+
+
+def test_words_of_a_second_candidate_are_read() -> None:
+    body: dict[str, object] = {
+        "candidates": [
+            {"content": {"parts": [{"text": "hm", "thought": True}]}, "finishReason": "OTHER"},
+            {"content": {"parts": [{"text": "Add air."}]}, "finishReason": "STOP"},
+        ]
+    }
+    assert gemini.read_text(body) == "Add air."
+
+
 def test_thinking_is_billed_within_the_output_for_both_providers() -> None:
     """Gemini: 150 answered + 40 thought. OpenAI: 120, of which 30 thought."""
     ours = gemini.read_usage({"usageMetadata": {"candidatesTokenCount": 150, "thoughtsTokenCount": 40}})

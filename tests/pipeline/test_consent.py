@@ -235,13 +235,13 @@ def test_what_goes_is_recorded_by_its_bytes_and_printed(
     judged = [picture for picture in sent if picture.model == "openai-compatible/j"]
     assert len(judged) == 2 * len({picture.call for picture in judged})
     assert {picture.agreement for picture in sent} == {"DUA 2026-11, section 4 (Ethics board)"}
-    assert main(["consent", str(tmp_path / "run"), "--json"]) == 0
+    assert main(["run", "consent", str(tmp_path / "run"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert len(told["sent"]) == len(sent) and edits <= {row["picture"] for row in told["sent"]}
     assert {line["address"].rpartition(":")[0] for line in told["summary"]} == {f"http://{NAME}"}
     assert {line["licence"] for line in told["summary"]} == {"credentialed"}
     assert {tuple(line["connected_to"]) for line in told["summary"]} == {("127.0.0.1",)}  # where the name led
-    assert main(["consent", str(tmp_path / "run")]) == 0
+    assert main(["run", "consent", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out
     assert "credentialed" in printed and "(connected to 127.0.0.1)" in printed
     made = len(server.calls)

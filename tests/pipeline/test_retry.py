@@ -72,16 +72,20 @@ def test_retry_finds_tasks_by_how_they_ended(run: Path) -> None:
     assert chosen(run, "refused", steps=("edit",)) == {"AMD"}
     assert chosen(run, "refused", steps=("judge",)) == set()
     assert chosen(run, "malformed") == set()
+    assert chosen(run, states=("stopped",)) == {"AMD", "Diabetes"}
+    assert chosen(run, states=("stopped",), directions=("remove",)) == set()  # the recipe only adds
 
 
 def test_retry_opens_exactly_those_and_build_goes_on_with_them(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = states(run)
-    assert main(["retry", str(run), "--outcome", "refused", "--step", "edit", "--dry-run", "--json"]) == 0
+    assert (
+        main(["run", "retry", str(run), "--outcome", "refused", "--step", "edit", "--dry-run", "--json"]) == 0
+    )
     told = json.loads(capsys.readouterr().out)
     assert (told["matched"], told["continued"], told["reopened"]) == (3, 0, 0) and states(run) == before
-    assert main(["retry", str(run), "--outcome", "refused,failed", "--json"]) == 0
+    assert main(["run", "retry", str(run), "--outcome", "refused", "--state", "failed", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     failed_before = {task for task, (_, state) in before.items() if state is TaskState.FAILED}
     assert failed_before and (told["continued"], told["reopened"]) == (3, len(failed_before))
@@ -133,7 +137,7 @@ def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(
     silent = replace(good, judges=(*good.judges[:-1], broken(log)))
     first = asyncio.run(run_build(recipe, tmp_path / "run", method=silent))
     assert first.closed == {TaskState.STOPPED: 9}
-    assert main(["retry", str(tmp_path / "run"), "--outcome", broken.silence.kind]) == 0
+    assert main(["run", "retry", str(tmp_path / "run"), "--outcome", broken.silence.kind]) == 0
     asyncio.run(run_build(recipe, tmp_path / "run", method=good))
     made = log.lines()
     assert len(made) == len(set(made)), "a call was made again"
@@ -148,7 +152,7 @@ def test_from_makes_the_last_round_again_and_leaves_those_before(tmp_path: Path,
     silent = replace(good, judges=(good.judges[0], SilentJudge(log)))
     asyncio.run(run_build(recipe, tmp_path / "run", method=silent))
     before = log.lines()
-    assert main(["retry", str(tmp_path / "run"), "--outcome", "malformed", "--from", start]) == 0
+    assert main(["run", "retry", str(tmp_path / "run"), "--outcome", "malformed", "--from-step", start]) == 0
     asyncio.run(run_build(recipe, tmp_path / "run", method=good))
     again = log.lines()[len(before) :]
     made_again = [line.split("\t")[-1] for line in again if line in before]
@@ -163,14 +167,15 @@ def test_from_makes_the_last_round_again_and_leaves_those_before(tmp_path: Path,
 
 
 def test_from_knows_its_words(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["retry", str(run), "--outcome", "refused", "--from", "judge"]) == 2
-    assert "--from 'judge': choose edit or write" in capsys.readouterr().err
+    assert main(["run", "retry", str(run), "--outcome", "refused", "--from-step", "judge"]) == 2
+    assert "--from-step 'judge': choose edit or write" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--outcome", "refuse"], "--outcome 'refuse': not one of refused, malformed"),
+        (["--state", "success"], "--state 'success': not one of failed, not_applicable, stopped"),
         (["--outcome", "refused", "--step", "paint"], "--step 'paint': not one of write, edit, look, judge"),
         (["--outcome", "refused", "--finding", "AMDD"], "--finding 'AMDD': not one of AMD"),
         (["--outcome", ","], "name at least one"),
@@ -179,6 +184,6 @@ def test_from_knows_its_words(run: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_retry_bad_words_are_one_line(
     run: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["retry", str(run), *arguments]) == 2
+    assert main(["run", "retry", str(run), *arguments]) == 2
     err = capsys.readouterr().err
     assert message in err and err.count("\n") == 1

@@ -184,13 +184,13 @@ def test_what_is_no_whole_is_named(
         "is not a run": [one, tmp_path / "nowhere", three],
     }
     for said, runs in cases.items():
-        assert main(["merge", *map(str, runs), "--run", str(tmp_path / "all")]) == 2
+        assert main(["run", "merge", *map(str, runs), "--run", str(tmp_path / "all")]) == 2
         told = capsys.readouterr().err
         assert said in told and told.count("\n") == 1, told
         assert not (tmp_path / "all").exists()
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for place in (whole, tmp_path / "link"):
-        assert main(["merge", *map(str, shards), "--run", str(place)]) == 2
+        assert main(["run", "merge", *map(str, shards), "--run", str(place)]) == 2
         assert "already exists" in capsys.readouterr().err
 
 
@@ -294,13 +294,13 @@ def test_what_was_withdrawn_from_a_shard_stays_away(
 ) -> None:
     copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
     gone = str(rows(copies[0], "task")[0][2])
-    main(["withdraw", str(copies[0]), "--image", gone])
+    main(["run", "withdraw", str(copies[0]), "--image", gone])
     with pytest.raises(
-        InputError, match=f"contains image {gone}, .*`plantain withdraw .* --image {gone}` first"
+        InputError, match=f"contains image {gone}, .*`plantain run withdraw .* --image {gone}` first"
     ):
         merge(copies, tmp_path / "all")
     for run in copies[1:]:
-        main(["withdraw", str(run), "--image", gone])
+        main(["run", "withdraw", str(run), "--image", gone])
     capsys.readouterr()
     merge(copies, tmp_path / "all")
     assert gone not in {str(row[2]) for row in rows(tmp_path / "all", "task")}

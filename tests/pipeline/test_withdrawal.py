@@ -101,7 +101,7 @@ def test_everything_of_the_patient_goes_and_the_rest_stays_whole(
         }
         spent, counts = reader.spent_usd(), sum(reader.counts().values())
 
-    asked = ["withdraw", str(run), str(catalogue), "--group", GONE, "--json"]
+    asked = ["run", "withdraw", str(run), str(catalogue), "--group", GONE, "--json"]
     assert main([*asked, "--dry-run"]) == 0
     foretold = json.loads(capsys.readouterr().out)
     assert files(run) == before
@@ -136,7 +136,7 @@ def test_everything_of_the_patient_goes_and_the_rest_stays_whole(
 
 
 def test_a_later_build_does_not_bring_the_patient_back(case: Path, tmp_path: Path) -> None:
-    assert main(["withdraw", str(case / "run"), "--group", GONE]) == 0
+    assert main(["run", "withdraw", str(case / "run"), "--group", GONE]) == 0
     # The catalogue still has the patient, and a new finding makes the plan be enumerated again.
     recipe = quick_recipe(case / "catalogue", findings=("AMD", "Cataract"))
     with Catalogue.open(case / "catalogue") as catalogue, Catalogue.create(tmp_path / "grown") as grown:
@@ -163,7 +163,7 @@ def test_a_withdrawal_that_was_killed_is_finished_by_the_next_call(
             os._exit(9)  # rows are gone and committed; blobs, crosswalk, register and free pages are not
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
     assert holding(run, "retina-0") != []
-    assert main(["withdraw", str(run), "--group", GONE]) == 0
+    assert main(["run", "withdraw", str(run), "--group", GONE]) == 0
     assert "withdrawn before" in capsys.readouterr().out
     assert holding(run, "retina-0", "retina-1", GONE) == []
     with JournalReader.open(run) as reader:
@@ -174,26 +174,26 @@ def test_a_withdrawal_that_was_killed_is_finished_by_the_next_call(
 
 def test_an_unknown_group_is_one_line(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = files(case)
-    assert main(["withdraw", str(case / "run"), "--group", "patient:10000033"]) == 2
+    assert main(["run", "withdraw", str(case / "run"), "--group", "patient:10000033"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "patient:10000032" in error  # the nearest that there is
     assert files(case) == before
-    assert main(["withdraw", str(case), "--group", GONE]) == 2
+    assert main(["run", "withdraw", str(case), "--group", GONE]) == 2
     assert "not a run, a catalogue" in capsys.readouterr().err
 
 
 def test_a_release_name_leads_to_the_patient(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     known = json.loads((case / "run" / CROSSWALK).read_bytes())["ids"]
     pseudonym = known[f"scikit-image/{GONE}"]
-    assert main(["withdraw", str(case / "run"), "--group", pseudonym, "--dry-run"]) == 0
+    assert main(["run", "withdraw", str(case / "run"), "--group", pseudonym, "--dry-run"]) == 0
     assert "would take out 2 images" in capsys.readouterr().out
     assert (case / "run" / REGISTER).is_file()
 
 
 def test_a_patients_last_image_takes_the_patients_name_with_it(case: Path) -> None:
     for name in ("retina-0", "retina-1"):
-        assert main(["withdraw", str(case / "run"), str(case / "catalogue"), "--image", name]) == 0
+        assert main(["run", "withdraw", str(case / "run"), str(case / "catalogue"), "--image", name]) == 0
     assert holding(case / "run", "retina-0", "retina-1", GONE) == []
     assert holding(case / "catalogue", "retina-0", "retina-1", GONE) == []
-    assert main(["withdraw", str(case / "catalogue"), "--group", GONE]) == 0  # withdrawn before
+    assert main(["run", "withdraw", str(case / "catalogue"), "--group", GONE]) == 0  # withdrawn before

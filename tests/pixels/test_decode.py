@@ -1,15 +1,24 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
+import tifffile
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, ImageOps
+from PIL import Image, ImageCms, ImageOps
 
 from pixels.pictures import colour, every_format, grey, png_bomb, save
-from plantain.pixels.decode import BadImage, decode_mask, decode_untrusted
+from plantain.pixels.decode import (
+    BadImage,
+    colour_note,
+    decode_mask,
+    decode_output,
+    decode_untrusted,
+)
 from plantain.pixels.encode import encode_mask
 
 FILES = every_format()
@@ -130,3 +139,93 @@ def test_decode_mask_returns_what_was_encoded() -> None:
     mask = grey() > 128
     assert np.array_equal(decode_mask(encode_mask(mask)), mask)
     assert Image.open(io.BytesIO(encode_mask(mask))).mode == "L"
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize(("bits", "top"), [(8, 255), (16, 4095), (16, 65535)])
+def test_decode_untrusted_inverts_tiff_where_white_is_zero(bits: int, top: int, order: str) -> None:
+    """TIFF 6.0, PhotometricInterpretation: 0 is WhiteIsZero; written by tifffile."""
+    black_is_zero = (np.linspace(0, top, 64 * 64).reshape(64, 64)).astype(f"{order}u{bits // 8}")
+    stored = io.BytesIO()
+    tifffile.imwrite(stored, top - black_is_zero, photometric="miniswhite", byteorder=order)
+    got = decode_untrusted(stored.getvalue(), "a.tif")[..., 0]
+    assert np.array_equal(got, black_is_zero.astype(int) >> (top.bit_length() - 8))
+
+
+def test_decode_untrusted_inverts_packed_12_bit_tiff() -> None:
+    """Tags and packing by hand after TIFF 6.0: levels 0 and 0xFFF, two to three bytes, WhiteIsZero."""
+    tags = ((256, 2), (257, 1), (258, 12), (259, 1), (262, 0), (273, 8), (277, 1), (278, 1), (279, 3))
+    entries = b"".join(struct.pack(">HHIHH", tag, 3, 1, value, 0) for tag, value in tags)
+    data = struct.pack(">2sHI", b"MM", 42, 12) + b"\x00\x0f\xff\0"
+    data += struct.pack(">H", len(tags)) + entries + bytes(4)
+    assert decode_untrusted(data, "a.tif")[0, :, 0].tolist() == [255, 0]
+
+
+@pytest.mark.parametrize("level", [40, 255])
+def test_decode_output_is_the_same_in_any_bit_depth(level: int) -> None:
+    eight = np.arange(level + 1, dtype=np.uint8)[None]
+    for values in (
+        eight,
+        eight * np.uint16(257),
+        eight * np.uint16(256),
+        eight * np.uint16(16),
+        eight * np.uint16(1),
+    ):
+        assert np.array_equal(decode_output(save(Image.fromarray(values), "PNG"))[..., 0], eight)
+
+
+def _profile(name: bytes, gamma: float, primaries: tuple[tuple[float, float, float], ...]) -> bytes:
+    """An ICC matrix profile, version 2.1 (ICC.1:2001-04), of one gamma and three primaries in XYZ under D50."""
+    points = [b"XYZ \0\0\0\0" + struct.pack(">3i", *(round(65536 * v) for v in one)) for one in primaries]
+    curve = b"curv\0\0\0\0" + struct.pack(">IH", 1, round(256 * gamma)) + b"\0\0"
+    title = b"desc\0\0\0\0" + struct.pack(">I", len(name) + 1) + name + bytes(79)
+    white = b"XYZ \0\0\0\0" + struct.pack(">3i", 63190, 65536, 54061)
+    parts = dict(zip((b"rXYZ", b"gXYZ", b"bXYZ"), points, strict=True)) | dict.fromkeys(
+        (b"rTRC", b"gTRC", b"bTRC"), curve
+    )
+    parts |= {b"desc": title + bytes(-len(title) % 4), b"wtpt": white, b"cprt": b"text\0\0\0\0none\0\0\0\0"}
+    at, table, body = 132 + 12 * len(parts), b"", b""
+    for tag, part in parts.items():
+        table += tag + struct.pack(">2I", at + len(body), len(part))
+        body += part
+    head = struct.pack(
+        ">I4sI4s4s4s12s4s", at + len(body), b"lcms", 0x2100000, b"mntr", b"RGB ", b"XYZ ", b"", b"acsp"
+    )
+    head += bytes(28) + struct.pack(">3i", 63190, 65536, 54061)
+    return head.ljust(128, b"\0") + struct.pack(">I", len(parts)) + table + body
+
+
+ADOBE_RGB = _profile(
+    b"Jane Roe's Adobe RGB",
+    563 / 256,
+    ((0.60974, 0.31111, 0.01947), (0.20528, 0.62567, 0.06087), (0.14919, 0.06322, 0.74457)),
+)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "JPEG", "WEBP"])
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+def test_decode_untrusted_converts_a_colour_profile_as_littlecms_does(kind: str, mode: str) -> None:
+    if (kind, mode) == ("JPEG", "RGBA"):
+        return
+    options = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}.get(kind, {})
+    data = save(Image.fromarray(colour()).convert(mode), kind, icc_profile=ADOBE_RGB, **options)
+    source, srgb = ImageCms.ImageCmsProfile(io.BytesIO(ADOBE_RGB)), ImageCms.createProfile("sRGB")
+    expected = ImageCms.profileToProfile(Image.open(io.BytesIO(data)).convert("RGB"), source, srgb, 1)
+    assert np.abs(decode_untrusted(data, "a").astype(int) - np.asarray(expected)).max() <= (
+        1 if kind == "JPEG" else 0
+    )
+    assert np.abs(np.asarray(expected).astype(int) - colour()).max() > 5
+    assert colour_note(data) == "colours converted to sRGB from Adobe RGB"
+
+
+def test_decode_untrusted_leaves_srgb_and_shows_png_gamma() -> None:
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    data = save(Image.fromarray(colour()), "PNG", icc_profile=srgb)
+    assert np.array_equal(decode_untrusted(data, "a"), colour())
+    assert colour_note(data) == ""
+    plain = save(Image.fromarray(np.full((2, 2), 64, np.uint8)), "PNG")
+    chunk = b"gAMA" + struct.pack(">I", 100_000)
+    linear = plain[:33] + struct.pack(">I", 4) + chunk + struct.pack(">I", zlib.crc32(chunk)) + plain[33:]
+    # PNG, third edition, 13.13: display = sample ** (1 / (1.0 * 2.2)); (64 / 255) ** (1 / 2.2) * 255 = 136.0.
+    assert decode_untrusted(linear, "a")[0, 0].tolist() == [136, 136, 136]
+    assert colour_note(linear) == "colours converted to sRGB from gamma 1"

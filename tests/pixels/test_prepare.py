@@ -68,3 +68,16 @@ def test_settle_grey_makes_channels_equal_only_for_grey_pictures() -> None:
     marked[:20, :20] = (255, 0, 0)
     assert settle_grey(marked) is marked
     assert np.array_equal(settle_grey(colour(64, 64)), colour(64, 64))
+
+
+def test_prepare_shows_what_is_square_square_and_restores_pixels_that_are_not() -> None:
+    """Pixels twice as high as wide (PS3.3, C.7.6.3.1.7): 256 x 128 of them are a square field."""
+    pixels = noise(256, 128)
+    square, geometry = prepare(pixels, 256, aspect=2.0)
+    assert geometry == Geometry(256, 128, "pad", 0, 0, 256, 256)
+    assert restore(square, geometry).shape == pixels.shape
+    mask = np.zeros((128, 256, 3), np.uint8)
+    mask[40:60, 100:150] = 255
+    square, geometry = prepare(mask, 256, aspect=2.0)
+    assert np.array_equal(square[80:120, 100:150] > 127, np.full((40, 50, 3), True))
+    assert np.array_equal(restore(square, geometry) > 127, mask > 127)

@@ -139,3 +139,60 @@ def test_damaged_headers_are_shown_or_refused(at: int, noise: bytes, packed: boo
             assert show_slice(volume, "axial", index).dtype == np.uint8
     except BadImage as error:
         assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("unit", "size", "mm"),
+    [
+        ("mm", 0.25, 0.25),
+        ("micron", 250, 0.25),
+        ("micron", 5, 0.005),
+        ("meter", 0.00025, 0.25),
+        (0, 0.25, 0.25),
+    ],
+)
+def test_spacing_is_in_millimetres_as_simpleitk_reads_it(
+    tmp_path: Path, unit: str | int, size: float, mm: float
+) -> None:
+    simpleitk = pytest.importorskip("SimpleITK")
+    image = nibabel.Nifti1Image(corner(), np.diag([-size, -size, size, 1]))
+    image.header.set_xyzt_units(unit)
+    image.to_filename(tmp_path / "a.nii")
+    got = read_volume((tmp_path / "a.nii").read_bytes(), "a").spacing_mm
+    assert got == pytest.approx(simpleitk.ReadImage(str(tmp_path / "a.nii")).GetSpacing(), rel=1e-5)
+    assert got == pytest.approx((mm,) * 3, rel=1e-5)
+
+
+@pytest.mark.parametrize("padding", [-1000, -1024, -2000, -32768])
+def test_padding_outside_the_field_of_view_does_not_set_the_contrast(padding: int) -> None:
+    plain, border, around = read_volume(made(corner()), "plain"), corner(), corner()
+    border[:, :3], border[:, 3] = padding, padding // 2  # a rim as resampling leaves it
+    around[around == 0] = padding
+    for padded in (border, around):
+        got = read_volume(made(padded), "padded")
+        assert (got.low, got.high) == pytest.approx((plain.low, plain.high), abs=10)
+    hounsfield = np.full((30, 30, 30), -1000, np.int16)  # air is no padding
+    hounsfield[5:25, 5:25, 5:25] = np.random.default_rng(2).integers(-50, 1200, (20, 20, 20))
+    hounsfield[:3] = -1024
+    assert read_volume(made(hounsfield), "ct").low < -900
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.float32])
+@pytest.mark.parametrize("labels", [20, 100])
+def test_a_segmentation_of_many_labels_is_no_image(kind: type, labels: int) -> None:
+    rng = np.random.default_rng(3)
+    seeds = rng.integers(0, 40, (labels, 3))
+    places = np.stack(np.mgrid[:40, :40, :40], axis=-1).reshape(-1, 3)
+    nearest = ((places[:, None] - seeds) ** 2).sum(axis=2).argmin(axis=1)
+    names = rng.choice(2036, labels, replace=False)  # FreeSurfer's numbers reach 2035
+    with pytest.raises(BadImage, match="a mask or label map"):
+        read_volume(made(names[nearest].reshape(40, 40, 40).astype(kind)), "a")
+
+
+@pytest.mark.parametrize("intent", ["label", "neuroname"])
+def test_an_intent_of_labels_is_believed(intent: str) -> None:
+    """NIFTI_INTENT_LABEL and NIFTI_INTENT_NEURONAME of nifti1.h, by nibabel."""
+    image = nibabel.Nifti1Image(corner(), np.eye(4))
+    image.header.set_intent(intent)
+    with pytest.raises(BadImage, match="label map"):
+        read_volume(image.to_bytes(), "a")

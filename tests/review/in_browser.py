@@ -1,11 +1,12 @@
-"""A study served on loopback and read in a real browser: what its tests share."""
+"""A study or a viewer served on loopback and opened in a real browser."""
 
 from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -16,33 +17,40 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 LAID_OUT = """(() => { const stage = document.querySelector("#stage").getBoundingClientRect();
   return stage.left === 0 && stage.bottom > innerHeight - 2; })()"""
-"""Whether the pictures have the whole of their side of the window; rules of other pages have taken some of it once."""
+"""True if the images fill their side of the window."""
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """Serve an application; yield its address."""
+    uvicorn = pytest.importorskip("uvicorn")
+    from plantain.review.serving import listen
+
+    opened = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{opened.getsockname()[1]}"
+    finally:  # a test that fails must not leave the process waiting for the server
+        server.should_exit = True
+        thread.join()
 
 
 @contextmanager
 def running(study: Study) -> Iterator[tuple[Ratings, str]]:
-    uvicorn = pytest.importorskip("uvicorn")
-    from plantain.review.room.server import create_app
-    from plantain.review.serving import listen
+    from plantain.review.web.server import create_app
 
     ratings = Ratings.open(study)
-    held = listen("127.0.0.1", 0)
-    app = create_app(study, ratings, hosts=frozenset({"127.0.0.1"}))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})
-    thread.start()
-    try:
-        yield ratings, f"http://127.0.0.1:{held.getsockname()[1]}"
-    finally:  # a test that fails must not leave the process waiting for the server
-        server.should_exit = True
-        thread.join()
-        ratings.close()
+    with serving(create_app(study, ratings, hosts=frozenset({"127.0.0.1"}))) as address:
+        yield ratings, address
+    ratings.close()
 
 
 class Screen:
-    """A page, what it asked for, what it complained of; `turn` counts what it has shown."""
+    """A page with its requests, errors and console; `data-turn` counts what it has shown."""
 
-    def __init__(self, browser, width: int, height: int) -> None:
+    def __init__(self, browser: Any, width: int, height: int) -> None:
         self.page = browser.new_context(viewport={"width": width, "height": height}).new_page()
         self.requests: list[str] = []
         self.complaints: list[str] = []
@@ -50,13 +58,11 @@ class Screen:
         self.page.on("console", lambda said: self.complaints.append(said.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
-    def then(self, act, *args) -> None:
-        """Does something and waits until the page has shown something new; no clock is asked."""
+    def then(self, act: Callable[..., object], *args: object) -> None:
+        """Act, and wait until the page has shown something new; no clock is involved."""
         turn = self.page.evaluate("document.body.dataset.turn ?? ''")
         act(*args)
-        self.page.wait_for_selector(
-            f'body[data-turn]:not([data-turn="{turn}"])', state="attached", timeout=20_000
-        )
+        self.page.wait_for_selector(f'body[data-turn]:not([data-turn="{turn}"])', state="attached")
 
     def press(self, keys: str) -> None:
         for key in keys.split():
@@ -64,12 +70,11 @@ class Screen:
 
 
 @contextmanager
-def at_first_item(browser, study: Study) -> Iterator[tuple[Screen, Ratings]]:
-    """A new reader's page on the first item of a study, of its training where it has one."""
+def at_first_item(browser: Any, study: Study) -> Iterator[tuple[Screen, Ratings]]:
+    """Open a new reader's page at the first item of a study."""
     with running(study) as (ratings, address):
         screen = Screen(browser, 1280, 800)
         screen.then(screen.page.goto, f"{address}/enter#{ratings.invite()[1]}")
-        screen.then(screen.page.keyboard.press, "y")
         screen.then(screen.page.keyboard.press, "Enter")
         yield screen, ratings
         assert screen.complaints == []

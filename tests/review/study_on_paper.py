@@ -8,7 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from plantain.review.freezing import Wanted, new_study
+from plantain.review.freezing import StudySettings, new_study
 from plantain.review.sources import Material
 from plantain.review.study import ORIGINAL, ReaderTask, Study
 from plantain.rubrics import MED_BANANA
@@ -21,7 +21,7 @@ def drawn(case: int, model: int) -> np.ndarray:
     """A grey picture with a disc for each model but the original; sizes in bytes and pixels differ by model."""
     rng = np.random.default_rng([case, model])
     side = 64 if model < 3 else 80  # one model answers in another size
-    pixels = np.full((side, side, 3), 60 + 5 * case, np.uint8)
+    pixels = np.full((side, side, 3), 60 + 5 * (case % 20), np.uint8)
     pixels += rng.integers(0, 4 + 20 * model, (side, side, 1), dtype=np.uint8)
     if model:
         cv2.circle(pixels, (20 + 5 * model, 30), 6 + model, (200, 200, 200), -1)
@@ -33,23 +33,24 @@ def material(
 ) -> list[Material]:
     found = []
     for case in range(cases):
-        pictures = {ORIGINAL: lambda case=case: drawn(case, 0)}
-        pictures |= {name: lambda case=case, m=m: drawn(case, m) for m, name in enumerate(models, 1)}
+        images = {ORIGINAL: lambda case=case: drawn(case, 0)}
+        images |= {name: lambda case=case, m=m: drawn(case, m) for m, name in enumerate(models, 1)}
         proposal = np.zeros((64, 64), bool)
         proposal[10:30, 20:40] = True
         found.append(
             Material(
                 source=f"task{case:03d}",
-                image=f"image{case}",
+                original=f"image{case}",
                 stratum=("add" if case % 2 else "remove"),
                 cluster=f"patient{case}",
                 modality="chest_xray",
                 finding="Pneumothorax",
                 direction="add",
                 instruction="Add a small pneumothorax.",
-                pictures=pictures,
+                images=images,
                 description="A dark rim appeared.",
-                truth="No Finding",
+                ground_truth=lambda case=case: drawn(case, 0),
+                label="No Finding",
                 credentialed=credentialed,
                 proposals=(proposal,),
             )
@@ -65,7 +66,7 @@ def small_study(
     credentialed: bool = False,
     **more: object,
 ) -> Study:
-    wanted = Wanted(
+    wanted = StudySettings(
         name="On paper", seed=1, tasks=tasks or tuple(ReaderTask), rubric=MED_BANANA, cases=cases, **more
     )  # type: ignore[arg-type]
     return new_study(folder, material(cases + 4, models, credentialed=credentialed), ["paper"], wanted)

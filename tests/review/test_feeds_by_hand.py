@@ -1,6 +1,6 @@
 """What a messy study feeds, counted again from what was planted: numpy, scipy and scikit-learn, none of our functions.
 
-Readers tie, cannot judge, change their minds, read half or nothing; training, repeats, anchors and attention checks
+Readers tie, cannot judge, change their minds, read half or nothing; training, repeats and anchors
 are answered at the other end of the scale, so that any of them that leaked into a number would move it.
 """
 
@@ -26,8 +26,8 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.review.judge_agreement import agreement_with_people
 from plantain.review.orders import slot_order
+from plantain.review.people import agreement_with_people
 from plantain.review.ratings import Ratings
 from plantain.review.study import Case, Item, ItemKind, Study, open_study
 from report.run_on_paper import build_run
@@ -84,7 +84,14 @@ def plant(
 
 
 def new(folder: Path, source: Path, *words: str) -> Study:
-    more = ("--training", "1", "--repeats", "0.4", "--anchors", "1", "--attention", "2")
+    more = (
+        "--training",
+        "1",
+        "--repeats",
+        "0.4",
+        "--anchors",
+        "1",
+    )
     assert main(["review", "new", str(folder), "--from", str(source), *words, *more]) == 0
     return open_study(folder)
 
@@ -148,7 +155,7 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Planted, l
     planted = plant(
         study,
         lambda rng, *_: {name: bool(rng.random() < 0.6) for name in names},
-        lambda item: dict.fromkeys(names, item.kind is not ItemKind.ATTENTION),
+        lambda item: dict.fromkeys(names, item.kind is not ItemKind.ANCHOR),
         lambda said: {"criteria": said, "codes": []},
     )
     return run, planted, names
@@ -163,7 +170,7 @@ def answers_by_source(planted: Planted) -> dict[str, list[dict[str, bool]]]:
 
 
 def test_the_card_has_scikit_learns_kappa(accepted):
-    """What `judge audit --people` writes into a card: verdicts and the majority of readers; a tie is no majority."""
+    """What `judge audit --study` writes into a card: verdicts and the majority of readers; a tie is no majority."""
     run, planted, names = accepted
     told = agreement_with_people(planted.study.folder, run, "offline/instruments")
     people: dict[str, list[bool]] = {name: [] for name in ("", *names)}
@@ -228,7 +235,7 @@ def test_a_release_has_the_shares_of_who_judged(accepted, tmp_path: Path, capsys
 
 
 def test_chosen_regions_are_what_the_rule_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """`bench prepare --chosen`: one reader's own, what both of two took in, SimpleITK's STAPLE of three and more."""
+    """`bench prepare --study`: one reader's own, what both of two took in, SimpleITK's STAPLE of three and more."""
     itk = pytest.importorskip("SimpleITK")
     small_bench(tmp_path / "bench", 6, size=(96, 64))
     words = ["--task", "choose-roi"]
@@ -260,7 +267,7 @@ def test_chosen_regions_are_what_the_rule_says(tmp_path: Path, capsys: pytest.Ca
     corner = np.zeros((64, 96), bool)
     corner[:5, :5] = True
     planted = plant(study, disc, lambda _: corner, wrap)
-    assert main(["bench", "prepare", str(tmp_path / "bench"), "--chosen", str(study.folder), "--json"]) == 0
+    assert main(["bench", "prepare", str(tmp_path / "bench"), "--study", str(study.folder), "--json"]) == 0
     capsys.readouterr()
     counts = set()
     for sample in Benchmark.load(tmp_path / "bench").samples:

@@ -39,7 +39,7 @@ def test_pilot_gives_the_variances(capsys, tmp_path: Path):
         for c in range(12):
             lines += [f"r{r},c{c},A,{(r * c + c) % 3}", f"r{r},c{c},B,{(r + 2 * c * r) % 4}"]
     (tmp_path / "pilot.csv").write_text("\n".join(lines))
-    found = said(capsys, "--effect", "0.5", "--pilot", str(tmp_path / "pilot.csv"))
+    found = said(capsys, "--effect", "0.5", "--study", str(tmp_path / "pilot.csv"))
     assert found["components_from"].startswith("from the pilot") and found["components"]["rest"] > 0
 
 
@@ -54,7 +54,7 @@ def test_pilot_gives_the_variances(capsys, tmp_path: Path):
         (["--effect", "0.1", "--sd", "2", "--base-rate", "0.5"], "--sd: the variances come from one of"),
         (["--effect", "0.1", "--components", "1,2"], "--components '1,2': three variances"),
         (["--effect", "0.1", "--groups", "4"], "--groups 4: 5 readers and 100 cases in 4 groups"),
-        (["--effect", "0.1", "--pilot", "nowhere.csv"], "nowhere.csv"),
+        (["--effect", "0.1", "--study", "nowhere.csv"], "nowhere.csv"),
     ],
 )
 def test_plan_refuses_in_one_line(capsys, words: list[str], line: str):
@@ -74,7 +74,7 @@ def test_plan_refuses_in_one_line(capsys, words: list[str], line: str):
 )
 def test_a_pilot_that_is_no_table_is_one_line(capsys, tmp_path: Path, text: str, line: str):
     (tmp_path / "pilot.csv").write_text(text)
-    assert main(["review", "plan", "--effect", "0.5", "--pilot", str(tmp_path / "pilot.csv")]) == 2
+    assert main(["review", "plan", "--effect", "0.5", "--study", str(tmp_path / "pilot.csv")]) == 2
     err = capsys.readouterr().err
     assert line in err and err.count("\n") == 1
 
@@ -90,8 +90,8 @@ def test_a_study_that_was_read_is_a_pilot(capsys, tmp_path: Path):
             value = {"scores": {name: score for name, _ in block.criteria}}
             ratings.save(reader.code, item.id, "k" * 8, block.id, list(item.shown), 0, value, 1)
     ratings.close()
-    found = said(capsys, "--effect", "1", "--pilot", str(study.folder))
+    found = said(capsys, "--effect", "1", "--study", str(study.folder))
     assert found["components"] == pytest.approx({"reader": 5 / 3, "case": 0.0, "rest": 0.0})
     one = small_study(tmp_path / "one", ReaderTask.PAIR, cases=2)
-    assert main(["review", "plan", "--effect", "1", "--pilot", str(one.folder)]) == 2
+    assert main(["review", "plan", "--effect", "1", "--study", str(one.folder)]) == 2
     assert "no accept or rate block" in capsys.readouterr().err

@@ -6,18 +6,20 @@ import io
 import itertools
 import sqlite3
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from plantain.files.source_type import declared_synthetic
 from plantain.records import InputError
-from plantain.review.freezing import Wanted, new_study
+from plantain.review.blinding import served, stored_images
+from plantain.review.freezing import StudySettings, new_study
 from plantain.review.orders import reader_items, reader_order, slot_order
-from plantain.review.pictures import blinded
 from plantain.review.ratings import Ratings
-from plantain.review.study import PICTURES, STUDY, ItemKind, ReaderTask, open_study
+from plantain.review.study import IMAGES, STUDY, ItemKind, ReaderTask, open_study
 from plantain.rubrics import MED_BANANA
 from review.study_on_paper import MODELS, drawn, material, small_study
 
@@ -29,13 +31,12 @@ def study(tmp_path_factory):
         training=2,
         repeats=0.25,
         anchors=1,
-        attention=1,
         pass_mark=0.5,
     )
 
 
 def test_the_same_seed_freezes_the_same_study(study, tmp_path: Path):
-    again = small_study(tmp_path / "again", training=2, repeats=0.25, anchors=1, attention=1, pass_mark=0.5)
+    again = small_study(tmp_path / "again", training=2, repeats=0.25, anchors=1, pass_mark=0.5)
     assert again.digest == study.digest and again.secret != study.secret
     assert open_study(again.folder).blocks == study.blocks
     assert {block.task for block in study.blocks} == set(ReaderTask)
@@ -46,9 +47,16 @@ def test_the_same_seed_freezes_the_same_study(study, tmp_path: Path):
         ItemKind.MAIN: 12,
         ItemKind.REPEAT: 3,
         ItemKind.ANCHOR: 1,
-        ItemKind.ATTENTION: 1,
         ItemKind.TRAINING: 2,
     }
+
+
+def test_rank_asks_once_for_each_dimension_of_the_paper(study):
+    """MedEBench 3.5 and figure 10: annotators rank all outputs of a sample along EA, CP and VQ."""
+    ranks = [block for block in study.blocks if block.task is ReaderTask.RANK]
+    assert [block.dimension for block in ranks] == ["EA", "CP", "VQ"]
+    assert len({block.title for block in ranks}) == 3 and all(len(block.criteria) == 1 for block in ranks)
+    assert all(set(item.shown) == set(MODELS) for block in ranks for item in block.items)
 
 
 def test_a_changed_study_is_refused(study, tmp_path: Path):
@@ -62,17 +70,20 @@ def test_a_changed_study_is_refused(study, tmp_path: Path):
     assert not list(tmp_path.glob("*.unfinished"))
 
 
-def test_pictures_of_a_case_differ_in_pixels_only(study):
+def test_served_images_of_a_case_differ_in_pixels_only(study):
+    """On disk edits carry the mark of synthetic images; what is served has one length and no metadata."""
     for case in study.cases:
-        files = [(study.folder / PICTURES / name).read_bytes() for name in case.pictures.values()]
-        assert len({len(data) for data in files}) == 1
+        stored = {model: (study.folder / IMAGES / name).read_bytes() for model, name in case.images.items()}
+        assert {model for model, data in stored.items() if declared_synthetic(data)} == set(MODELS)
+        files = [served(data, case.served_bytes) for data in stored.values()]
+        assert {len(data) for data in files} == {case.served_bytes}
         for data in files:
             image = Image.open(io.BytesIO(data))
             image.load()  # an independent decoder reads the padded stream
             assert image.info == {} and image.size == case.size
     pixels = drawn(1, 2)
-    data = blinded({"a": pixels, "b": drawn(1, 0)}, (64, 64))["a"]
-    assert (np.asarray(Image.open(io.BytesIO(data)).convert("RGB")) == pixels).all()
+    files, length = stored_images([pixels, drawn(1, 0)], (64, 64), [True, False])
+    assert (np.asarray(Image.open(io.BytesIO(served(files[0], length))).convert("RGB")) == pixels).all()
 
 
 def test_orders_are_uniform_over_readers_and_never_show_a_case_twice_running(study):
@@ -105,7 +116,7 @@ def test_a_block_does_not_begin_with_the_case_that_the_one_before_ended_with(tmp
 
 
 def test_split_plot_gives_groups_cases_of_their_own(tmp_path: Path):
-    study = small_study(tmp_path / "split", ReaderTask.ACCEPT, cases=6, groups=2, attention=1)
+    study = small_study(tmp_path / "split", ReaderTask.ACCEPT, cases=6, groups=2)
     cases = [
         {item.case for item in reader_order(study, study.blocks[0], n) if item.kind is ItemKind.MAIN}
         for n in range(4)
@@ -156,7 +167,7 @@ def test_a_full_disk_leaves_nothing_half(tmp_path: Path):
     made = small_study(tmp_path / "s", ReaderTask.PAIR)
     ratings = Ratings.open(made)
     reader, _ = ratings.invite()
-    connection = ratings._connection
+    connection = ratings._db
     connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
     item, saved = made.blocks[0].items[0], 0
     with pytest.raises(sqlite3.Error, match="full"):
@@ -184,15 +195,18 @@ def test_a_full_disk_leaves_nothing_half(tmp_path: Path):
     ],
 )
 def test_tasks_that_the_material_does_not_allow(tmp_path: Path, task: ReaderTask, line: str):
-    poor = [type(one)(**{**vars(one), "description": ""}) for one in material(3, MODELS[:1])]
+    poor = [replace(one, description="") for one in material(3, MODELS[:1])]
     with pytest.raises(InputError, match=line):
-        new_study(tmp_path / "s", poor, [], Wanted("x", 0, (task,), MED_BANANA))
+        new_study(tmp_path / "s", poor, [], StudySettings("x", 0, (task,), MED_BANANA))
     assert not list(tmp_path.iterdir())
 
 
 def test_training_is_on_cases_of_its_own(tmp_path: Path):
     made = new_study(
-        tmp_path / "s", material(5), ["p"], Wanted("x", 0, (ReaderTask.ACCEPT,), MED_BANANA, training=2)
+        tmp_path / "s",
+        material(5),
+        ["p"],
+        StudySettings("x", 0, (ReaderTask.ACCEPT,), MED_BANANA, training=2),
     )
     told = {item.case for item in made.blocks[0].items if item.kind is ItemKind.TRAINING}
     read = {item.case for item in made.blocks[0].items if item.kind is ItemKind.MAIN}
@@ -203,16 +217,16 @@ def test_training_is_on_cases_of_its_own(tmp_path: Path):
     ("wanted", "line"),
     [
         ({"cases": 9}, r"--cases 9: there are 5$"),
-        ({"cases": 4, "training": 2}, r"--cases 4: there are 3 beside 2 for training"),
+        ({"cases": 4, "training": 2}, r"--cases 4: there are 3 after 2 for training"),
         ({"training": 5}, r"--training 5: of 5 cases none is left"),
-        ({"groups": 6}, r"--groups 6: of 5 cases"),
+        ({"groups": 6}, r"--groups 6: more groups than cases \(5\)"),
         ({"pass_mark": 0.5}, r"--pass 0.5: there is no training"),
-        ({"name": f"Is {MODELS[0].upper()} good?"}, rf"tells the model {MODELS[0]}"),
-        ({"name": f"{MODELS[0].split('/')[-1]}: good?"}, "readers see it, and it tells the model"),
+        ({"name": f"Is {MODELS[0].upper()} good?"}, rf"names the model {MODELS[0]}"),
+        ({"name": f"{MODELS[0].split('/')[-1]}: good?"}, "readers see it, and it names the model"),
     ],
 )
 def test_numbers_and_names_that_cannot_be_kept_are_refused(tmp_path: Path, wanted: dict, line: str):
     asked = {"name": "x", "seed": 0, "tasks": (ReaderTask.ACCEPT,), "rubric": MED_BANANA} | wanted
     with pytest.raises(InputError, match=line):
-        new_study(tmp_path / "s", material(5), ["p"], Wanted(**asked))
+        new_study(tmp_path / "s", material(5), ["p"], StudySettings(**asked))
     assert not list(tmp_path.iterdir())

@@ -29,9 +29,9 @@ pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient
 
 from plantain.cli.view import _opened
-from plantain.review.viewer.run_view import PAGE, RunView
-from plantain.review.viewer.server import create_viewer
-from plantain.review.viewer.study_view import StudyView
+from plantain.review.web.run_view import PAGE, RunView
+from plantain.review.web.server import create_viewer
+from plantain.review.web.study_view import StudyView
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_nothing_of_a_run_is_taken_for_markup_and_nothing_is_written(web: TestCl
 @pytest.mark.parametrize(
     "path",
     [
-        "/task/zzzz", "/task/", "/picture/..%2f..%2fjournal.sqlite", "/picture/" + "0" * 64, "/static/..%2fserver.py",
+        "/task/zzzz", "/task/", "/image/..%2f..%2fjournal.sqlite", "/image/" + "0" * 64, "/static/..%2fserver.py",
         "/thumbnail/original/journal.sqlite", "/study.json", "/docs", "/openapi.json", "/?state=nonsense",
         "/?round=-1", "/?after=x&order=recent", "/?order=random", "/?text=" + "x" * 300, "/?verdict=perhaps",
     ],
@@ -190,7 +190,7 @@ def test_thumbnails_are_made_once_and_go_with_their_picture(run: Path, tmp_path:
     path.write_bytes(b"")  # as a power cut may leave it
     assert web_of(RunView(copy)).get(f"/thumbnail/edited/{edited}").status_code == 404
     path.write_bytes(made.content)
-    assert main(["withdraw", str(copy), "--image", "chest2"]) == 0
+    assert main(["run", "withdraw", str(copy), "--image", "chest2"]) == 0
     assert not path.exists() and web.get(f"/thumbnail/edited/{edited}").status_code == 404
 
 
@@ -226,10 +226,10 @@ def test_a_study_is_shown_with_its_models_and_answers(tmp_path: Path):
     assert sum(case.count("<td>simulated-") for case in cases) == rows
     differ = [case.id for case, text in zip(study.cases, cases, strict=True) if "readers differ" in text]
     assert re.findall(r'<tr id="t(c\d+)"', web.get("/?differ=any").text) == differ
-    name = study.cases[0].pictures["original"]
-    assert web.get(f"/picture/{name}").headers["content-type"] == "image/png"
+    name = study.cases[0].images["original"]
+    assert web.get(f"/image/{name}").headers["content-type"] == "image/png"
     assert web.get(f"/thumbnail/original/{name}").headers["content-type"] == "image/jpeg"
-    for path in ("/picture/..%2fsecret", "/picture/secret", "/case/c9999", "/ratings.sqlite", "/judges"):
+    for path in ("/image/..%2fsecret", "/image/secret", "/case/c9999", "/ratings.sqlite", "/judges"):
         assert web.get(path).status_code == 404
 
 
@@ -243,7 +243,7 @@ def test_regions_are_shown_as_they_were_drawn_last(tmp_path: Path):
         mask[:, column] = True
         value = {"proposal": None, "mask": base64.b64encode(encode_mask(mask)).decode()}
         ratings.save(reader.code, item.id, key, "b1", [], 0, value, 1)
-        (address,) = re.findall(r'data-picture="(/region/[^"]+)"', web.get(f"/case/{item.case}").text)
+        (address,) = re.findall(r'data-image="(/region/[^"]+)"', web.get(f"/case/{item.case}").text)
         assert np.array_equal(decode_mask(web.get(address).content), mask)
     ratings.close()
     assert web.get(f"/region/{item.id}/R02").status_code == web.get("/region/b9-1/R01").status_code == 404
@@ -293,7 +293,7 @@ def test_a_benchmarks_run_is_shown_by_arms_samples_and_scores(tmp_path: Path):
         assert one.count("<h2>Output ") == len(reader.attempts(swept.id)) == 6 and len(values) == 6
         assert all(f"<td>{score.score.value:.4f}</td>" in one for score in values)
         for attempt in reader.attempts(swept.id):
-            picture = web.get(f"/picture/{attempt.edited}")
+            picture = web.get(f"/image/{attempt.edited}")
             assert picture.headers["content-type"] == "image/png" and picture.content == reader.read_blob(
                 attempt.edited
             )

@@ -10,7 +10,8 @@ import pytest
 
 from plantain.cli import main
 from plantain.journal import CallResult, Journal, JournalReader, RunHeader, StartedCall
-from plantain.records import OK, CallKey, Direction, EditTask, Outcome, OutcomeKind, Step, Usage
+from plantain.journal.withdrawal import held_for_withdrawal, take_out
+from plantain.records import OK, CallKey, Direction, EditTask, Outcome, OutcomeKind, Step, Usage, Withdrawal
 from plantain.runs.limits import budget_of
 from plantain.runs.settings.terms import Limits
 
@@ -43,13 +44,13 @@ def test_held_money_is_shown_and_becomes_what_the_bill_says(
     # Two costs are too few to estimate from, so each of the three counts with its reservation: 3 x 0.30.
     assert status(run, capsys) == {"cost_usd": 0.2, "held_usd": 0.9, "calls_held": 3}
     assert main(["status", str(run)]) == 0
-    assert f"plantain retry {run} --settle-held USD" in capsys.readouterr().out
+    assert f"plantain run retry {run} --settle-held USD" in capsys.readouterr().out
 
-    assert main(["retry", str(run), "--settle-held", "0.12", "--dry-run"]) == 0
+    assert main(["run", "retry", str(run), "--settle-held", "0.12", "--dry-run"]) == 0
     assert "would be released" in capsys.readouterr().err
     assert status(run, capsys)["calls_held"] == 3
 
-    assert main(["retry", str(run), "--settle-held", "0.12"]) == 0
+    assert main(["run", "retry", str(run), "--settle-held", "0.12"]) == 0
     assert "$0.9000 held for 3 calls are released; $0.1200 are recorded as spent" in capsys.readouterr().err
     assert status(run, capsys) == pytest.approx({"cost_usd": 0.32, "held_usd": 0.0, "calls_held": 0})
     with JournalReader.open(run) as reader:
@@ -57,7 +58,7 @@ def test_held_money_is_shown_and_becomes_what_the_bill_says(
         assert budget.spent_usd == pytest.approx(0.32) and budget.held_usd == 0.0
         assert budget.fits(0.68) and not budget.fits(0.69)
 
-    assert main(["retry", str(run), "--settle-held", "5"]) == 0
+    assert main(["run", "retry", str(run), "--settle-held", "5"]) == 0
     assert "no money is held" in capsys.readouterr().err
     assert status(run, capsys)["cost_usd"] == pytest.approx(0.32)
 
@@ -67,5 +68,27 @@ def test_an_amount_that_is_none_is_refused(
     tmp_path: Path, amount: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asyncio.run(make(tmp_path / "run"))
-    assert main(["retry", str(tmp_path / "run"), "--settle-held", amount]) == 2
+    assert main(["run", "retry", str(tmp_path / "run"), "--settle-held", amount]) == 2
     assert status(tmp_path / "run", capsys)["calls_held"] == 3
+
+
+def test_withdrawn_calls_are_charged_as_the_budget_assumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten calls at ten cents, two lost: 0.10 each, not the 0.30 that was reserved. One of them is withdrawn."""
+
+    async def make_two() -> None:
+        async with Journal.create(tmp_path, RunHeader("r", "r", 1, {}, "0")) as journal:
+            for task in ("gone", "stays"):
+                await journal.add_tasks([EditTask(task, task, "fundus", "AMD", Direction.ADD)])
+                for draw in range(6):
+                    key = CallKey(task, 1, 1, Step.JUDGE, draw)
+                    call = await journal.start_call(StartedCall(key, 1, "gemini/m", "hash", 0.30))
+                    ended, cost = (OK, 0.10) if draw else (LOST, None)
+                    await journal.settle_call(CallResult(call, ended, True, Usage(), cost))
+
+    asyncio.run(make_two())
+    assert status(tmp_path, capsys) == pytest.approx({"cost_usd": 1.0, "held_usd": 0.2, "calls_held": 2})
+    with held_for_withdrawal(tmp_path) as connection:
+        take_out(connection, Withdrawal(images=frozenset({"gone"})), {"gone"}, ())
+    assert status(tmp_path, capsys) == pytest.approx({"cost_usd": 1.1, "held_usd": 0.1, "calls_held": 1})

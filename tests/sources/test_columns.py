@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plantain.catalogue.ingest import Ingested
-from plantain.cli.images.ingest_table import group_remarks, table_line
+from plantain.cli.ingest_table import group_remarks, table_line
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
 from plantain.sources.columns import patient_in_path

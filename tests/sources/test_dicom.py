@@ -9,11 +9,13 @@ import pytest
 from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
+from pixels.dicom.data import made
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
+from plantain.cli.ingest_table import group_remarks
 from plantain.findings import load_taxonomy
 from plantain.sources.dicom import DicomReader
-from plantain.sources.entries import SourceOptions
+from plantain.sources.entries import SourceOptions, finish
 from sources.published import put, scanned
 
 TAXONOMY = load_taxonomy()
@@ -82,6 +84,65 @@ def test_patients_are_groups_and_a_salt_changes_their_names(tmp_path: Path) -> N
     salted = {e.name: e.image.group for e in scanned(read(tmp_path, "brain_mri", salt="s"))[0].values()}
     assert salted["a.dcm"] == salted["b.dcm"]
     assert not set(groups.values()) & {g for g in salted.values() if g}
+
+
+@pytest.mark.parametrize(
+    "identifier", ["removed", "0", "anonymous", "ANONYMIZED^PATIENT", "N/A", "xxxx", "000"]
+)
+def test_a_placeholder_for_a_patient_is_none_and_is_said(tmp_path: Path, identifier: str) -> None:
+    for study in "12":
+        changes = {"PatientID": identifier, "StudyInstanceUID": study, "SOPInstanceUID": f"1.2.{study}"}
+        copy("MR_small.dcm", tmp_path / f"in/{study}.dcm", **changes)
+    with Catalogue.create(tmp_path / "c") as catalogue:
+        done = ingest(read(tmp_path / "in", "brain_mri"), catalogue)
+        groups = {catalogue.own_group(image) for image in catalogue.images()}
+        assert len(groups) == 2
+        (remark,) = group_remarks(done, catalogue.crossed_splits(), takes_table=True)
+    assert remark.startswith("2 images without a known patient (PatientID is missing or a placeholder)")
+
+
+def test_one_instance_uid_for_other_pixels_is_said(tmp_path: Path) -> None:
+    copy("MR_small.dcm", tmp_path / "a.dcm", SOPInstanceUID="1.2")
+    pixels = dcmread(str(tmp_path / "a.dcm")).PixelData[::-1]
+    copy("MR_small.dcm", tmp_path / "b.dcm", SOPInstanceUID="1.2", PixelData=pixels)
+    _, refused, _ = scanned(read(tmp_path, "brain_mri"))
+    assert refused == {"b.dcm": "the SOP instance UID of a.dcm, with other pixels"}
+
+
+@pytest.mark.parametrize(
+    ("header", "spacing"),
+    [
+        ({"PixelSpacing": [0.4, 0.2]}, 0.2),
+        ({"ImagerPixelSpacing": [0.4, 0.2]}, 0.2),
+        ({"PixelAspectRatio": [2, 1]}, None),
+        # Rows run along the patient's back: the display turns them, and what was high is wide.
+        ({"PixelSpacing": [0.4, 0.2], "ImageOrientationPatient": [0, 1, 0, 1, 0, 0]}, 0.4),
+    ],
+)
+def test_pixels_that_are_not_square_give_a_field_that_is(
+    tmp_path: Path, header: dict[str, object], spacing: float | None
+) -> None:
+    """PS3.3, 10.7.1.3 and C.7.6.3.1.7: the first number is vertical, so 128 rows of 256 pixels are a square field."""
+    values = np.repeat(np.arange(128, dtype=np.uint16)[:, None] * 30, 256, axis=1)
+    put(tmp_path / "a.dcm", made(values, Modality="MR", BodyPartExamined="BRAIN", **header))
+    (entry,) = scanned(read(tmp_path))[0].values()
+    pixels = entry.decode((tmp_path / "a.dcm").read_bytes())
+    image, _ = finish(entry.image, pixels, 512, aspect=entry.aspect)
+    shape = image.geometry
+    assert (shape.inner_width, shape.inner_height) == (512, 512)
+    assert entry.image.spacing_mm == spacing
+    # The field is 51.2 mm on 512 pixels.
+    assert image.spacing_mm == (None if spacing is None else pytest.approx(0.1))
+
+
+def test_slices_of_a_series_without_a_window_share_a_scale(tmp_path: Path) -> None:
+    grain = np.random.default_rng(0).integers(0, 1000, (2, 64, 64)).astype(np.uint16)
+    for name, values in (("bright", grain[0]), ("dim", grain[1] // 2)):
+        header = {"Modality": "MR", "BodyPartExamined": "BRAIN", "SeriesInstanceUID": "1.5"}
+        put(tmp_path / f"{name}.dcm", made(values, SOPInstanceUID=f"1.{len(name)}", **header))
+    entries = scanned(read(tmp_path))[0].values()
+    means = {entry.name: entry.decode(entry.path.read_bytes()).mean() for entry in entries}
+    assert means["bright.dcm"] / means["dim.dcm"] == pytest.approx(2.0, abs=0.1)
 
 
 def test_labels_csv_labels_groups_and_splits(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from pixels.pictures import save
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
-from plantain.cli.images.ingest_table import table_line
+from plantain.cli.ingest_table import table_line
 from plantain.findings import load_taxonomy
 from plantain.records import Licence, SourceImage
 from plantain.sources.entries import Refused, SourceEntry, SourceOptions, TableRead
@@ -223,3 +226,18 @@ def test_a_table_tells_sequence_and_plane_of_each_slice_and_what_was_said_holds_
     )
     told = [(e.image.sequence, e.image.plane) for e in entries if isinstance(e, SourceEntry)]
     assert told == [("T2", "coronal"), ("PD", "unknown"), ("T1+C", "unknown")]
+
+
+def test_16_bit_slices_of_one_volume_share_a_scale(tmp_path: Path) -> None:
+    values = {"glioma/v_01": 4095, "glioma/v_02": 1000}
+    put(
+        tmp_path,
+        **{
+            f"{name}.png": save(Image.fromarray(np.full((40, 40), top, np.uint16)), "PNG")
+            for name, top in values.items()
+        },
+    )
+    reader = FolderReader(SourceOptions(tmp_path, "brain_mri"), TAXONOMY)
+    entries = [item for item in reader.scan() if isinstance(item, SourceEntry)]
+    # 12 bits to 8: 4095 // 16 and 1000 // 16.
+    assert [int(entry.decode(entry.path.read_bytes()).max()) for entry in entries] == [255, 62]

@@ -36,6 +36,7 @@ def test_oblique_volumes_are_shown_as_they_lie_and_said_to_be(
     ("name", "says"),
     [
         ("BraTS_007_seg.nii.gz", "a mask or label map by its name"),
+        ("aseg.auto.nii.gz", "a mask or label map by its name"),
         ("lesion.nii.gz", "only 4 different values: a mask or label map"),
     ],
 )

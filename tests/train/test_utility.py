@@ -76,7 +76,7 @@ def test_command_with_a_run_and_with_its_release(
     assert np.array_equal(of_run.frames, of_release.frames) and of_run.labels.all()
     assert of_run.groups.tolist() == of_release.groups.tolist()
     assert set(of_run.groups.tolist()) < set(real.groups.tolist())
-    wish = ["--real", catalogue, "--findings", "glioma", "--n", "8", "--seeds", "2", "--json"]
+    wish = ["--real", catalogue, "--finding", "glioma", "--n", "8", "--seeds", "2", "--json"]
     assert main(["train", "utility", *map(str, [tmp_path / "run", *wish])]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["areas"]) == set(ARMS)
@@ -100,7 +100,7 @@ def test_unusable_images_are_one_line(
             quick_recipe(edits, findings=("glioma",)), tmp_path / "run", method=quick_method(CallLog(None))
         )
     )
-    wish = [tmp_path / "run", "--real", catalogue, "--findings", findings]
+    wish = [tmp_path / "run", "--real", catalogue, "--finding", findings]
     assert main(["train", "utility", *map(str, wish)]) == 2
     printed = capsys.readouterr()
     assert words in printed.err and printed.err.count("\n") == 1 and not printed.out

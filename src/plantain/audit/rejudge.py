@@ -33,6 +33,7 @@ from plantain.records import (
     TaskKind,
     derive_seed,
 )
+from plantain.records.commands import command_line
 from plantain.roles import Judge, JudgeRequest
 from plantain.rubrics import POLICIES, decide, recorded
 from plantain.runs.door import Door
@@ -108,7 +109,7 @@ def check_rejudgeable(reader: JournalReader) -> None:
     if any(reader.counts(TaskKind.BENCH).values()):
         raise InputError(
             f"{reader.run}: a benchmark's run; judge its outputs with "
-            f"plantain bench score {reader.run} --judge MODEL"
+            f"{command_line('bench', 'score', reader.run, '--judge', 'MODEL')}"
         )
     if next(stored_attempts(reader), None) is None:
         raise InputError(f"{reader.run}: no stored edit to judge")
@@ -344,4 +345,5 @@ class _Judging:
             rubric=rubric,
             # One seed for all juries, so that they differ by judge and prompts, not by the draw.
             seed=derive_seed(self.opened.journal.header.seed, *one.key, "judged again"),
+            task=one.key[0],
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from plantain.journal.money import REMEMBERED, assumed_usd
 from plantain.records import Outcome, Price, Step, Usage
 
 TOLERANCE_USD = 1e-9
@@ -54,13 +54,6 @@ def demand(step: Step, max_output_tokens: int, image_tokens: int = IMAGE_TOKENS)
     return Demand(2 * INPUT_TOKENS[step], 3 * max_output_tokens)
 
 
-UPPER, LEARNED = 0.95, 5
-"""A call of unknown cost is assumed to have cost this quantile of its step's known costs, once there are as many of
-them; until then the most that it can have cost."""
-
-REMEMBERED = 200
-"""Known costs that count: the latest ones, since prompts grow from round to round and prices change."""
-
 MARGIN = 1.25
 """What is set aside for a call after one was billed above our upper bound, as a multiple of that bill."""
 
@@ -107,10 +100,7 @@ class StepCosts:
     @property
     def held_usd(self) -> float:
         """What the lost calls are assumed to have cost."""
-        if not self.lost or len(self._latest) < LEARNED:
-            return self.lost_most
-        known = sorted(self._latest)
-        return min(self.lost_most, self.lost * known[math.ceil(UPPER * len(known)) - 1])
+        return assumed_usd(self._latest, self.lost, self.lost_most)
 
 
 class Budget:

@@ -25,7 +25,16 @@ from plantain.files.source_type import declared_synthetic
 from plantain.files.writing import replace_file
 from plantain.pixels.decode import declared_pixels
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import Found, LeftOut, Reader, Refused, SourceEntry, TableRead, refused
+from plantain.sources.entries import (
+    STUDY_GROUP,
+    Found,
+    LeftOut,
+    Reader,
+    Refused,
+    SourceEntry,
+    TableRead,
+    refused,
+)
 
 REJECTED = "rejected.csv"
 COLUMNS = ("dataset", "file", "row", "field", "reason")
@@ -47,8 +56,8 @@ class Ingested:
         added: images that are new in the catalogue.
         unchanged: images that it had already.
         labelled, regrouped: images that it had without a label, or under another group or split.
-        unlabelled, ungrouped, synthetic: images of this source, new or not, without a label, without a patient or
-            study, or whose file says that they are synthetic.
+        unlabelled, ungrouped, by_study, synthetic: images of this source, new or not, without a label, without a
+            patient or study, with a study alone, or whose file says that they are synthetic.
         tables: how the source's tables were understood.
         refused: files and rows that cannot be used.
         left_out: images that were not asked for, counted by reason.
@@ -63,6 +72,7 @@ class Ingested:
     regrouped: int = 0
     unlabelled: int = 0
     ungrouped: int = 0
+    by_study: int = 0
     synthetic: int = 0
     tables: list[TableRead] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
@@ -79,6 +89,7 @@ class Ingested:
         self.unchanged += fate is Fate.UNCHANGED
         self.unlabelled += not image.labels
         self.ungrouped += image.group is None
+        self.by_study += (image.group or "").startswith(STUDY_GROUP)
         self.synthetic += image.synthetic
 
     def refuse(self, refused: Refused) -> Refused | None:
@@ -229,7 +240,7 @@ def _take(
     if there is not None and (there.source_sha256, there.frame) == key:
         raise InputError(f"{catalogue.root}: another process is adding to this catalogue")
     if there is not None or held_one(catalogue, image.id) is not None:
-        return Refused(name, f"another picture has the id {image.id}; rename it, or choose another --out")
+        return Refused(name, f"another picture has the id {image.id}; rename it, or choose another --to")
     known[key] = image.id
     if result.found:
         hold(catalogue, image, result.data, result.code, result.found)

@@ -37,9 +37,9 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, 
     if not same or there.labels not in ((), image.labels):
         return Refused(name, _difference(there, image))
     if there.geometry.mode != mode:
-        return Refused(name, f"is there already, prepared with {there.geometry.mode}; choose another --out")
+        return Refused(name, f"is there already, prepared with {there.geometry.mode}; choose another --to")
     if there.licence != image.licence:
-        return Refused(name, f"is there already with licence {there.licence}; choose another --out")
+        return Refused(name, f"is there already with licence {there.licence}; choose another --to")
     own = there.group if waiting is not None else catalogue.own_group(there)
     group, split = image.group or own, image.split or there.split
     moved, labelled = (group, split) != (own, there.split), image.labels != there.labels
@@ -67,7 +67,7 @@ def _difference(there: SourceImage, image: SourceImage) -> str:
     """Return how the catalogue's record differs from the source's."""
     labels = ", ".join(there.labels) or "no label"
     if (there.id, there.dataset) == (image.id, image.dataset):
-        return f"is there already, labelled {labels}; choose another --out"
+        return f"is there already, labelled {labels}; choose another --to"
     why = f"the same picture as {there.id} ({labels}) of {there.dataset}"
     if (there.id, there.labels) == (image.id, image.labels):
         why += f"; if its folder was renamed, say --dataset {shlex.quote(there.dataset)}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from plantain.catalogue.gate import PrivacyGate, Suspicion, suspicious
 from plantain.engines.repeating import EngineThread
+from plantain.pixels.decode import colour_note
 from plantain.pixels.likeness import likeness
 from plantain.privacy.text import Text
 from plantain.privacy.text_reader import reader_named
@@ -53,7 +54,8 @@ class Preparing:
         if min(width, height) < MIN_SIDE:
             return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
         image = entry.describe(image, pixels)
-        image, prepared = finish(image, pixels, self.side, self.mode)
+        image = replace(image, note="; ".join(filter(None, (image.note, colour_note(data)))))
+        image, prepared = finish(image, pixels, self.side, self.mode, entry.aspect)
         done = PreparedFile(entry, image, prepared, likeness(pixels))
         if self.gate is None:
             return done

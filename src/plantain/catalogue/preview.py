@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shlex
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.pages.publishing import page_environment, write_page
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
+from plantain.records.commands import command_line
 
 PAGE = "quarantine.html"
 SHOWN_PX = 640
@@ -73,4 +73,4 @@ def _picture(catalogue: Catalogue, waiting: Held) -> str:
 
 def _command(root: Path, way: str, name: str) -> str:
     """Return a command to copy."""
-    return shlex.join(["plantain", "quarantine", str(root), way, name])
+    return command_line("run", "quarantine", root, way, name)

@@ -63,7 +63,7 @@ class Catalogue:
         path = root / NAME
         if not path.exists():
             if root.exists() and (not root.is_dir() or any(root.iterdir())):
-                raise InputError(f"{root}: is neither an empty folder nor a catalogue; choose another --out")
+                raise InputError(f"{root}: is neither an empty folder nor a catalogue; choose another --to")
             root.mkdir(parents=True, exist_ok=True)
         check_received(root, levels=2)
         connection = sqlite3.connect(path, isolation_level=None, timeout=30.0, check_same_thread=False)

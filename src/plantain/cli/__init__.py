@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
@@ -15,54 +16,47 @@ from plantain.version import __version__
 COMMANDS = {
     "demo": (
         "plantain.cli.demo",
-        "the whole build, offline, on real images that arrive with the dependencies",
+        "build a small dataset offline, on real images that come with the dependencies",
     ),
-    "ingest": ("plantain.cli.images.ingest", "read images into a catalogue"),
-    "quarantine": (
-        "plantain.cli.images.quarantine",
-        "images that may show who somebody is: release or mask them",
-    ),
-    "findings": ("plantain.cli.images.findings", "what can be added and removed"),
-    "models": ("plantain.cli.models", "models by provider: roles, prices, keys"),
-    "init": ("plantain.cli.runs.init", "a first recipe that fits a catalogue"),
-    "plan": ("plantain.cli.runs.plan", "tasks, calls, disk and time that a recipe needs; calls nothing"),
-    "pilot": (
-        "plantain.cli.runs.pilot",
-        "a few tasks of each finding and direction, and one page: go or stop",
-    ),
-    "build": ("plantain.cli.runs.build", "run or resume a recipe"),
-    "merge": ("plantain.cli.runs.merge", "the runs of all shards of a plan as one run"),
-    "retry": ("plantain.cli.runs.retry", "open tasks again by how they ended"),
-    "status": ("plantain.cli.runs.status", "where a run stands"),
-    "show": ("plantain.cli.runs.show", "one task in full"),
-    "consent": ("plantain.cli.runs.consent", "what a run has sent where, under which agreement"),
-    "view": ("plantain.cli.view", "look around in a run, a release or a study, also while it is built"),
-    "report": ("plantain.cli.runs.report", "tables and figures of a run, as one HTML file"),
-    "export": ("plantain.cli.releases.export", "a run as a dataset that others can use"),
-    "import": ("plantain.cli.releases.import_run", "a published release back into a journal"),
-    "withdraw": (
-        "plantain.cli.images.withdraw",
-        "take a patient or single images, and all that came of them, out of a run or catalogue",
-    ),
-    "verify": ("plantain.cli.releases.verify", "prove a release: every checksum, count, row and licence"),
-    "judge": ("plantain.cli.judge", "a judge's card, other judges on stored edits, corrections, prompts"),
-    "review": ("plantain.cli.review", "reader studies: people judge, compare, rank and outline"),
+    "ingest": ("plantain.cli.ingest", "read images into a catalogue"),
+    "init": ("plantain.cli.init", "write a first recipe that fits a catalogue"),
+    "plan": ("plantain.cli.plan", "estimate tasks, calls, cost, time and disk; calls nothing"),
+    "build": ("plantain.cli.build", "run or resume a recipe; --pilot N ends with go or stop"),
+    "status": ("plantain.cli.status", "print how far a run has come"),
+    "report": ("plantain.cli.report", "write tables and figures of a run as one HTML file"),
+    "view": ("plantain.cli.view", "browse a run, a release or a study, also while it is built"),
+    "show": ("plantain.cli.show", "list a run's tasks, or print one in full"),
+    "export": ("plantain.cli.export", "write a run as a dataset that others can use"),
+    "import": ("plantain.cli.import_run", "read a published release or a table of pairs into a run"),
+    "verify": ("plantain.cli.verify", "check every checksum, count, row and licence of a release"),
     "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),
+    "judge": (
+        "plantain.cli.judge",
+        "measure a judge, judge stored edits again, correct verdicts, edit prompts",
+    ),
+    "review": ("plantain.cli.review", "run reader studies: people judge, compare, rank and outline"),
+    "run": (
+        "plantain.cli.run",
+        "look after runs and catalogues: retry, merge, consent, withdraw, quarantine",
+    ),
+    "models": ("plantain.cli.models", "list models by provider with roles, prices and keys"),
+    "findings": ("plantain.cli.findings", "list what can be added and removed"),
     "train": (
         "plantain.cli.train",
         "train editors on pairs or preferences; measure what training with edits is worth",
     ),
-    "completion": ("plantain.cli.completion", "completion of commands and options, for bash, zsh or fish"),
+    "completion": ("plantain.cli.completion", "print the completion script for bash, zsh or fish"),
 }
-"""Every command: the module that holds its typer application `app`, and its line of help."""
+"""Every command: the module that has its typer application `app`, and its line of help."""
 
 JOBS = {
-    "Make edits": "demo ingest findings init plan pilot build retry merge models",
-    "Look": "status show view report",
-    "Measure": "bench judge review",
+    "Make edits": "demo ingest init plan build",
+    "Look": "status report view show",
     "Share": "export import verify",
+    "Measure": "bench judge review",
+    "Look after": "run models findings",
     "Learn": "train",
-    "Look after": "quarantine consent withdraw completion",
+    "Shell": "completion",
 }
 """Commands by the job that they are for, in the order of `plantain --help`."""
 
@@ -82,6 +76,9 @@ def main(argv: list[str] | None = None) -> int:
     if args[:1] == ["--version"]:
         print(f"plantain {__version__}")
         return 0
+    for word in (*args, *_working_directory()):
+        if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
+            return _end(f"{word}: is not UTF-8, so no record could name it; rename it", 2)
     import typer
 
     from plantain.cli.terminal.groups import COMPLETING, LazyGroup
@@ -110,6 +107,14 @@ def main(argv: list[str] | None = None) -> int:
     if result == _BY_CTRL_C:
         return _end("interrupted", 3)
     return result if isinstance(result, int) else 0
+
+
+def _working_directory() -> list[str]:
+    """Return its path, which relative arguments become part of; [] if it is gone."""
+    try:
+        return [str(Path.cwd())]
+    except OSError:
+        return []
 
 
 def _database_error() -> type[Exception]:

@@ -18,7 +18,7 @@ from plantain.audit.asking import asking
 from plantain.audit.gate import CLEAN
 from plantain.audit.pictures import pictures_in
 from plantain.audit.run import AuditPlan, run_audit
-from plantain.cli.runs.build import build_watched, print_end
+from plantain.cli.build import build_watched, print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.stages import StageProgress
 from plantain.findings import load_taxonomy

@@ -13,8 +13,8 @@ from plantain.cli.terminal.application import application
 from plantain.records import InputError
 
 if TYPE_CHECKING:
-    from plantain.review.viewer.run_view import RunView
-    from plantain.review.viewer.study_view import StudyView
+    from plantain.review.web.run_view import RunView
+    from plantain.review.web.study_view import StudyView
 
 app = application()
 
@@ -37,7 +37,7 @@ def view(
     from plantain.files.installing import install_line
 
     try:
-        from plantain.review.viewer.server import view_until_stopped
+        from plantain.review.serving import view_until_stopped
     except ImportError as error:
         raise InputError(f"viewing needs {error.name}: {install_line('review')}") from error
 
@@ -56,8 +56,8 @@ def view(
 def _opened(what: Path, held: ExitStack) -> RunView | StudyView:
     from plantain.journal.disk.connect import JOURNAL_NAME
     from plantain.review.study import STUDY
-    from plantain.review.viewer.run_view import RunView
-    from plantain.review.viewer.study_view import StudyView
+    from plantain.review.web.run_view import RunView
+    from plantain.review.web.study_view import StudyView
 
     if (what / STUDY).is_file():
         return StudyView(what)

@@ -57,11 +57,15 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
         if there != "local":
             _show_token_where_wanted(*host_and_port(there))
         ray = _import_ray()
+        job = ray.job_config.JobConfig()
+        job._runtime_env_has_working_dir = lambda: (
+            True
+        )  # or workers import first from this process's directory
         if there == "local":
             with _without_keys():
-                ray.init(address=there, include_dashboard=False, num_cpus=processors, **QUIET)
+                ray.init(address=there, include_dashboard=False, num_cpus=processors, **QUIET, job_config=job)
         else:
-            ray.init(address=there, **QUIET)
+            ray.init(address=there, **QUIET, job_config=job)
     except (OSError, RuntimeError, ValueError) as error:
         if isinstance(error, InputError):
             raise

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SAFE_PATH = "PYTHONSAFEPATH"
+"""The variable by which Python leaves the working directory out of its path: what was received there never runs."""
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that stop a run."""
 
@@ -99,12 +102,13 @@ class LocalEngine:
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
         """Run a function in a process; all roles share them. See `WorkEngine`."""
-        pool = self._processes()
         loop = asyncio.get_running_loop()
         self._under_way += 1
         try:
-            with _interrupts_held_back():
-                computed = loop.run_in_executor(pool, function, *arguments)
+            with _safe_path():
+                pool = self._processes()
+                with _interrupts_held_back():
+                    computed = loop.run_in_executor(pool, function, *arguments)
             value = await computed
         except BrokenProcessPool:
             self._lost += 1
@@ -130,6 +134,17 @@ class LocalEngine:
                 context.set_forkserver_preload(self._preload)
                 self._pool = ProcessPoolExecutor(self._cores, mp_context=context, initializer=_begin_worker)
             return self._pool
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Set the variable for the fork server and the resource tracker, which start with the first process."""
+    before = os.environ.get(SAFE_PATH, "")
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        os.environ[SAFE_PATH] = before
 
 
 @contextmanager

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from plantain.journal.reader import JournalReader
 from plantain.records import Step
+
+if TYPE_CHECKING:
+    from plantain.journal.reader import JournalReader
+
+UPPER, LEARNED = 0.95, 5
+"""A call of unknown cost is assumed to have cost this quantile of its step's known costs, once there are as many of
+them; until then the most that it can have cost."""
+
+REMEMBERED = 200
+"""Known costs that count: the latest ones, since prompts grow from round to round and prices change."""
 
 LOOKED_AT = 2_000
 """Calls, the latest ones, from whose costs the cost of such calls is estimated."""
 
 _IN_JOBS = "SELECT call FROM batch_request WHERE job IS NOT NULL"
 _IS_LOST = f"cost_usd IS NULL AND reserved_usd IS NOT NULL AND (state = 'settled' OR id NOT IN ({_IN_JOBS}))"
-_LOST = f"SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE {_IS_LOST} GROUP BY 1, 2"
+_LOST = f"SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE {_IS_LOST} AND {{}} GROUP BY 1, 2"
 _STILL_IN_JOBS = (
     "SELECT model, step, TOTAL(reserved_usd) FROM call WHERE state = 'started' AND reserved_usd IS NOT NULL "
     f"AND id IN ({_IN_JOBS}) GROUP BY 1, 2"
@@ -39,13 +51,24 @@ class StepMoney:
     in_jobs_usd: float = 0.0
 
 
-def money_by_step(reader: JournalReader) -> dict[tuple[str, Step], StepMoney]:
-    """Return the money of every model and step that has any."""
+def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
+    """Return what `lost` calls of unknown cost are assumed to have cost, given the latest costs of calls like them.
+
+    `most` is the most that all of them together can have cost.
+    """
+    if not lost or len(latest) < LEARNED:
+        return most
+    known = sorted(latest)
+    return min(most, lost * known[math.ceil(UPPER * len(known)) - 1])
+
+
+def money_by_step(connection: sqlite3.Connection, lost: str = "TRUE") -> dict[tuple[str, Step], StepMoney]:
+    """Return the money of every model and step that has any; of the lost calls those of which `lost` is true in SQL."""
     found: dict[tuple[str, Step], StepMoney] = defaultdict(StepMoney)
-    run = reader.connection.execute
+    run = connection.execute
     for model, step, cost in run(_LATEST, (LOOKED_AT,)):
         found[model, Step(step)].latest.insert(0, cost)
-    for model, step, calls, usd in run(_LOST):
+    for model, step, calls, usd in run(_LOST.format(lost)):
         found[model, Step(step)].lost, found[model, Step(step)].lost_most = calls, usd
     for model, step, usd in run(_STILL_IN_JOBS):
         found[model, Step(step)].in_jobs_usd = usd

@@ -109,7 +109,7 @@ class JournalReader:
     def spent_usd(self) -> float:
         """Return what all calls cost; calls of unknown cost count nothing.
 
-        Calls that were withdrawn with their images count with the most they can have cost.
+        Calls that were withdrawn with their images count, those of unknown cost with what the budget assumed.
         """
         (known,) = self.connection.execute("SELECT TOTAL(cost_usd) FROM call").fetchone()
         return float(known) + account_of(self.connection).cost_usd

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import held, temporary_changes
+from plantain.journal.money import REMEMBERED, assumed_usd, money_by_step
 from plantain.journal.payload import from_json, to_json
 from plantain.records import InputError, Withdrawal
 
@@ -58,7 +59,7 @@ class Account:
     Attributes:
         salt, marks: keyed hashes of groups, images and tasks, and their key; `others` those of merged runs, by key.
         releases: paths of releases that contain something of a group or image, by its mark.
-        calls, cost_usd: number and cost of the removed calls, at the most they can have cost where that is unknown.
+        calls, cost_usd: number and cost of the removed calls, as the budget assumes it where it is unknown.
     """
 
     salt: str = ""
@@ -269,8 +270,10 @@ def _added(
 ) -> Account:
     """The account with this withdrawal in it."""
     calls, cost = connection.execute(
-        f"SELECT count(*), TOTAL(COALESCE(cost_usd, reserved_usd, 0)) FROM call WHERE {_OF_TASKS}"
+        f"SELECT count(*), TOTAL(cost_usd) FROM call WHERE {_OF_TASKS}"
     ).fetchone()
+    for money in money_by_step(connection, _OF_TASKS).values():
+        cost += assumed_usd(money.latest[-REMEMBERED:], money.lost, money.lost_most)
     tasks = [task for (task,) in connection.execute("SELECT id FROM gone_task ORDER BY id")]
     named = [account.mark(text) for text in asked.marks().values()]
     return replace(

@@ -17,7 +17,7 @@ SHARED = Path(__file__).parent / "templates"
 """What pages have in common: their head and their style."""
 
 LOOK = SHARED / "look.css"
-"""The one stylesheet of all that plantain shows: report, leaderboard, cards, reading room, viewer, site."""
+"""The one stylesheet of all that plantain shows: report, leaderboard, cards, reader studies, viewer, site."""
 
 
 def plain_environment(*folders: Path) -> Environment:

@@ -46,7 +46,7 @@ def first_recipe(
     else:
         raise InputError(
             f"{catalogue.root}: no image to which a finding could be added or from which one could be removed; "
-            "see `plantain findings` for the labels that count, and `plantain quarantine` for images held back"
+            "see `plantain findings` for the labels that count, and `plantain run quarantine` for images held back"
         )
     lines = [
         f"# A first recipe for {counted(len(catalogue), 'image')}: {_tally(catalogue.count_by('modality'))}.",

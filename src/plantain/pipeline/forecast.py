@@ -138,7 +138,7 @@ def read_pilot(run: Path) -> Pilot:
                 tally.rounds.append(rounds)
                 tally.succeeded += state is TaskState.SUCCESS
         if not whole.tasks:
-            raise InputError(f"--pilot {run}: none of its tasks is closed yet, so there are no rates yet")
+            raise InputError(f"--run {run}: none of its tasks is closed yet, so there are no rates yet")
         attempts = max(1, reader.attempt_count() + reader.attempt_count(superseded=True))
         rows = {(Step(row.step), row.model): row for row in costs(reader)}
         return Pilot(

@@ -42,6 +42,7 @@ from plantain.journal.withdrawal import META as WITHDRAWN
 from plantain.journal.withdrawal import NOTE, account_of, joined_accounts
 from plantain.pipeline.shards import META, Share
 from plantain.records import InputError, TaskState
+from plantain.records.commands import command_line
 from plantain.runs import engine
 
 _OWN = frozenset(
@@ -137,7 +138,7 @@ def _held(kept: ExitStack, run: Path) -> Part:
         )
     if NOTE in meta:
         raise InputError(
-            f"{run}: a withdrawal was interrupted here; run `plantain withdraw` on it again first"
+            f"{run}: a withdrawal was interrupted here; run `plantain run withdraw` on it again first"
         )
     return Part(run, database, meta, Share.from_json(meta[META]))
 
@@ -197,7 +198,7 @@ def _check_withdrawn(parts: Sequence[Part]) -> None:
                     if account.holds(f"{option} {name}"):
                         raise InputError(
                             f"{part.run}: contains image {image}, which was withdrawn from {one.run}; run "
-                            f"`plantain withdraw {part.run} --{option} {name}` first"
+                            f"`{command_line('run', 'withdraw', part.run, f'--{option}', name)}` first"
                         )
 
 

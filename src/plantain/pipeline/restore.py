@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from plantain.journal import StoredScore
-from plantain.pixels.decode import decode, decode_untrusted
+from plantain.pixels.decode import decode, decode_output
 from plantain.pixels.encode import encode_jpeg, encode_mask
 from plantain.pixels.prepare import resize
 from plantain.records import Attempt, Finding, Score, unscored
@@ -40,9 +40,7 @@ def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Fi
     from plantain.pixels.restore import VERSION, restore_outside  # heavy
 
     before = decode(original)
-    answer = (
-        edited.pixels if edited.pixels is not None else decode_untrusted(edited.image.data, "edited image")
-    )
+    answer = edited.pixels if edited.pixels is not None else decode_output(edited.image.data)
     done = restore_outside(before, resize(answer, before.shape[1], before.shape[0]), finding)
     score = StoredScore(
         attempt.task_id,

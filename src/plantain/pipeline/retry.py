@@ -7,19 +7,21 @@ from dataclasses import dataclass
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import ended_without_success, findings_of_tasks
-from plantain.records import InputError, OutcomeKind, Step, TaskState
+from plantain.records import Direction, InputError, OutcomeKind, Step, TaskState
 
-ENDINGS = (
+OUTCOMES = (
     OutcomeKind.REFUSED.value,
     OutcomeKind.MALFORMED.value,
     OutcomeKind.NO_IMAGE.value,
     OutcomeKind.TRANSPORT.value,
     OutcomeKind.RATE_LIMITED.value,
-    TaskState.NOT_APPLICABLE.value,
-    TaskState.FAILED.value,
 )
-"""Ends of tasks that can be opened again: a state, or of a stopped task the outcome of its last call. An undecided task
-is not among them, since a run keeps its judge."""
+"""Outcomes of the last call of a stopped task that can be tried again."""
+
+STATES = (TaskState.FAILED.value, TaskState.NOT_APPLICABLE.value, TaskState.STOPPED.value)
+"""States of tasks that can be opened again; not undecided, since a run keeps its judge."""
+
+DIRECTIONS = tuple(direction.value for direction in Direction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +38,24 @@ class RetryableTask:
 
 @dataclass(frozen=True, slots=True)
 class RetryChoice:
-    """Which endings to open again. An empty tuple of steps or findings means all of them."""
+    """Which tasks to open again: by outcome or state. Empty steps, findings or directions mean all of them."""
 
-    endings: tuple[str, ...]
+    outcomes: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
+    directions: tuple[str, ...] = ()
 
     def check(self, reader: JournalReader) -> None:
-        """Raise InputError for an unknown ending, step or finding."""
+        """Raise InputError if a word is unknown, or if neither an outcome nor a state is named."""
+        if not self.outcomes and not self.states:
+            raise InputError(f"--outcome, --state: name at least one of {', '.join((*OUTCOMES, *STATES))}")
         for what, given, allowed in (
-            ("--outcome", self.endings, ENDINGS),
+            ("--outcome", self.outcomes, OUTCOMES),
+            ("--state", self.states, STATES),
             ("--step", self.steps, tuple(step.value for step in Step)),
             ("--finding", self.findings, tuple(sorted(findings_of_tasks(reader)))),
+            ("--direction", self.directions, DIRECTIONS),
         ):
             for value in given:
                 if value not in allowed:
@@ -57,10 +65,12 @@ class RetryChoice:
 def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[RetryableTask]:
     """Return the tasks that the choice names, in the order of their ids, streamed; never a successful one."""
     for task in ended_without_success(reader):
-        ending = task.outcome or "" if task.state == TaskState.STOPPED else task.state
+        outcome = task.outcome or "" if task.state == TaskState.STOPPED else ""
         if (
-            ending in choice.endings
+            (outcome in choice.outcomes or task.state in choice.states)
             and (not choice.steps or task.step in choice.steps)
             and (not choice.findings or task.finding in choice.findings)
+            and (not choice.directions or task.direction in choice.directions)
         ):
+            ending = outcome or task.state
             yield RetryableTask(task.id, task.finding, task.direction, ending, task.step or "", task.reason)

@@ -46,7 +46,7 @@ async def run_build(
     observer: ProgressObserver = SILENT,
     on_commit: Callable[[int], None] | None = None,
     accept_model_change: bool = False,
-    only: Chosen = _pending,
+    only: Chosen | None = None,
 ) -> RunSummary:
     """Run or resume a build.
 
@@ -86,10 +86,10 @@ async def run_build(
                 await remember(journal, ready.share)
             opened.summary.regrouped = await _plan(recipe, ready, journal)
             await check_pending_consent(recipe, catalogue, journal)
-            counts = journal.reader.counts()
-            if only is not _pending:
+            counts, chosen = journal.reader.counts(), only or _pending
+            if only is not None:
                 counts[TaskState.PENDING] = sum(1 for _ in only(journal.reader))
-            opened.planned(counts, lambda: any(True for _ in only(journal.reader)))
+            opened.planned(counts, lambda: any(True for _ in chosen(journal.reader)))
             text_check = None if reader is None else TextCheck(reader, catalogue, journal)
             changed = await changed_since(
                 journal, METHOD, {**fingerprints(method), **fingerprint(text_check)}
@@ -100,7 +100,7 @@ async def run_build(
                 observer.asks(recipe.terms.models)
             pictures = ImageCache(journal.reader)
             carrier = Carrier(method, opened, catalogue, ready.taxonomy, text_check, pictures)
-            await opened.walk(only(journal.reader), carrier.carry, limit=limit)
+            await opened.walk(chosen(journal.reader), carrier.carry, limit=limit)
     return opened.summary
 
 

@@ -72,7 +72,7 @@ class _Decoder:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "plantain.pixels.apart"],
+            [sys.executable, "-P", "-m", "plantain.pixels.apart"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -10,9 +10,10 @@ import zlib
 
 import cv2
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, TiffImagePlugin
 
 from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.colour import STRIP_PIXELS, ColourProfile, profile_of
 from plantain.records import InputError
 
 MAX_PIXELS = 50_000_000
@@ -21,7 +22,13 @@ MAX_PIXELS = 50_000_000
 MAX_DECODED_BYTES = 256 * 1024 * 1024
 """Most memory that one decoded image may take before it is brought to 8-bit RGB."""
 
-_STRIP_PIXELS = 1_000_000
+# Kinds of grey TIFF that Pillow has no row for; `_levels` inverts where white is zero, as Pillow does up to 8 bits.
+for _order, _photometric in ((order, photometric) for order in (b"II", b"MM") for photometric in (0, 1)):
+    _wide = "I;16" if _order == b"II" else "I;16B"
+    for _bits, _modes in ((12, ("I;16", "I;12")), (16, (_wide, _wide))):
+        TiffImagePlugin.OPEN_INFO.setdefault((_order, _photometric, (1,), 1, (_bits,), ()), _modes)
+
+_PHOTOMETRIC, _WHITE_IS_ZERO, _BITS_PER_SAMPLE = 262, 0, 258
 
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP")
 
@@ -66,25 +73,47 @@ def decode_mask(data: bytes) -> Mask:
     return mask
 
 
-def decode_untrusted(data: bytes, name: str) -> Pixels:
+def decode_untrusted(data: bytes, name: str, bits: int = 0) -> Pixels:
     """Decodes a file from outside, whatever it is: uint8 (H, W, 3), RGB, upright.
 
     Size and kind are taken from the header and checked before a pixel is decoded. EXIF orientation is
-    honoured; transparency is laid on black, the colour of the padding; CMYK and palettes become RGB;
-    16-bit grey is scaled by the number of bits in use (8 to 16), so a 12-bit radiograph keeps its range.
+    honoured; transparency is laid on black, the colour of the padding; colours of another profile or gamma,
+    CMYK and palettes become sRGB; grey TIFF where white is zero is inverted; 16-bit grey is scaled by the
+    number of bits in use (8 to 16), so a 12-bit radiograph keeps its range.
 
     Args:
         data: the file's bytes.
         name: how a message names it.
+        bits: by which 16-bit grey is scaled, so that related images share a scale (`grey_bits`); 0 for its own.
 
     Raises:
         BadImage: and nothing else, for bytes that cannot be used.
     """
-    pixels = decode_planes(data, name)
+    pixels = decode_planes(data, name, bits)
     return pixels if pixels.ndim == 3 else _grey_to_rgb(pixels)
 
 
-def decode_planes(data: bytes, name: str) -> Pixels:
+def decode_output(data: bytes, name: str = "edited image", bits: int = 8) -> Pixels:
+    """Decode an edit of an image with `bits` bits: of 16-bit grey 8, these or 12, or 16 are in use, however dark."""
+    used = grey_bits(data, name)
+    return decode_untrusted(data, name, next(one for one in (8, bits if bits > 8 else 12, 16) if used <= one))
+
+
+def grey_bits(data: bytes, name: str) -> int:
+    """Return the bits in use of 16-bit grey, 8 to 16; 8 for other kinds of image. Raise BadImage."""
+    name = one_line(name)
+    image = _open(data, name)
+    if not image.mode.startswith("I"):
+        return 8
+    try:
+        return max(8, int(_levels(image, name).max()).bit_length())
+    except BadImage:
+        raise
+    except _DAMAGE as error:
+        raise BadImage(f"{name}: damaged or cut short ({_why(error)})") from error
+
+
+def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
     """As `decode_untrusted`, but a grey JPEG comes back as (H, W): a third of the bytes to resize."""
     name = one_line(name)
     image = _open(data, name)
@@ -93,7 +122,7 @@ def decode_planes(data: bytes, name: str) -> Pixels:
             return _decode_jpeg(image, data, name)
         if getattr(image, "is_animated", False):
             raise BadImage(f"{name}: has several frames or pages; save the one that you mean as PNG")
-        return _decode_pillow(image, name)
+        return _decode_pillow(image, name, bits)
     except BadImage:
         raise
     except _DAMAGE as error:
@@ -124,6 +153,16 @@ def declared_size(data: bytes) -> tuple[int, int]:
     except BadImage:
         return 0, 0
     return image.width, image.height
+
+
+def colour_note(data: bytes) -> str:
+    """Return from which colour space `decode_untrusted` converts to sRGB, in words; "" where it need not."""
+    if data[128:132] == b"DICM":
+        return ""
+    try:
+        return profile_of(_open(data, "")).note
+    except BadImage:
+        return ""
 
 
 def one_line(text: str) -> str:
@@ -200,7 +239,7 @@ def _decode_jpeg(image: Image.Image, data: bytes, name: str) -> Pixels:
     pixels = _imdecode(data, flags | cv2.IMREAD_IGNORE_ORIENTATION)
     if pixels is None or pixels.shape[:2] != (image.height, image.width):
         raise BadImage(f"{name}: damaged (the picture data cannot be decoded)")
-    return _upright(pixels, orientation)
+    return _upright(profile_of(image).convert_pixels(pixels), orientation)
 
 
 def _jpeg_scans(data: bytes) -> tuple[int, bool]:
@@ -228,34 +267,53 @@ def _upright(pixels: Pixels, orientation: object) -> Pixels:
     return np.ascontiguousarray(pixels)
 
 
-def _decode_pillow(image: Image.Image, name: str) -> Pixels:
+def _decode_pillow(image: Image.Image, name: str, bits: int = 0) -> Pixels:
     """Any mode that we read to RGB, a strip at a time: whole copies of a 50 million pixel image would add up."""
+    profile = profile_of(image)
+    if image.mode.startswith("I"):
+        levels = _levels(image, name)
+        shift = max((bits or int(levels.max()).bit_length()) - 8, 0)
+        return _grey_to_rgb(profile.convert_pixels((levels >> shift).clip(0, 255).astype(np.uint8)))
     image.load()
     ImageOps.exif_transpose(image, in_place=True)
-    if image.mode.startswith("I"):
-        return _grey_to_rgb(_scale_bits(np.asarray(image), name))
     pixels = np.empty((image.height, image.width, 3), np.uint8)
-    rows = max(1, _STRIP_PIXELS // image.width)
+    rows = max(1, STRIP_PIXELS // image.width)
     for top in range(0, image.height, rows):
         bottom = min(top + rows, image.height)
-        pixels[top:bottom] = np.asarray(_flatten(image.crop((0, top, image.width, bottom))))
+        pixels[top:bottom] = np.asarray(_flatten(image.crop((0, top, image.width, bottom)), profile))
     return pixels
 
 
-def _flatten(image: Image.Image) -> Image.Image:
-    """To RGB, transparency laid on black."""
+def _flatten(image: Image.Image, profile: ColourProfile) -> Image.Image:
+    """To sRGB, transparency laid on black."""
     if image.mode in ("LA", "La", "PA", "RGBa", "RGBA") or "transparency" in image.info:
+        grey = image.mode in ("LA", "La")
         image = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", image.size, (0, 0, 0, 255)), image)
-    return image.convert("RGB")
+        alpha, opaque = image.getchannel("A"), image.convert("RGB")
+        opaque = profile.convert(opaque.convert("L") if grey else opaque).convert("RGBA")
+        opaque.putalpha(alpha)
+        image = Image.alpha_composite(Image.new("RGBA", image.size, (0, 0, 0, 255)), opaque)
+        return image.convert("RGB")
+    if image.mode in ("P", "RGBX"):
+        image = image.convert("RGB")
+    return profile.convert(image).convert("RGB")
 
 
-def _scale_bits(values: np.ndarray, name: str) -> Pixels:
-    """Integers of up to 16 bits to 8, by the smallest depth of 8 to 16 bits that holds the largest value."""
+def _levels(image: Image.Image, name: str) -> np.ndarray:
+    """Return integers of up to 16 bits, uint16 (H, W), black at 0 also where a TIFF says that white is."""
+    tags = image.tag_v2 if isinstance(image, TiffImagePlugin.TiffImageFile) else {}
+    white_is_zero = tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO
+    packed = tags.get(_BITS_PER_SAMPLE) == (12,)
+    image.load()
+    ImageOps.exif_transpose(image, in_place=True)
+    values = np.asarray(image)
     low, high = int(values.min()), int(values.max())
     if low < 0 or high > 0xFFFF:
         raise BadImage(f"{name}: values from {low} to {high}; only 8-bit and 16-bit grey is read")
-    return (values.astype(np.uint16) >> max(high.bit_length() - 8, 0)).astype(np.uint8)
+    levels = values.astype(np.uint16)
+    if white_is_zero:  # files of 16 bits use fewer without saying so: 12 bits are inverted within 12
+        levels = ((1 << (12 if packed else max(8, high.bit_length()))) - 1 - levels).astype(np.uint16)
+    return levels
 
 
 def _grey_to_rgb(plane: Pixels) -> Pixels:

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from plantain.pixels.arrays import Mask, Pixels
-from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.pixels.decode import BadImage, decode_output
 from plantain.pixels.prepare import resize
 
 QUALITY = 95
@@ -88,7 +88,7 @@ def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> by
     Args:
         data: a file.
         side: of the square that comes out, in pixels.
-        pixels: what `decode_untrusted` made of `data`, where it was asked before.
+        pixels: what `decode_output` made of `data`, where it was asked before.
 
     Raises:
         BadImage: it cannot be decoded, or it is not square.
@@ -98,7 +98,7 @@ def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> by
     if is_source_form(data, side):
         return _mark(data)
     if pixels is None:
-        pixels = decode_untrusted(data, "edited image")
+        pixels = decode_output(data)
     height, width = pixels.shape[:2]
     if height != width:
         raise BadImage(f"edited image: {width}x{height} pixels came back where a square was asked for")

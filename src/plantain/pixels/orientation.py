@@ -46,6 +46,12 @@ def display(pixels: Pixels, directions: Sequence[float]) -> Pixels:
     return np.ascontiguousarray(pixels)
 
 
+def swaps_axes(directions: Sequence[float]) -> bool:
+    """Return True if `display` makes columns of rows."""
+    axes = _axes(directions)
+    return axes is not None and axes[0] > axes[1]
+
+
 def _axes(directions: Sequence[float]) -> tuple[int, int] | None:
     """The patient axes that row and column follow; None where either is more than about 30 degrees off."""
     if len(directions) != 6 or not np.isfinite(directions).all():

@@ -11,10 +11,12 @@ from plantain.records import Geometry
 MODES = ("pad", "stretch")
 
 
-def prepare(pixels: Pixels, side: int = 1024, mode: str = "pad") -> tuple[Pixels, Geometry]:
+def prepare(
+    pixels: Pixels, side: int = 1024, mode: str = "pad", aspect: float = 1.0
+) -> tuple[Pixels, Geometry]:
     """Resizes to a square.
 
-    `pad` keeps the aspect ratio and centres the image on black; `stretch` fills the square, as the
+    `pad` keeps the proportions of the object and centres the image on black; `stretch` fills the square, as the
     published Med-Banana scripts do. Shrinking averages areas, enlarging uses Lanczos-4; an image that
     already fits is copied pixel by pixel.
 
@@ -22,6 +24,7 @@ def prepare(pixels: Pixels, side: int = 1024, mode: str = "pad") -> tuple[Pixels
         pixels: uint8 (H, W, 3), or (H, W).
         side: of the square, in pixels.
         mode: "pad" or "stretch".
+        aspect: height of a pixel over its width.
 
     Returns:
         uint8 (side, side, 3) or (side, side), and where the original lies in it.
@@ -30,9 +33,10 @@ def prepare(pixels: Pixels, side: int = 1024, mode: str = "pad") -> tuple[Pixels
     if mode == "stretch":
         inner_width = inner_height = side
     elif mode == "pad":
-        scale = side / max(width, height)
+        tall = height * aspect
+        scale = side / max(width, tall)
         inner_width = min(side, max(1, round(width * scale)))
-        inner_height = min(side, max(1, round(height * scale)))
+        inner_height = min(side, max(1, round(tall * scale)))
     else:
         raise ValueError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
     left, top = (side - inner_width) // 2, (side - inner_height) // 2

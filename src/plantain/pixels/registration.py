@@ -68,21 +68,6 @@ def register(original: Image, edited: Image) -> tuple[Image, float, str]:
     return edited, residual, f"it cannot be registered to the original: {why}, at least {_FEWEST:.0%}"
 
 
-def whole_shift(original: Image, edited: Image) -> tuple[float, float] | None:
-    """Return the shift (dx, dy) of an edited image in pixels, right and down, as the median over its tiles.
-
-    None without enough structure. Up to half of the tiles may be edited.
-
-    Args:
-        original, edited: uint8 (H, W, 3) or (H, W), of one shape.
-    """
-    tiles = _tiles(_structure(original), _structure(edited), max(original.shape[:2]) / 1024)
-    if tiles is None:
-        return None
-    dx, dy = (float(value) for value in np.median(tiles[:, 2:4], axis=0))
-    return dx, dy
-
-
 def _structure(pixels: Image) -> Field:
     """Fine detail, normalised by its local strength and cut where that is low."""
     grey = pixels if pixels.ndim == 2 else cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)

@@ -98,12 +98,13 @@ def face_in_slice(
     return (box,) if np.count_nonzero(box.cut(pixels) > 24) > 0.02 * box.cut(pixels).size else ()
 
 
-def profile_in_slice(pixels: Pixels, spacing_mm: float | None) -> Box | None:
+def profile_in_slice(pixels: Pixels, spacing_mm: float | None, aspect: float = 1.0) -> Box | None:
     """The face in a sagittal slice of a head, shown with the front to the left and the vertex on top; None without.
 
     Args:
         pixels: uint8 (H, W) or (H, W, 3).
-        spacing_mm: of a pixel; where unknown, the head is taken to be as long as an adult's.
+        spacing_mm: width of a pixel; where unknown, the head is taken to be as long as an adult's.
+        aspect: height of a pixel over its width.
     """
     grey = pixels if pixels.ndim == 2 else pixels[:, :, 1]
     smooth = cv2.GaussianBlur(grey, (0, 0), max(1.0, min(grey.shape) / 200))
@@ -111,7 +112,7 @@ def profile_in_slice(pixels: Pixels, spacing_mm: float | None) -> Box | None:
     if spacing_mm is None:
         columns = np.flatnonzero(tissue.any(axis=0))
         spacing_mm = HEAD_MM / max(1, int(np.ptp(columns)) + 1) if columns.size else 1.0
-    region = _face_region(tissue, spacing_mm, spacing_mm)
+    region = _face_region(tissue, spacing_mm, spacing_mm * aspect)
     if region is None:
         return None
     across, orbits, left = region

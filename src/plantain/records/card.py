@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from plantain.records.commands import command_line
+
 MAY_QUALIFY, MAY_RANK, NEITHER = "may qualify", "may rank", "neither"
 """The result of a card: the first includes the second."""
 
@@ -124,5 +126,6 @@ def _between(figure: Figure) -> str:
 
 def no_card(judge: str, rubric: str = "med-banana") -> str:
     """Return the line for a judge without a card, and how to make one."""
-    how = f"plantain judge audit --judge {judge}" + (f" --rubric {rubric}" if rubric != "med-banana" else "")
+    words = [] if rubric == "med-banana" else ["--rubric", rubric]
+    how = command_line("judge", "audit", "--judge", judge, *words)
     return f"{judge}: no card; nobody has measured what its yes is worth ({how})"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from plantain.journal import JournalReader, TaskRow
 from plantain.records import TaskState
+from plantain.records.commands import command_line
 from plantain.records.suggestions import fold
 
 UNSUCCESSFUL = (TaskState.FAILED, TaskState.UNDECIDED, TaskState.STOPPED)
@@ -40,13 +42,13 @@ class Unsuccessful:
     tasks: tuple[ListedTask, ...]
     counts: tuple[tuple[str, int], ...]
 
-    def lines(self, run: str) -> Iterator[str]:
+    def lines(self, run: Path) -> Iterator[str]:
         """Return a line for each task, and how to list the others."""
         for state, count in self.counts:
             shown = [task for task in self.tasks if task.state == state]
             yield from (task.line for task in shown)
             if count > len(shown):
-                yield f"and {count - len(shown)} more that {state}: plantain show {run} --state {state}"
+                yield f"and {count - len(shown)} more {state}: {command_line('show', run, '--state', state)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class TaskFilter:
     """Which tasks are listed; an empty field sets no condition. Findings are compared by letters and digits."""
 
     states: Sequence[TaskState] = ()
-    finding: str = ""
+    findings: Sequence[str] = ()
     modality: str = ""
     direction: str = ""
     image: str = ""
@@ -63,7 +65,7 @@ class TaskFilter:
         """Return True if a task is to be listed."""
         task = row.task
         return (
-            (not self.finding or fold(task.finding) == fold(self.finding))
+            (not self.findings or fold(task.finding) in map(fold, self.findings))
             and (not self.modality or fold(task.modality) == fold(self.modality))
             and (not self.direction or task.direction.value == self.direction)
             and (not self.image or task.image_id == self.image)

@@ -1,1 +1,1 @@
-"""The reading room: people accept, rate, compare, rank and draw; frozen studies, their answers and what these say."""
+"""Reader studies: people accept, rate, compare, rank and draw; and the viewer of runs and studies."""

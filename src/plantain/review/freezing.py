@@ -1,4 +1,4 @@
-"""`plantain review new`: cases are drawn, items are laid out, pictures are blinded, and all of it is frozen."""
+"""Make a study: draw cases, lay out items, blind the images, and freeze all of it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,15 @@ from pathlib import Path
 
 from plantain.files.writing import replace_file
 from plantain.findings.taxonomy import load_taxonomy
-from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import encode_mask
-from plantain.pixels.wide import packed
 from plantain.records import InputError, Rubric
 from plantain.records.counts import counted
-from plantain.review.pictures import blinded, fitted_mask
+from plantain.review.answers import NO_FINDING
+from plantain.review.blinding import fitted_mask, stored_images
 from plantain.review.ratings import Ratings
 from plantain.review.sources import Material
-from plantain.review.study import ORIGINAL, PICTURES, Block, Case, Item, ItemKind, ReaderTask, Study, freeze
-
-UNCHANGED = "unchanged copy"
-"""A model of our own: the original as it was. An edit that changes nothing is not what was asked for."""
+from plantain.review.study import IMAGES, ORIGINAL, Block, Case, Item, ItemKind, ReaderTask, Study, freeze
+from plantain.rubrics import MEDEBENCH
 
 TITLES = {
     ReaderTask.ACCEPT: "Accept or reject",
@@ -38,22 +34,31 @@ TITLES = {
     ReaderTask.DESCRIBE_OK: "Is the description right?",
 }
 
-LONGEST, LONGEST_DRAWN = 1024, 4096
-"""Pixels of the longest side that readers see; where they draw, pictures keep their own size, up to the second."""
+NEEDED = {
+    ReaderTask.PAIR: "cases with outputs of two models (several --from, or a benchmark's run)",
+    ReaderTask.RANK: "cases with outputs of two models (several --from, or a benchmark's run)",
+    ReaderTask.DESCRIBE_OK: "cases with a description of the change",
+    ReaderTask.WHICH_FINDING: "cases with a finding",
+}
+"""What a task needs beyond an edited image."""
 
-OUTPUTS_NEEDED = {ReaderTask.PAIR: 2, ReaderTask.RANK: 2, ReaderTask.CHOOSE_ROI: 0}
+LONGEST, LONGEST_DRAWN = 1024, 4096
+"""Pixels of the longest side that readers see; images to draw on keep their own size, up to the second."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What `review new` was asked for.
+class StudySettings:
+    """How a study is drawn and laid out.
 
     Attributes:
-        tasks: one block each, in this order.
+        tasks: a block for each, in this order; `rank` makes one for each dimension of MedEBench.
+        rubric: whose criteria are accepted or rated.
         cases: main cases to draw; None: all that the training leaves.
-        training: items of the training, on cases of their own: feedback tells their truth.
+        groups: of readers, each with cases of its own.
+        training: training items with feedback, on cases of their own.
+        pass_mark: share of the training that must be right.
         repeats: share of each block's main items that are read again.
-        anchors, attention: items of known truth, and checks of attention, in each block.
+        anchors: items of known truth in each block.
         scale: of ratings.
     """
 
@@ -67,52 +72,58 @@ class Wanted:
     pass_mark: float = 0.0
     repeats: float = 0.0
     anchors: int = 0
-    attention: int = 0
     scale: tuple[int, int] = (0, 10)
-    changes: bool = True
-    agreement: str = ""
-    own_region: bool = True
 
 
 def new_study(
     folder: Path,
     found: Sequence[Material],
     sources: Sequence[str],
-    wanted: Wanted,
+    settings: StudySettings,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Study:
-    """Makes a study in a folder that does not exist; nothing stays where that fails.
+    """Make a study in a new folder; if that fails, nothing is left.
 
     Raises:
-        InputError: the folder is there, the material does not allow the tasks or has too few cases, or the name tells a
-            model.
+        InputError: the folder exists, the material does not allow the tasks or has too few cases, or the study's name
+            contains a model's.
     """
     if folder.exists():
         raise InputError(f"{folder}: already exists; a study needs a new folder")
-    _check(found, wanted)
-    drawn = _drawn(found, wanted)
-    _check_numbers(len(drawn), wanted)
+    _check(found, settings)
+    drawn = _draw(found, settings)
+    _check_numbers(len(drawn), settings)
     unfinished = folder.with_name(folder.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        (unfinished / PICTURES).mkdir(parents=True)
+        (unfinished / IMAGES).mkdir(parents=True)
         cases = []
-        for number, material in enumerate(drawn):
-            cases.append(_freeze_case(unfinished, number, material, ReaderTask.CHOOSE_ROI in wanted.tasks))
-            progress(number + 1, len(drawn))
-        main, spare = cases[: len(cases) - wanted.training], cases[len(cases) - wanted.training :]
-        blocks = tuple(_block(f"b{n}", task, main, spare, wanted) for n, task in enumerate(wanted.tasks, 1))
+        for number, material in enumerate(drawn, 1):
+            cases.append(_freeze_case(unfinished, number, material, ReaderTask.CHOOSE_ROI in settings.tasks))
+            progress(number, len(drawn))
+        main, spare = cases[: len(cases) - settings.training], cases[len(cases) - settings.training :]
+        asked = [
+            (task, dimension)
+            for task in settings.tasks
+            for dimension in (MEDEBENCH.criteria if task is ReaderTask.RANK else (None,))
+        ]
+        blocks = []
+        for number, (task, dimension) in enumerate(asked, 1):
+            block = _block(f"b{number}", task, main, spare, settings)
+            if dimension is not None:
+                title = f"{block.title}: {dimension.name.replace('_', ' ')}"
+                criteria = ((dimension.name, dimension.question),)
+                block = replace(block, title=title, criteria=criteria, dimension=dimension.short)
+            blocks.append(block)
         study = freeze(
             Study(
                 unfinished,
-                wanted.name,
-                wanted.seed,
+                settings.name,
+                settings.seed,
                 tuple(sources),
                 tuple(cases),
-                blocks,
-                wanted.groups,
-                wanted.changes,
-                wanted.agreement,
+                tuple(blocks),
+                settings.groups,
             )
         )
         Ratings.create(study).close()
@@ -123,158 +134,154 @@ def new_study(
     return replace(study, folder=folder)
 
 
-def _check(found: Sequence[Material], wanted: Wanted) -> None:
-    if not wanted.tasks:
-        raise InputError(f"--task: name at least one of {', '.join(ReaderTask)}")
-    models = {model for material in found for model in material.pictures} - {ORIGINAL}
+# --- cases ------------------------------------------------------------------------------------------
+
+
+def _check(found: Sequence[Material], settings: StudySettings) -> None:
+    models = {model for material in found for model in material.images} - {ORIGINAL}
     parts = {part for model in models for part in (model, *model.split("/")) if len(part) > 2}
     for name in sorted(parts, key=lambda name: (-len(name), name)):
-        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", wanted.name, re.IGNORECASE):
-            raise InputError(f"--name {wanted.name!r}: readers see it, and it tells the model {name}")
-    for task in wanted.tasks:
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", settings.name, re.IGNORECASE):
+            raise InputError(f"--name {settings.name!r}: readers see it, and it names the model {name}")
+    for task in settings.tasks:
         if not any(_fits(material, task) for material in found):
-            why = {
-                ReaderTask.PAIR: "cases with outputs of two models (give several --from, or a benchmark's run)",
-                ReaderTask.RANK: "cases with outputs of two models (give several --from, or a benchmark's run)",
-                ReaderTask.DESCRIBE_OK: "cases with a description of the change",
-                ReaderTask.WHICH_FINDING: "cases whose modality has findings",
-            }.get(task, "cases with an edited picture")
-            raise InputError(f"--task {task.value}: needs {why}; there are none")
+            needed = NEEDED.get(task, "cases with an edited image")
+            raise InputError(f"--task {task.value}: needs {needed}; there are none")
 
 
-def _check_numbers(drawn: int, wanted: Wanted) -> None:
-    """A study that has fewer cases than it was planned with shows less than it was planned to show."""
-    main = drawn - wanted.training
-    if wanted.cases is not None and main < wanted.cases:
-        beside = f" beside {wanted.training} for training" if wanted.training else ""
-        raise InputError(f"--cases {wanted.cases}: there are {max(0, main)}{beside}")
+def _check_numbers(drawn: int, settings: StudySettings) -> None:
+    main = drawn - settings.training
+    if settings.cases is not None and main < settings.cases:
+        after = f" after {settings.training} for training" if settings.training else ""
+        raise InputError(f"--cases {settings.cases}: there are {max(0, main)}{after}")
     if main < 1:
-        raise InputError(f"--training {wanted.training}: of {counted(drawn, 'case')} none is left to be read")
-    if wanted.groups > main:
-        raise InputError(f"--groups {wanted.groups}: of {counted(main, 'case')} not every group gets one")
-    if wanted.pass_mark and not wanted.training:
         raise InputError(
-            f"--pass {wanted.pass_mark:g}: there is no training to pass; say how much with --training"
+            f"--training {settings.training}: of {counted(drawn, 'case')} none is left to be read"
         )
+    if settings.groups > main:
+        raise InputError(f"--groups {settings.groups}: more groups than cases ({main})")
+    if settings.pass_mark and not settings.training:
+        raise InputError(f"--pass {settings.pass_mark:g}: there is no training to pass; add --training")
 
 
 def _fits(material: Material, task: ReaderTask) -> bool:
-    if task is ReaderTask.DESCRIBE_OK:
-        return bool(material.description)
-    if task is ReaderTask.WHICH_FINDING and not material.finding:
-        return False
-    return len(material.pictures) - 1 >= OUTPUTS_NEEDED.get(task, 1)
+    outputs = len(material.images) - 1
+    match task:
+        case ReaderTask.CHOOSE_ROI:
+            return True
+        case ReaderTask.DESCRIBE_OK:
+            return bool(material.description) and (outputs > 0 or material.ground_truth is not None)
+        case ReaderTask.PAIR | ReaderTask.RANK:
+            return outputs > 1
+        case ReaderTask.WHICH_FINDING:
+            return outputs > 0 and bool(material.finding)
+    return outputs > 0
 
 
-def _drawn(found: Sequence[Material], wanted: Wanted) -> list[Material]:
-    """Cases as strata take turns, each shuffled by the seed; further cases of a patient come later."""
-    draw = random.Random(f"{wanted.seed} cases")
+def _draw(found: Sequence[Material], settings: StudySettings) -> list[Material]:
+    """Draw cases from the strata in turn, each shuffled by the seed; further cases of a patient come later."""
+    draw = random.Random(f"{settings.seed} cases")
     strata: dict[str, list[Material]] = {}
     for one in sorted(found, key=lambda material: material.source):
-        if any(_fits(one, task) for task in wanted.tasks):
+        if any(_fits(one, task) for task in settings.tasks):
             strata.setdefault(one.stratum, []).append(one)
-    turns: list[list[Material]] = []
     for name in sorted(strata):
-        rows = strata[name]
-        draw.shuffle(rows)
-        turns.append(rows)
+        draw.shuffle(strata[name])
+    turns = [strata[name] for name in sorted(strata)]
     draw.shuffle(turns)
     dealt = [one for row in itertools.zip_longest(*turns) for one in row if one is not None]
     seen: dict[str, int] = {}
-    late = [(seen.setdefault(one.cluster, 0), n, one) for n, one in enumerate(dealt)]
-    for place, (_, n, one) in enumerate(late):
-        late[place] = (seen[one.cluster], n, one)
-        seen[one.cluster] += 1
-    ordered = [one for _, _, one in sorted(late, key=lambda entry: entry[:2])]
-    return ordered if wanted.cases is None else ordered[: wanted.cases + wanted.training]
+    places = []
+    for one in dealt:
+        places.append(seen.get(one.cluster, 0))
+        seen[one.cluster] = places[-1] + 1
+    ordered = [dealt[n] for n in sorted(range(len(dealt)), key=lambda n: (places[n], n))]
+    return ordered if settings.cases is None else ordered[: settings.cases + settings.training]
 
 
 def _freeze_case(folder: Path, number: int, material: Material, drawn_on: bool) -> Case:
-    pixels = {key: read() for key, read in material.pictures.items()}
+    pixels = {key: read() for key, read in material.images.items()}
     height, width = pixels[ORIGINAL].shape[:2]
     if drawn_on and max(width, height) > LONGEST_DRAWN:
         raise InputError(
-            f"{material.source}: {width} x {height} pixels; regions are drawn on pictures of up to {LONGEST_DRAWN} "
-            "a side"
+            f"{material.source}: {width} x {height} pixels; images to draw on have at most {LONGEST_DRAWN} a side"
         )
     scale = 1.0 if drawn_on else min(1.0, LONGEST / max(width, height))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    case = f"c{number + 1:04d}"
-    names = {}
-    for place, (key, data) in enumerate(sorted(blinded(pixels, size).items())):
-        names[key] = f"{case}-{place}.png"
-        replace_file(folder / PICTURES / names[key], data)
-    proposals = []
-    for place, mask in enumerate(material.proposals):
-        proposals.append(f"{case}-proposal-{place}.png")
-        replace_file(folder / PICTURES / proposals[-1], encode_mask(fitted_mask(mask, size)))
+    case, keys = f"c{number:04d}", sorted(pixels)
+    everything = [pixels[key] for key in keys]
+    if material.ground_truth is not None:
+        everything.append(material.ground_truth())
+    synthetic = [key != ORIGINAL for key in keys] + [False] * (len(everything) - len(keys))
+    files, length = stored_images(everything, size, synthetic)
+    names = [f"{case}-{place}.png" for place in range(len(files))]
+    proposals = [f"{case}-proposal-{place}.png" for place in range(len(material.proposals))]
+    masks = [encode_mask(fitted_mask(mask, size)) for mask in material.proposals]
+    for name, data in zip([*names, *proposals], [*files, *masks], strict=True):
+        replace_file(folder / IMAGES / name, data)
     return Case(
-        case, material.source, material.stratum, material.cluster, material.modality, material.finding,
-        material.direction, material.instruction, material.description, size, names, material.truth, tuple(proposals),
-        None if material.spacing_mm is None else material.spacing_mm / scale, material.credentialed,
-        _wide(folder, case, material, pixels[ORIGINAL], scale),
-    )  # fmt: skip
+        id=case,
+        source=material.source,
+        stratum=material.stratum,
+        cluster=material.cluster,
+        modality=material.modality,
+        finding=material.finding,
+        direction=material.direction,
+        instruction=material.instruction,
+        description=material.description,
+        size=size,
+        served_bytes=length,
+        images=dict(zip(keys, names, strict=False)),
+        ground_truth=names[-1] if material.ground_truth is not None else "",
+        verdicts=material.verdicts,
+        label=material.label,
+        proposals=tuple(proposals),
+        spacing_mm=None if material.spacing_mm is None else material.spacing_mm / scale,
+        credentialed=material.credentialed,
+    )
 
 
-def _wide(
-    folder: Path, case: str, material: Material, prepared: Pixels, scale: float
-) -> dict[str, object] | None:
-    """Lays down all grey levels of the original; None where its file has no more, or is smaller than it was."""
-    if material.wide is None or scale < 1:
-        return None
-    try:
-        wide = material.wide(prepared)
-    except BadImage:
-        return None  # another curve than a linear window: what the file says would not be what is shown
-    if wide is None:
-        return None
-    name = f"{case}-wide.png"
-    height, width = wide.levels.shape
-    replace_file(folder / PICTURES / name, blinded({"": packed(wide)}, (width, height))[""])
-    record: dict[str, object] = {"file": name, "low": wide.low, "step": wide.step, "unit": wide.unit}
-    windows = [list(one) for one in wide.windows]
-    ends = {"black": wide.black, "white": wide.white}
-    return record | ends | {"windows": windows, "linear": wide.linear}
+# --- items ------------------------------------------------------------------------------------------
 
 
 def _block(
-    block: str, task: ReaderTask, main: Sequence[Case], spare: Sequence[Case], wanted: Wanted
+    block: str, task: ReaderTask, main: Sequence[Case], spare: Sequence[Case], settings: StudySettings
 ) -> Block:
-    draw = random.Random(f"{wanted.seed} {block}")
-    items = [item for case in main for item in _items(case, task, draw)]
+    draw = random.Random(f"{settings.seed} {block}")
+    items = [item for case in main for item in _items(case, task)]
     if not items:
         raise InputError(
-            f"--task {task.value}: none of the drawn cases allows it; "
-            "draw more (--cases), or keep fewer for training (--training)"
+            f"--task {task.value}: none of the drawn cases allows it; raise --cases or lower --training"
         )
-    again = draw.sample(items, min(len(items), round(wanted.repeats * len(items))))
-    kinds: list[Item] = [
-        *items,
-        *(replace(item, kind=ItemKind.REPEAT, of=str(items.index(item))) for item in again),
+    again = draw.sample(items, min(len(items), round(settings.repeats * len(items))))
+    repeats = [replace(item, kind=ItemKind.REPEAT, of=str(items.index(item))) for item in again]
+    anchors = _anchors(task, main, draw)[: settings.anchors]
+    known = _anchors(task, spare, draw)[: settings.training // 2]
+    taught = [item for case in spare for item in _items(case, task)]
+    if task is ReaderTask.WHICH_FINDING:  # the requested finding need not be visible: no ground for feedback
+        taught = [replace(item, truth="") for item in taught]
+    training = [replace(item, kind=ItemKind.TRAINING) for item in [*known, *taught][: settings.training]]
+    numbered = [
+        replace(item, id=f"{block}-{n:05d}")
+        for n, item in enumerate([*items, *repeats, *anchors, *training], 1)
     ]
-    kinds += _anchors(task, main, draw, wanted.anchors)
-    kinds += _attention(task, items, draw, wanted)
-    taught = [item for case in spare for item in _items(case, task, draw)][: wanted.training]
-    known = _anchors(task, spare, draw, wanted.training // 2)
-    taught = [*known, *taught][: wanted.training]
-    if (
-        task is ReaderTask.WHICH_FINDING
-    ):  # what was asked for need not be what came out: no ground for feedback
-        taught = [item if item.kind is ItemKind.ANCHOR else replace(item, truth="") for item in taught]
-    kinds += [replace(item, kind=ItemKind.TRAINING) for item in taught]
-    numbered = [replace(item, id=f"{block}-{n:05d}") for n, item in enumerate(kinds, 1)]
     numbered = [replace(item, of=numbered[int(item.of)].id) if item.of else item for item in numbered]
-    criteria = tuple((one.name, one.question) for one in wanted.rubric.criteria)
-    choices = _choices(task, [*main, *spare])
     return Block(
-        block, task, TITLES[task], tuple(numbered), criteria, wanted.scale, tuple(wanted.rubric.codes), choices,
-        wanted.pass_mark, wanted.own_region,
-    )  # fmt: skip
+        block,
+        task,
+        TITLES[task],
+        tuple(numbered),
+        criteria=tuple((one.name, one.question) for one in settings.rubric.criteria),
+        scale=settings.scale,
+        codes=tuple(settings.rubric.codes),
+        choices=_choices([*main, *spare]) if task is ReaderTask.WHICH_FINDING else (),
+        pass_mark=settings.pass_mark,
+    )
 
 
-def _items(case: Case, task: ReaderTask, draw: random.Random) -> Iterator[Item]:
-    """The questions of a task on one case."""
-    models = [key for key in case.pictures if key not in (ORIGINAL, UNCHANGED)]
+def _items(case: Case, task: ReaderTask) -> Iterator[Item]:
+    """Yield the questions of a task about one case."""
+    models = [key for key in case.images if key != ORIGINAL]
 
     def item(*shown: str, reference: bool = True, truth: str = "") -> Item:
         return Item("", case.id, ItemKind.MAIN, shown, reference, truth)
@@ -287,7 +294,7 @@ def _items(case: Case, task: ReaderTask, draw: random.Random) -> Iterator[Item]:
         case ReaderTask.RANK if len(models) > 1:
             yield item(*models)
         case ReaderTask.REAL_OR_EDITED:
-            # the original once, whatever the number of models: results weigh edited and real ones alike
+            # The original once, whatever the number of models: results weigh edited and real images alike.
             yield from (item(model, reference=False, truth="edited") for model in models)
             yield item(ORIGINAL, reference=False, truth="real")
         case ReaderTask.TWO_CHOICES:
@@ -296,74 +303,43 @@ def _items(case: Case, task: ReaderTask, draw: random.Random) -> Iterator[Item]:
             shows = case.finding if case.direction == "add" else ""
             yield from (item(model, reference=False, truth=shows) for model in models)
         case ReaderTask.CHOOSE_ROI:
-            yield Item("", case.id, ItemKind.MAIN, (), True)
+            yield item()
         case ReaderTask.DESCRIBE_OK if case.description:
-            yield item(*models[:1])
-        case _:
-            return
+            yield item() if case.ground_truth else item(*models[:1])
 
 
-def _anchors(task: ReaderTask, cases: Sequence[Case], draw: random.Random, wanted: int) -> list[Item]:
-    """Items whose answer is known: an unchanged copy is no edit, and comes last in any comparison."""
+def _anchors(task: ReaderTask, cases: Sequence[Case], draw: random.Random) -> list[Item]:
+    """Return items whose answer is known, one for each case that allows it, in a drawn order."""
     found = []
     for case in draw.sample(list(cases), len(cases)):
-        models = [key for key in case.pictures if key not in (ORIGINAL, UNCHANGED)]
-        if task is ReaderTask.ACCEPT:
-            found.append(Item("", case.id, ItemKind.ANCHOR, (ORIGINAL,), True, "no"))
-        elif task is ReaderTask.REAL_OR_EDITED:
-            truth = draw.choice(["real", "edited"]) if models else "real"
-            found.append(
-                Item(
-                    "", case.id, ItemKind.ANCHOR, (ORIGINAL if truth == "real" else models[0],), False, truth
-                )
-            )
-        elif task is ReaderTask.TWO_CHOICES and models:
-            found.append(Item("", case.id, ItemKind.ANCHOR, (ORIGINAL, models[0]), False, ORIGINAL))
-        elif task is ReaderTask.WHICH_FINDING and case.truth:
-            found.append(Item("", case.id, ItemKind.ANCHOR, (ORIGINAL,), False, _label(case)))
-    return found[:wanted]
+        models = [key for key in case.images if key != ORIGINAL]
+        shown: tuple[str, ...] = (ORIGINAL,)
+        reference, truth = False, ""
+        match task:
+            case ReaderTask.ACCEPT:  # an unchanged copy is not what was asked for
+                reference, truth = True, "no"
+            case ReaderTask.REAL_OR_EDITED if models:
+                truth = draw.choice(["real", "edited"])
+                shown = (ORIGINAL if truth == "real" else models[0],)
+            case ReaderTask.TWO_CHOICES if models:
+                shown, truth = (ORIGINAL, models[0]), ORIGINAL
+            case ReaderTask.WHICH_FINDING if case.label:
+                truth = _label(case)
+        if truth:
+            found.append(Item("", case.id, ItemKind.ANCHOR, shown, reference, truth))
+    return found
 
 
 def _label(case: Case) -> str:
-    """What an original shows, in the words of the closed list."""
+    """Return what an original shows, in the words of the closed list."""
     taxonomy = load_taxonomy()
-    if case.modality in taxonomy.modalities and case.truth == taxonomy.normal(case.modality).name:
-        return "none"
-    return case.truth
+    if case.modality in taxonomy.modalities and case.label == taxonomy.normal(case.modality).name:
+        return NO_FINDING
+    return case.label
 
 
-def _attention(task: ReaderTask, items: Sequence[Item], draw: random.Random, wanted: Wanted) -> list[Item]:
-    """Ordinary items with a line that says what to answer here."""
-    asked = {
-        ReaderTask.ACCEPT: ("answer No to every criterion", "no"),
-        ReaderTask.RATE: (
-            f"give {wanted.scale[0]} to every criterion",
-            " ".join([str(wanted.scale[0])] * len(wanted.rubric.criteria)),
-        ),
-        ReaderTask.PAIR: ("answer Tie", "tie"),
-        ReaderTask.REAL_OR_EDITED: ("answer Edited", "edited"),
-        ReaderTask.WHICH_FINDING: ("answer None of these", "none"),
-        ReaderTask.DESCRIBE_OK: ("answer No", "no"),
-    }.get(task)
-    if asked is None:
-        return []
-    chosen = draw.sample(list(items), min(len(items), wanted.attention))
-    return [
-        replace(
-            item, kind=ItemKind.ATTENTION, truth=asked[1], notice=f"This checks attention: please {asked[0]}."
-        )
-        for item in chosen
-    ]
-
-
-def _choices(task: ReaderTask, cases: Sequence[Case]) -> tuple[str, ...]:
-    if task is not ReaderTask.WHICH_FINDING:
-        return ()
+def _choices(cases: Sequence[Case]) -> tuple[str, ...]:
     taxonomy = load_taxonomy()
-    listed = [
-        f.name
-        for m in sorted({c.modality for c in cases})
-        if m in taxonomy.modalities
-        for f in taxonomy.targets(m)
-    ]
+    modalities = sorted({case.modality for case in cases} & set(taxonomy.modalities))
+    listed = [finding.name for modality in modalities for finding in taxonomy.targets(modality)]
     return tuple(dict.fromkeys([*listed, *sorted({case.finding for case in cases if case.finding})]))

@@ -1,4 +1,4 @@
-"""In which order a reader sees what: their own, drawn with the study's secret, balanced over readers."""
+"""In which order a reader sees what: an order of their own, drawn with the study's secret, balanced over readers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ FAR = 3
 
 
 def reader_order(study: Study, block: Block, number: int) -> list[Item]:
-    """The items of a block as reader `number` (0, 1, ...) reads them: training first, in the order it was made.
+    """Return the items of a block as reader `number` (0, 1, ...) reads them: training first.
 
-    Shuffled with a key of the study, the block and the reader; then no two neighbours show the same case, as far as
-    that can be, nor does the first show that with which the block before ended.
+    They are shuffled with a key of the study, the block and the reader, so that, where possible, no two neighbours
+    show the same case, nor does the first one show the last case of the previous block.
     """
     mine = reader_items(study, block, number)
     training = [item for item in mine if item.kind is ItemKind.TRAINING]
@@ -29,17 +29,25 @@ def reader_order(study: Study, block: Block, number: int) -> list[Item]:
 
 
 def reader_items(study: Study, block: Block, number: int) -> list[Item]:
-    """The items of a block that reader `number` reads, as they were frozen."""
-    return [item for item in block.items if _in_group(study, item, number)]
+    """Return the items of a block that reader `number` reads, in frozen order.
 
-
-def _last_case(order: Sequence[Item]) -> str:
-    return order[-1].case if order else ""
+    With groups of readers, a main case belongs to one of them; training and anchors are for all.
+    """
+    everybody = (ItemKind.TRAINING, ItemKind.ANCHOR)
+    return [
+        item
+        for item in block.items
+        if item.kind in everybody or study.group_of[item.case] == number % study.groups
+    ]
 
 
 def slot_order(study: Study, item: Item, number: int) -> list[str]:
-    """Whose picture stands in which place: turned on by one for each reader, so that over readers each model stands
-    in each place equally often; two readers in a row see pairs mirrored."""
+    """Return whose image is in which position: rotated by one from reader to reader.
+
+    So each model is in each position equally often over readers, and two readers in a row see pairs mirrored.
+    """
+    if not item.shown:
+        return []
     shown = list(item.shown)
     first = int(study.keyed("slots", item.of or item.id)[:8], 16)
     random.Random(first).shuffle(shown)
@@ -47,15 +55,12 @@ def slot_order(study: Study, item: Item, number: int) -> list[str]:
     return shown[turn:] + shown[:turn]
 
 
-def _in_group(study: Study, item: Item, number: int) -> bool:
-    """In a split-plot main cases belong to one group of readers; what teaches or checks is for everybody."""
-    if study.groups == 1 or item.kind in (ItemKind.TRAINING, ItemKind.ATTENTION, ItemKind.ANCHOR):
-        return True
-    return study.group_of[item.case] == number % study.groups
+def _last_case(order: Sequence[Item]) -> str:
+    return order[-1].case if order else ""
 
 
 def _apart(items: Sequence[Item], draw: random.Random, before: str) -> list[Item]:
-    """Swaps items that follow one of their own case with others, at random, while that helps.
+    """Swap items that follow one of their own case with others, at random, while that helps.
 
     `before` is the case that was seen last, "" for none.
     """

@@ -1,17 +1,33 @@
-"""`plantain review plan`: how many readers and cases show a difference, and what they cost in hours."""
+"""`plantain review plan`: how many readers and cases show a difference, their hours, and what a pilot says of them."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
-from plantain.metrics.statistics.reader_power import Components, power
+import numpy as np
 
+from plantain.files.tables import read_table
+from plantain.metrics.statistics.reader_power import Components, piloted, power
+from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.pixels.arrays import Floats
+from plantain.records import InputError
+from plantain.records.counts import counted
+from plantain.review.results.agreeing import number_of
+from plantain.review.results.analysis import tables_of
+from plantain.review.results.rows import main_rows
+from plantain.review.study import STUDY, ReaderTask, open_study
+
+TEMPLATES = Path(__file__).parent / "templates"
 WANTED = 0.8
 """Power that a study should have."""
 
 READERS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
 CASES = (25, 50, 75, 100, 150, 200, 300, 400)
+DRAWN = (50, 100, 200, 400)
+"""Cases of the lines in the figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +35,8 @@ class Design:
     """One size of a study.
 
     Attributes:
-        groups: 1: everybody reads every case; more: a split-plot, each group its own cases.
-        power: chance that the effect is found; type_1: that one is found where there is none.
+        groups: 1: everybody reads every case; more: a split-plot, each group with cases of its own.
+        power: probability that the effect is found; type_1: that one is found where there is none.
         hours: of all readers together, both models of a case read one after the other.
     """
 
@@ -34,7 +50,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class ReaderStudyPlan:
-    """What was asked, and the sizes around it."""
+    """The requested design, split-plots with as many readings, and a table of sizes."""
 
     effect: float
     components: Components
@@ -46,22 +62,41 @@ class ReaderStudyPlan:
 
     @property
     def smallest(self) -> Design | None:
-        """The design of the table with power enough that costs the fewest hours; None if there is none."""
+        """The design of the table with enough power that costs the fewest hours; None if there is none."""
         enough = [design for design in self.table if design.power >= WANTED]
         return min(enough, key=lambda design: (design.hours, design.readers), default=None)
 
+    def as_json(self) -> dict[str, object]:
+        return {
+            "effect": self.effect,
+            "components": asdict(self.components),
+            "components_from": self.source,
+            "seconds_per_reading": self.seconds,
+            **asdict(self.asked),
+            "split_plot": [asdict(design) for design in self.split],
+            "table": [asdict(design) for design in self.table],
+            "wanted_power": WANTED,
+            "smallest": None if self.smallest is None else asdict(self.smallest),
+        }
+
 
 def plan_study(
-    readers: int, cases: int, effect: float, parts: Components, *, groups: int = 1, seconds: float = 20.0,
+    readers: int,
+    cases: int,
+    effect: float,
+    parts: Components,
+    *,
+    groups: int = 1,
+    seconds: float = 20.0,
     source: str = "",
-) -> ReaderStudyPlan:  # fmt: skip
-    """The power of one design, of split-plots with as many readings, and of a table of sizes.
+) -> ReaderStudyPlan:
+    """Return the power of one design, of split-plots with as many readings, and of a table of sizes.
 
     Args:
         readers, cases: in all.
-        effect: the difference between two models, in the unit of the answers.
+        effect: difference between two models, in the unit of the answers.
         parts: variance components of a difference.
-        seconds: that one reading of one picture takes.
+        seconds: for one reading of one image.
         source: where the components come from, in words.
 
     Raises:
@@ -81,24 +116,106 @@ def plan_study(
     return ReaderStudyPlan(effect, parts, source, seconds, design(readers, cases, groups), split, table)
 
 
-def plan_json(plan: ReaderStudyPlan) -> dict[str, object]:
-    """Everything as JSON."""
-    return {
-        "effect": plan.effect,
-        "components": asdict(plan.components),
-        "components_from": plan.source,
-        "seconds_per_reading": plan.seconds,
-        **asdict(plan.asked),
-        "split_plot": [asdict(design) for design in plan.split],
-        "table": [asdict(design) for design in plan.table],
-        "wanted_power": WANTED,
-        "smallest": None if plan.smallest is None else asdict(plan.smallest),
-    }
-
-
 def by_readers(designs: Sequence[Design]) -> dict[int, dict[int, Design]]:
-    """The table as rows of readers and columns of cases."""
+    """Return the table as rows of readers and columns of cases."""
     rows: dict[int, dict[int, Design]] = {}
     for design in designs:
         rows.setdefault(design.readers, {})[design.cases] = design
     return rows
+
+
+# --- the page ---------------------------------------------------------------------------------------
+
+
+def write_plan(plan: ReaderStudyPlan, path: Path) -> Path:
+    """Write the plan as a page; return its path. Raise InputError if it cannot be written."""
+    environment = page_environment(TEMPLATES, "")
+    page = environment.get_template("plan.html.j2").render(
+        plan=plan, wanted=WANTED, rows=by_readers(plan.table), figure=_power_figure(plan)
+    )
+    write_page(html_target(path), page)
+    return path
+
+
+def _power_figure(plan: ReaderStudyPlan) -> str:
+    """Return power against readers, one line for each number of cases, as SVG."""
+    from matplotlib.figure import Figure
+
+    from plantain.pages.drawing import INK, MUTED, SERIES, legend, percent_axis, svg
+
+    rows = by_readers(plan.table)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        percent_axis(axes, "y")
+        axes.axhline(WANTED, color=MUTED, lw=0.8, ls="--")
+        for colour, cases in zip(SERIES, sorted({*DRAWN, plan.asked.cases}), strict=False):
+            width = 2.2 if cases == plan.asked.cases else 1.2
+            powers = [rows[readers][cases].power for readers in rows]
+            axes.plot(list(rows), powers, color=colour, lw=width, label=counted(cases, "case"))
+        axes.plot(plan.asked.readers, plan.asked.power, "o", color=INK, ms=6)
+        axes.set_xticks(list(rows))
+        axes.set_xlabel("readers")
+        axes.set_ylabel("power")
+        legend(axes, 4)
+
+    return svg("power", 7.2, 3.8, draw)
+
+
+# --- a pilot ----------------------------------------------------------------------------------------
+
+
+def components_of(pilot: Path) -> Components:
+    """Return the variance components of the difference between two models in a pilot.
+
+    Of a study its first accept or rate block counts, cases of a patient together; with several models the mean over
+    all pairs of them. Of a CSV of `reader,case,modality,score` the first two modalities, by name.
+
+    Raises:
+        InputError: a pilot that cannot be read, or has too few answers.
+    """
+    try:
+        return _of_study(pilot) if (pilot / STUDY).is_file() else piloted(_of_table(pilot))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{pilot}: {error}") from error
+
+
+def _of_study(folder: Path) -> Components:
+    study = open_study(folder)
+    block = next((one for one in study.blocks if one.task in (ReaderTask.ACCEPT, ReaderTask.RATE)), None)
+    if block is None:
+        raise InputError(f"--pilot {folder}: has no accept or rate block, whose answers are numbers")
+    rows = [row for row in main_rows(study, block.task) if row.block == block.id]
+    models = sorted({row.model for row in rows})
+    if len(models) < 2:
+        raise InputError(
+            f"--pilot {folder}: answers to {', '.join(models) or 'no model'} only; a difference needs two models"
+        )
+    answers = tables_of([[row for row in rows if row.model == one] for one in models], number_of)
+    found = [piloted(one - other) for one, other in itertools.combinations(answers, 2)]
+    means = np.mean([(parts.reader, parts.case, parts.rest) for parts in found], axis=0)
+    return Components(*map(float, means))
+
+
+def _of_table(pilot: Path) -> Floats:
+    """Return (readers, cases): answers to the first modality less those to the second."""
+    table = read_table(pilot).require("reader", "case", "modality", "score")
+    lines = {line: row for line, row, _ in table.whole_rows() if row["score"]}
+    rows = list(lines.values())
+    models = sorted({row["modality"] for row in rows})
+    if len(models) < 2:
+        raise InputError(f"{pilot}: answers to one model only ({', '.join(models)}); a difference needs two")
+    readers = {name: i for i, name in enumerate(sorted({row["reader"] for row in rows}))}
+    cases = {name: i for i, name in enumerate(sorted({row["case"] for row in rows}))}
+    answers = np.full((2, len(readers), len(cases)), np.nan)
+    for number, row in lines.items():
+        if row["modality"] in models[:2]:
+            try:
+                score = float(row["score"])
+            except ValueError as error:
+                raise InputError(f"{pilot}: line {number}: score {row['score']!r} is not a number") from error
+            answers[models.index(row["modality"]), readers[row["reader"]], cases[row["case"]]] = score
+    difference: Floats = answers[0] - answers[1]
+    return difference

@@ -1,4 +1,4 @@
-"""`plantain review serve`: one server a study, on loopback unless told otherwise, stopped by Ctrl-C without loss."""
+"""Serve a study or the viewer on one port, on loopback by default, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from plantain.files.installing import install_line
@@ -16,13 +17,19 @@ from plantain.records import InputError
 from plantain.review.ratings import ADMINISTRATOR, Ratings
 from plantain.review.study import Study, open_study
 
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from plantain.review.web.run_view import RunView
+    from plantain.review.web.study_view import StudyView
+
 PORT = 8765
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is told when a server stands: `administrator` is the link of whoever started it."""
+    """A running server: its address, the administrator's link and the number of invited readers."""
 
     url: str
     administrator: str
@@ -30,7 +37,7 @@ class Served:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches an address."""
+    """Return True if only this machine reaches an address."""
     if host == "localhost":
         return True
     try:
@@ -40,15 +47,15 @@ def is_loopback(host: str) -> bool:
 
 
 def link(base: str, token: str) -> str:
-    """A reader's own address. What follows # is sent to no server by itself, so that no log can hold it."""
+    """Return a reader's own address. Browsers send nothing after # to a server, so no log contains the token."""
     return f"{base.rstrip('/')}/enter#{token}"
 
 
 def check_host(study: Study, host: str, agreement: bool) -> None:
-    """Refuses to serve credentialed pictures beyond this machine without `--agreement`. Raises InputError."""
+    """Raise InputError for credentialed images on an address that others reach, without `agreement`."""
     if study.credentialed and not is_loopback(host) and not agreement:
         raise InputError(
-            f"--host {host}: {study.folder} holds pictures that are credentialed or of unknown licence; beyond this "
+            f"--host {host}: {study.folder} has images that are credentialed or of unknown licence; beyond this "
             "machine they are served only with --agreement, to readers who confirm it by name"
         )
 
@@ -56,18 +63,16 @@ def check_host(study: Study, host: str, agreement: bool) -> None:
 def serve(
     folder: Path, *, host: str, port: int, agreement: bool, url: str, announce: Callable[[Served], None]
 ) -> None:
-    """Serves until it is interrupted. `announce` is called once the port is held.
+    """Serve a study until interrupted. `announce` is called once the port is open.
 
     Args:
-        url: where readers reach it, through a proxy that speaks TLS; "" for the address itself.
+        url: the address that readers use, through a proxy with TLS; "" for the server's own.
 
     Raises:
         InputError: no study, another server on it, a port in use, the extra `review` not installed.
     """
     try:
-        import uvicorn
-
-        from plantain.review.room.server import create_app
+        from plantain.review.web.server import create_app
     except ImportError as error:
         raise InputError(f"serving needs {error.name}: {install_line('review')}") from error
     if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
@@ -77,35 +82,48 @@ def serve(
     try:
         lock = RunLock(folder)
     except RunLocked as error:
-        raise InputError(f"{folder}: is being served already ({error})") from error
+        raise InputError(f"{folder}: is already being served ({error})") from error
     ratings = Ratings.open(study)
     try:
-        held = listen(host, port)
-        base = f"http://{host if ':' not in host else f'[{host}]'}:{held.getsockname()[1]}"
+        opened = listen(host, port)
+        base = f"http://{host if ':' not in host else f'[{host}]'}:{opened.getsockname()[1]}"
         _, token = ratings.invite(ADMINISTRATOR)
         public = urlsplit(url)
-        names = {"127.0.0.1", "localhost", "[::1]", host, public.hostname or host}
+        names = {LOOPBACK, "localhost", "[::1]", host, public.hostname or host}
         known = frozenset(names) if is_loopback(host) or url else frozenset[str]()
         app = create_app(study, ratings, hosts=known, secure=public.scheme == "https")
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, lifespan="off"
-        )
         announce(Served(url or base, link(url or base, token), len(ratings.readers())))
-        uvicorn.Server(config).run(sockets=[held])
+        _run(app, opened)
     finally:
         ratings.close()
         lock.release()
 
 
+def view_until_stopped(view: RunView | StudyView, port: int, announce: Callable[[str], None]) -> None:
+    """Serve the viewer on 127.0.0.1 until interrupted. `announce` is called with the address once the port is open."""
+    from plantain.review.web.server import create_viewer
+
+    opened = listen(LOOPBACK, port)
+    announce(f"http://{LOOPBACK}:{opened.getsockname()[1]}/")
+    _run(create_viewer(view), opened)
+
+
 def listen(host: str, port: int) -> socket.socket:
-    """The port, held before anybody is told of it; 0: any."""
+    """Return an open port; 0: any that is free. Raise InputError if it is in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    held = socket.socket(family, socket.SOCK_STREAM)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        held.bind((host, port))
+        opened.bind((host, port))
     except OSError as error:
-        held.close()
-        raise InputError(f"--port {port}: {host} cannot be used: {error.strerror}; name another") from error
-    held.listen(128)
-    return held
+        opened.close()
+        raise InputError(f"--port {port}: {host} cannot be used: {error.strerror}; use another") from error
+    opened.listen(128)
+    return opened
+
+
+def _run(app: FastAPI, opened: socket.socket) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+    uvicorn.Server(config).run(sockets=[opened])

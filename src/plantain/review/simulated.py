@@ -1,4 +1,4 @@
-"""Two readers who are none, for the demo: what they answer hangs on the item and their own strictness, seeded."""
+"""Simulated readers for the demo: their answers depend on the item and on their strictness, by seed."""
 
 from __future__ import annotations
 
@@ -11,24 +11,21 @@ from plantain.review.study import ORIGINAL, Block, Item, ItemKind, ReaderTask, S
 
 
 def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
-    """Lets simulated readers answer everything and close their blocks; returns how many answers they gave."""
+    """Let simulated readers answer everything and close their blocks; return the number of answers."""
     given = 0
     for number in range(readers):
         reader, _ = ratings.invite(code=f"simulated-{number + 1}")
         for block in study.blocks:
             for position, item in enumerate(reader_order(study, block, reader.number)):
-                slots = slot_order(study, item, reader.number) if item.shown else []
-                draw = random.Random(
-                    f"{study.seed} {number} {item.of or item.id} {item.kind is ItemKind.REPEAT}"
-                )
+                slots = slot_order(study, item, reader.number)
+                repeated = item.kind is ItemKind.REPEAT
+                draw = random.Random(f"{study.seed} {number} {item.of or item.id} {repeated}")
                 taste = random.Random(f"{study.seed} {item.case} {item.shown}").random()
-                value = _answer(
-                    study, block, item, slots, 0.7 * taste + 0.3 * draw.random() - 0.06 * number, draw
-                )
+                quality = 0.7 * taste + 0.3 * draw.random() - 0.06 * number
+                value = _answer(study, block, item, slots, quality, draw)
                 focus = round(1000 * draw.lognormvariate(2.2, 0.4))
-                ratings.save(
-                    reader.code, item.id, f"simulated-{item.id}", block.id, slots, position, value, focus
-                )
+                key = f"simulated-{item.id}"
+                ratings.save(reader.code, item.id, key, block.id, slots, position, value, focus)
                 given += 1
             ratings.close_block(reader.code, block.id)
     return given
@@ -37,11 +34,8 @@ def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
 def _answer(
     study: Study, block: Block, item: Item, slots: list[str], quality: float, draw: random.Random
 ) -> dict[str, Any]:
-    wanted = (
-        item.truth
-        if item.kind in (ItemKind.ATTENTION, ItemKind.TRAINING, ItemKind.ANCHOR) and draw.random() < 0.9
-        else ""
-    )
+    known = item.kind in (ItemKind.TRAINING, ItemKind.ANCHOR)
+    wanted = item.truth if known and draw.random() < 0.9 else ""
     match block.task:
         case ReaderTask.ACCEPT:
             good = wanted == "yes" if wanted else quality > 0.3

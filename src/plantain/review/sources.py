@@ -1,130 +1,105 @@
-"""What a study can be made from, as cases with their pictures: runs and lists of pairs."""
+"""Cases that a study can be made from, and those of a build's or an imported run."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from plantain.files.opening import MAX_FILE_BYTES, read_inside, read_regular
-from plantain.files.tables import read_table
-from plantain.journal import JournalReader
+from plantain.journal import JournalReader, TaskRow
+from plantain.journal.statements import NO_VERDICT
 from plantain.pixels.arrays import Mask, Pixels
-from plantain.pixels.decode import decode, decode_untrusted
-from plantain.pixels.wide import WideOriginal, read_wide
-from plantain.records import Geometry, InputError, Licence, SourceImage, TaskKind, TaskState
+from plantain.pixels.decode import decode
+from plantain.records import InputError, Licence, SourceImage, TaskKind, TaskState
+from plantain.records.suggestions import suggest
 from plantain.review.study import ORIGINAL
 
 Read = Callable[[], Pixels]
 
+PUBLISHED = "published"
+"""Metric of the verdict and model that an imported edit came with."""
+
+
+def is_final(row: TaskRow) -> bool:
+    """Return True if a task is closed for good: decided, undecided, or imported without a verdict."""
+    closed = (TaskState.SUCCESS, TaskState.FAILED, TaskState.UNDECIDED)
+    return row.state in closed or row.reason == NO_VERDICT
+
 
 @dataclass(frozen=True, slots=True)
-class SourceFile:
-    """The file that an original was prepared from: its hash, the frame, and how it was prepared."""
-
-    sha256: str
-    frame: int
-    geometry: Geometry
-
-
-@dataclass(frozen=True)
 class Material:
-    """One case before it is drawn. Pictures are read only if it is.
+    """One case before it is drawn. Its images are read only if it is.
 
     Attributes:
-        source: what links answers back: a task's id, or a sample's.
-        image: id of the original, where cases of several models share one.
-        pictures: ORIGINAL and models -> how to read the picture.
-        file: that the original was prepared from, where it is known.
-        wide: with the prepared original, all grey levels of that file; None where it has no more than 256.
+        source: id of its task or sample, to link answers back.
+        original: id of the image before the edit; "" where unknown.
+        images: ORIGINAL and models -> how to read the image.
+        ground_truth: how to read the real image after the procedure; None without one.
+        verdicts: model -> the run's decision about its edit.
+        label: what the original shows, where its labels say so.
     """
 
     source: str
-    image: str
     stratum: str
     cluster: str
     modality: str
     finding: str
     direction: str
     instruction: str
-    pictures: Mapping[str, Read]
+    images: Mapping[str, Read]
     description: str = ""
-    truth: str = ""
+    original: str = ""
+    ground_truth: Read | None = None
+    verdicts: Mapping[str, bool] = field(default_factory=dict)
+    label: str = ""
     spacing_mm: float | None = None
     credentialed: bool = False
-    proposals: tuple[Mask, ...] = field(default=())
-    file: SourceFile | None = None
-    wide: Callable[[Pixels], WideOriginal | None] | None = None
+    proposals: tuple[Mask, ...] = ()
 
 
-def materials(source: Path) -> list[Material]:
-    """The cases of a build's run, or of a CSV of pairs. Raises InputError for anything else."""
-    if source.is_file():
-        return list(_of_pairs(source))
-    return list(_of_run(source))
+def joined(parts: Sequence[Sequence[Material]], *, compare: bool = False) -> list[Material]:
+    """Join the cases of several sources: a task that several have gets all their models.
 
-
-def joined(parts: list[list[Material]]) -> list[Material]:
-    """Cases of several sources: what is the same task in several has all their models."""
-    if len(parts) == 1:
-        return parts[0]
-    whole: dict[str, Material] = {}
-    for number, part in enumerate(parts):
+    Args:
+        compare: join the edits of one original for one finding and direction too, whose tasks differ where they were
+            imported as pairs by several models. The case then has the first one's task.
+    """
+    whole: dict[object, Material] = {}
+    for number, part in enumerate(parts, 1):
         for one in part:
-            known = whole.get(one.source)
-            if known is None:
-                whole[one.source] = one
-                continue
-            more = {
-                (key if key not in known.pictures else f"{key} ({number + 1})"): read
-                for key, read in one.pictures.items()
-                if key != ORIGINAL
-            }
-            whole[one.source] = Material(**{**vars(known), "pictures": {**known.pictures, **more}})
+            key = (one.original, one.finding, one.direction) if compare and one.original else one.source
+            known = whole.setdefault(key, one)
+            if known is not one:
+                names = {key: key if key not in known.images else f"{key} ({number})" for key in one.images}
+                del names[ORIGINAL]
+                images = {name: one.images[key] for key, name in names.items()}
+                verdicts = {name: one.verdicts[key] for key, name in names.items() if key in one.verdicts}
+                whole[key] = replace(
+                    known, images={**known.images, **images}, verdicts={**known.verdicts, **verdicts}
+                )
     return list(whole.values())
 
 
-def with_originals(found: Sequence[Material], folder: Path) -> list[Material]:
-    """The same cases; those whose original's own file lies in a folder, found by its hash, know its grey levels.
-
-    Raises:
-        InputError: no such folder, or none of the files in it.
-    """
-    if not folder.is_dir():
-        raise InputError(f"--originals {folder}: no such folder")
-    wanted = {one.file.sha256 for one in found if one.file is not None}
-    files: dict[str, Path] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            if digest in wanted:
-                files[digest] = path
-    if not files:
-        raise InputError(
-            f"--originals {folder}: holds none of the files that these originals were prepared from"
-        )
-
-    def wide(path: Path, file: SourceFile) -> Callable[[Pixels], WideOriginal | None]:
-        return lambda prepared: read_wide(
-            read_regular(path, str(path)), path.name, file.frame, file.geometry, prepared
-        )
-
+def with_arms(found: Sequence[Material], arms: Collection[str]) -> list[Material]:
+    """Return the cases with the outputs of these models only. Raise InputError for a model that no case has."""
+    known = sorted({key for one in found for key in one.images} - {ORIGINAL})
+    for name in arms:
+        if name not in known:
+            raise InputError(f"--arms {name}: no output is by it; {suggest(name, known)}")
+    kept = {ORIGINAL, *arms}
     return [
-        replace(one, wide=wide(files[one.file.sha256], one.file))
-        if one.file and one.file.sha256 in files
-        else one
-        for one in found
+        replace(one, images={key: read for key, read in one.images.items() if key in kept}) for one in found
     ]
 
 
 def restricted(image: SourceImage) -> bool:
-    """Whether pictures of it go only to readers who confirmed the agreement."""
+    """Return True if images made of it are for readers who confirmed the agreement only."""
     return image.licence not in (Licence.OPEN, Licence.ATTRIBUTION)
 
 
 def blob_reader(run: Path, digest: str) -> Read:
+    """Return a function that reads an image of a run."""
+
     def read() -> Pixels:
         with JournalReader.open(run) as reader:
             return decode(reader.read_blob(digest))
@@ -132,81 +107,44 @@ def blob_reader(run: Path, digest: str) -> Read:
     return read
 
 
-def editor_of(reader: JournalReader) -> str:
-    """Under what name a study knows the edits of a run."""
+def model_of(reader: JournalReader, task: str) -> str:
+    """Return the name that a study gives an edit of a run: its model in a table of pairs, else the run's editor."""
+    published = (one.detail.get("model") for one in reader.scores(task) if one.metric == PUBLISHED)
+    if model := next((model for model in published if model), None):
+        return str(model)
     models = reader.header.frozen.get("models")
     return str(models.get("editor")) if isinstance(models, dict) and models.get("editor") else "editor"
 
 
-def _of_run(run: Path) -> Iterator[Material]:
-    """The last attempt with a picture of every task, successful or not."""
+def materials_of_run(run: Path) -> Iterator[Material]:
+    """Yield the last attempt with an image of every final task, whatever was decided about it."""
     with JournalReader.open(run) as reader:
-        editor = editor_of(reader)
         images = {image.id: image for image in reader.images()}
         for row in reader.tasks():
-            if row.task.kind is not TaskKind.EDIT or row.state not in (TaskState.SUCCESS, TaskState.FAILED):
+            if row.task.kind is not TaskKind.EDIT or not is_final(row):
                 continue
-            made = [attempt for attempt in reader.attempts(row.id, row.generation) if attempt.edited]
+            made = [one for one in reader.attempts(row.id, row.generation) if one.edited]
             image = images[row.task.image_id]
-            if (
-                not made
-                or not reader.has_blob(image.prepared_sha256)
-                or not reader.has_blob(made[-1].edited or "")
-            ):
+            edited = made[-1].edited if made else None
+            if not edited or not reader.has_blob(image.prepared_sha256) or not reader.has_blob(edited):
                 continue
+            model = model_of(reader, row.id)
+            decided = row.state in (TaskState.SUCCESS, TaskState.FAILED)
             yield Material(
                 source=row.id,
-                image=image.id,
+                original=image.id,
                 stratum=f"{row.task.modality} {row.task.direction.value} {row.task.finding}",
                 cluster=image.group or image.id,
                 modality=row.task.modality,
                 finding=row.task.finding,
                 direction=row.task.direction.value,
                 instruction=made[-1].instruction,
-                pictures={
+                images={
                     ORIGINAL: blob_reader(run, image.prepared_sha256),
-                    editor: blob_reader(run, made[-1].edited or ""),
+                    model: blob_reader(run, edited),
                 },
-                truth=image.labels[0] if len(image.labels) == 1 else "",
+                verdicts={model: row.state is TaskState.SUCCESS} if decided else {},
+                label=image.labels[0] if len(image.labels) == 1 else "",
                 spacing_mm=image.spacing_mm,
                 credentialed=restricted(image),
-                file=SourceFile(image.source_sha256, image.frame, image.geometry),
             )
-
-
-PAIR_COLUMNS = ("original", "edited")
-
-
-def _of_pairs(path: Path) -> Iterator[Material]:
-    """A CSV of `original,edited` and, where known, `model,instruction,finding,modality,case,group,licence`."""
-    cases: dict[str, dict[str, str]] = {}
-    edits: dict[str, dict[str, Read]] = {}
-    root = path.parent
-    for line, row, _ in read_table(path).require(*PAIR_COLUMNS).whole_rows():
-        if empty := [name for name in PAIR_COLUMNS if not row[name]]:
-            raise InputError(f"{path}: line {line}: {empty[0]} is empty")
-        key = row.get("case") or row["original"]
-        if row["original"] != cases.setdefault(key, row)["original"]:
-            raise InputError(f"{path}: line {line}: case {key!r} has two originals")
-        model = row.get("model") or "edited"
-        if model in edits.setdefault(key, {}) or model == ORIGINAL:
-            raise InputError(f"{path}: line {line}: model {model!r} is listed twice for case {key!r}")
-        edits[key][model] = _file(root, row["edited"])
-    for key, row in cases.items():
-        yield Material(
-            source=key,
-            image=row["original"],
-            stratum=row.get("finding") or "all",
-            cluster=row.get("group") or row["original"],
-            modality=row.get("modality") or "",
-            finding=row.get("finding") or "",
-            direction=row.get("direction") or "",
-            instruction=row.get("instruction") or "",
-            pictures={ORIGINAL: _file(root, row["original"]), **edits[key]},
-            credentialed=(row.get("licence") or "unknown")
-            not in (Licence.OPEN.value, Licence.ATTRIBUTION.value),
-        )
-
-
-def _file(root: Path, name: str) -> Read:
-    return lambda: decode_untrusted(read_inside(root, root / name), name)

@@ -179,6 +179,7 @@ class JudgeRequest:
         variant: of a benchmark, what `instruction` is: "P" (the prompt) or "D" (a description of the change).
         seen: what a judge that looks first answered in its first turn; "" for the others.
         edited_first: the edit is shown before the original; None to draw that from the seed.
+        task: id of the task in its run; "" where there is none. Readers' verdicts are found by it.
     """
 
     image: SourceImage
@@ -193,6 +194,7 @@ class JudgeRequest:
     variant: str = "P"
     seen: str = ""
     edited_first: bool | None = None
+    task: str = ""
 
     @property
     def pictures_alone(self) -> LookRequest:

@@ -18,9 +18,9 @@ from plantain.records.prices import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings
 from plantain.runs.settings.terms import Limits, Terms
 
-ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs", "python"})
+ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs", "python", "people"})
 """Providers whose models run here: they cost nothing, and no image leaves the machine for them. "baseline" and
-"outputs" are a benchmark's own baselines, and outputs that were made elsewhere."""
+"outputs" are a benchmark's own baselines, and outputs that were made elsewhere; "people" are a study's readers."""
 
 ON_WORKERS = frozenset({"offline", "diffusers", "process"})
 """Providers whose models an engine's workers compute."""
@@ -217,7 +217,7 @@ def budget_of(limits: Limits, reader: JournalReader) -> Budget:
     """Return the run's budget as the journal has it: what settled calls cost, and what others may have cost.
 
     Calls that a kill left open, and calls whose answer never arrived, count with what such calls usually cost until
-    `plantain retry --settle-held` records their cost. Calls that a batch job still answers count with the most that
+    `plantain run retry --settle-held` records their cost. Calls that a batch job still answers count with the most that
     they can cost.
     """
     return Budget(
@@ -235,7 +235,7 @@ def costs_of(reader: JournalReader) -> dict[tuple[str, Step], StepCosts]:
         key: StepCosts(
             money.latest, lost=money.lost, lost_most=money.lost_most, in_jobs_usd=money.in_jobs_usd
         )
-        for key, money in money_by_step(reader).items()
+        for key, money in money_by_step(reader.connection).items()
     }
 
 

@@ -7,24 +7,35 @@ the same secret for every ingest keeps them from being guessed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 from pydicom import Dataset
 
-from plantain.files.opening import open_regular
+from plantain.files.opening import open_regular, read_regular
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
+from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import BadImage, one_line
 from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
 from plantain.pixels.dicom.frames import header_of_frame
-from plantain.pixels.dicom.pictures import WINDOWS, render_planes
-from plantain.pixels.orientation import display, plane_of
+from plantain.pixels.dicom.pictures import (
+    WINDOWS,
+    Bounds,
+    contrast_values,
+    render_planes,
+    states_window,
+)
+from plantain.pixels.orientation import display, plane_of, swaps_axes
 from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import (
+    STUDY_GROUP,
     UNREAD,
     Found,
     Refused,
@@ -49,6 +60,15 @@ _SCANNERS = {
     "fundus": frozenset({"OP", "XC", "OT", "SC"}),
 }
 """Modalities of the header that fit ours; with --modality any other is taken, and noted."""
+_VOLUMES = frozenset({"MR", "CT", "PT", "NM"})
+"""Modalities whose series are slices of a volume."""
+
+_NO_PATIENT = re.compile(
+    "anon[a-z]*|de|deid[a-z]*|identified|remov[a-z]*|redact[a-z]*|delet[a-z]*|mask[a-z]*|hidden|blank|confidential|"
+    "empty|unknown|undefined|unspecified|no|not|none|null|nil|nan|na|n/a|available|patient|subject|test|id|name|0+|x+"
+)
+"""Words of a PatientID that identifies nobody."""
+
 _NO_AGENT = frozenset({"NO", "NONE", "N", "NIL", "WITHOUT", "NATIVE", "NOT APPLICABLE"})
 _SEQUENCES = (
     ("FLAIR", ("FLAIR",)),
@@ -60,13 +80,17 @@ _SEQUENCES = (
 
 @dataclass(frozen=True, slots=True)
 class DicomEntry(SourceEntry):
-    """One frame of a DICOM file, by its own window by default, turned into radiological display."""
+    """One frame of a DICOM file, by its own window by default, turned into radiological display.
+
+    `bounds` are of the series, where its slices state no window.
+    """
 
     window: str = "file"
+    bounds: Bounds | None = None
 
     def decode(self, data: bytes) -> Pixels:
         dataset = read_dicom(data, self.name)
-        pixels = render_planes(dataset, self.name, self.image.frame, self.window)
+        pixels = render_planes(dataset, self.name, self.image.frame, self.window, self.bounds)
         try:
             return _upright(pixels, header_of_frame(dataset, self.image.frame))
         except DAMAGE as error:
@@ -79,7 +103,7 @@ class DicomEntry(SourceEntry):
         found = super(DicomEntry, self).faces(image, pixels)
         if pixels.ndim == 3 or image.plane != "sagittal":
             return found
-        face = profile_in_slice(pixels, self.image.spacing_mm)
+        face = profile_in_slice(pixels, self.image.spacing_mm, self.aspect)
         return found if face is None else (*found, face)
 
 
@@ -98,9 +122,13 @@ class DicomReader:
         return None if self._settings["frames"] == "all" else self._source.count()
 
     def scan(self) -> Iterator[Found]:
-        """Yield rejected rows of labels.csv, then files in order of their paths, each once or frame by frame."""
+        """Yield rejected rows of labels.csv, then files in order of their paths, each once or frame by frame.
+
+        Series of slices without a window come last, as some of each are decoded to give them one scale.
+        """
         yield from self._source.told
-        seen: dict[str, str] = {}
+        seen: dict[str, tuple[Path, str]] = {}
+        series: dict[str, list[DicomEntry]] = {}
         for path, name in self._source.files:
             try:
                 with open_regular(path, name) as file:
@@ -112,11 +140,20 @@ class DicomReader:
             except DAMAGE as error:
                 yield Refused(name, f"its header cannot be read ({one_line(str(error))[:120]})")
                 continue
-            for entry in entries:
-                first = seen.setdefault(entry.image.id, name)
-                yield entry if first == name else Refused(name, f"the same SOP instance as {first}")
+            for entry, of in entries:
+                first = seen.setdefault(entry.image.id, (path, name))
+                if first[0] != path:
+                    yield Refused(name, _repeated(*first, path))
+                elif of:
+                    series.setdefault(of, []).append(entry)
+                else:
+                    yield entry
+        for slices in series.values():
+            bounds = _bounds(slices) if len(slices) > 1 else None
+            yield from (replace(entry, bounds=bounds) for entry in slices)
 
-    def _entries(self, path: Path, name: str, dataset: Dataset) -> Iterator[SourceEntry]:
+    def _entries(self, path: Path, name: str, dataset: Dataset) -> Iterator[tuple[DicomEntry, str]]:
+        """Yield frames, each with the series that gives it a scale; "" if it needs none."""
         kind = _text(dataset, "Modality")
         if kind in _NO_IMAGES or "Rows" not in dataset:
             raise BadImage(f"{name}: Modality {one_line(kind)[:16] or 'none'}, not an image")
@@ -126,12 +163,23 @@ class DicomReader:
         every = self._settings["frames"] == "all" and frames > 1
         which = {"first": [0], "middle": [frames // 2], "all": range(frames)}[self._settings["frames"]]
         for frame in which:
-            image = self._describe(name, header_of_frame(dataset, frame))
+            header = header_of_frame(dataset, frame)
+            image = self._describe(name, header)
             numbered = f"frame {frame + 1} of {frames}" if frames > 1 else ""
             note = "; ".join(filter(None, (image.note, numbered)))
             image_id = f"{image.id}_f{frame:04d}" if every else image.id
-            image = replace(image, id=image_id, frame=frame, note=note)
-            yield DicomEntry(image, path, name, self._settings["window"])
+            spacing, aspect = _pixel_size(header)
+            image = replace(image, id=image_id, frame=frame, note=note, spacing_mm=spacing)
+            entry = DicomEntry(image, path, name, self._settings["window"], aspect=aspect)
+            yield entry, self._series(header, name)
+
+    def _series(self, header: Dataset, name: str) -> str:
+        window = self._settings["window"]
+        if window == "film" or _text(header, "Modality") not in _VOLUMES:
+            return ""
+        if window == "file" and states_window(header):
+            return ""
+        return _text(header, "SeriesInstanceUID") or name
 
     def _describe(self, name: str, dataset: Dataset) -> SourceImage:
         modality = self._options.modality or _modality(dataset)
@@ -140,10 +188,12 @@ class DicomReader:
             raise InputError(f"{name}: Modality {kind}, body part {part}: say what it shows with --modality")
         row = self._source.labels.of(name, modality)
         projection, kind = _text(dataset, "ViewPosition"), _text(dataset, "Modality")
+        photometric = _text(dataset, "PhotometricInterpretation")
         raw = _text(dataset, "PresentationIntentType") == "FOR PROCESSING"
         notes = {
             "the header says that text is burned in": _text(dataset, "BurnedInAnnotation") == "YES",
             NO_LABEL: not row.labels,
+            colour_profile(dataset.get("ICCProfile")).note: not photometric.startswith("MONOCHROME"),
             f"the header says Modality {one_line(kind)[:16]}": bool(kind)
             and kind not in _SCANNERS.get(modality, {kind}),
             "a localizer": "LOCALIZER" in [str(word).upper() for word in dataset.get("ImageType") or ()],
@@ -167,21 +217,53 @@ class DicomReader:
             contrast=_contrast(dataset),
             plane=row.plane or plane_of(_numbers(dataset, "ImageOrientationPatient")),
             laterality={"L": "left", "R": "right"}.get(side, "unknown"),
-            spacing_mm=_spacing(dataset),
             synthetic=_text(dataset, "SyntheticData") == "YES",
-            note="; ".join(note for note, applies in notes.items() if applies),
+            note="; ".join(note for note, applies in notes.items() if applies and note),
         )
 
     def _group(self, dataset: Dataset) -> str | None:
         """Return the patient, or the study if the header names none, so that its slices stay together."""
-        for kind, field in (("patient", "PatientID"), ("study", "StudyInstanceUID")):
-            if identifier := _text(dataset, field):
-                return f"{kind}:{self._hash(identifier)}"
-        return None
+        patient, study = _text(dataset, "PatientID"), _text(dataset, "StudyInstanceUID")
+        if not _is_placeholder(patient):
+            return f"patient:{self._hash(patient)}"
+        return f"{STUDY_GROUP}{self._hash(study)}" if study else None
 
     def _hash(self, text: str) -> str:
         key = hashlib.sha256(self._settings["salt"].encode()).digest()
         return hashlib.blake2b(text.encode(), key=key, digest_size=8).hexdigest()
+
+
+def _is_placeholder(identifier: str) -> bool:
+    """Return True if an identifier is empty or consists of words and zeros that de-identification leaves."""
+    return all(_NO_PATIENT.fullmatch(word) for word in re.findall("[a-z/]+|[0-9]+", identifier.lower()))
+
+
+@lru_cache(maxsize=1)  # once for all frames
+def _repeated(first: Path, first_name: str, path: Path) -> str:
+    """Return why a file with the SOP instance UID of another is refused."""
+    try:
+        one, other = (read_dicom(read_regular(each, str(each)), first_name) for each in (first, path))
+        same = one.get("PixelData") == other.get("PixelData")
+    except InputError:
+        same = True  # what cannot be read is refused under its own name
+    return (
+        f"the same SOP instance as {first_name}"
+        if same
+        else f"the SOP instance UID of {first_name}, with other pixels"
+    )
+
+
+def _bounds(slices: Sequence[DicomEntry]) -> Bounds | None:
+    """Return the scale of a series by up to 9 of its slices; None if none of them can be decoded."""
+    values = []
+    for entry in slices[:: -(-len(slices) // 9)]:
+        try:
+            dataset = read_dicom(read_regular(entry.path, entry.name), entry.name)
+            values.append(contrast_values(dataset, entry.name, entry.image.frame))
+        except InputError:
+            continue  # refused when it is decoded
+    low, high = np.percentile(np.concatenate(values), (0.5, 99.5)) if values else (0.0, 0.0)
+    return (float(low), float(high)) if low < high else None
 
 
 def _may_be_dicom(path: Path) -> bool:
@@ -224,13 +306,19 @@ def _upright(pixels: Pixels, dataset: Dataset) -> Pixels:
     return pixels
 
 
-def _spacing(dataset: Dataset) -> float | None:
-    """Return millimetres per pixel if rows and columns agree; a radiograph's is at the detector, as in the header."""
-    spacing = _numbers(dataset, "PixelSpacing") or _numbers(dataset, "ImagerPixelSpacing")
-    square = (
-        len(spacing) == 2 and 0.0 < spacing[0] < 100.0 and abs(spacing[0] - spacing[1]) < 0.01 * spacing[0]
-    )
-    return spacing[0] if square else None
+def _pixel_size(dataset: Dataset) -> tuple[float | None, float]:
+    """Return the width of a displayed pixel in millimetres, None if unknown, and its height over its width.
+
+    A radiograph's spacing is at the detector, as in the header. PixelAspectRatio is stated where no spacing is (PS3.3,
+    C.7.6.3.1.7); each has the vertical number first.
+    """
+    for field in ("PixelSpacing", "ImagerPixelSpacing", "NominalScannedPixelSpacing", "PixelAspectRatio"):
+        size = _numbers(dataset, field)
+        if len(size) == 2 and min(size) > 0.0 and max(size) < 1000.0 and 0.1 <= size[0] / size[1] <= 10.0:
+            down, across = size[::-1] if swaps_axes(_numbers(dataset, "ImageOrientationPatient")) else size
+            aspect = down / across if abs(down - across) >= 0.01 * across else 1.0
+            return (None if field == "PixelAspectRatio" else across), aspect
+    return None, 1.0
 
 
 def _text(dataset: Dataset, name: str) -> str:

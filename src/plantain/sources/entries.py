@@ -26,6 +26,9 @@ UNPREPARED = Geometry(0, 0, "pad", 0, 0, 0, 0)
 UNREAD: dict[str, Any] = {"source_sha256": "", "prepared_sha256": "", "geometry": UNPREPARED}
 """Fields of an image whose file has not been read."""
 
+STUDY_GROUP = "study:"
+"""How the group of an image begins whose patient is unknown, but not its study."""
+
 CLUTTER = frozenset({"thumbs.db", "desktop.ini"})
 """Files that Windows leaves in folders; hidden files are recognised by their dot."""
 
@@ -56,18 +59,22 @@ class SourceEntry:
     """One image that a reader found. `image` lacks only hashes and geometry.
 
     Attributes:
-        image: its record; `spacing_mm` is the original's.
+        image: its record; `spacing_mm` is the original's, across.
         path: the file to read.
         name: of the file in messages and rejected.csv, relative to the source.
+        aspect: height of a decoded pixel over its width.
+        bits: by which 16-bit grey is scaled, the same for the slices of a volume; 0 for the image's own.
     """
 
     image: SourceImage
     path: Path
     name: str
+    aspect: float = field(default=1.0, kw_only=True)
+    bits: int = field(default=0, kw_only=True)
 
     def decode(self, data: bytes) -> Pixels:
         """Return the file's pixels as uint8 (H, W, 3), or (H, W) if grey; in a worker thread. Raise BadImage."""
-        return decode_planes(data, self.name)
+        return decode_planes(data, self.name, self.bits)
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
         """Return the record with what only the decoded pixels show; in a worker thread. Default: nothing."""
@@ -213,24 +220,24 @@ def shown(path: Path, root: Path) -> str:
 
 
 def finish(
-    image: SourceImage, pixels: Pixels, side: int = 1024, mode: str = "pad"
+    image: SourceImage, pixels: Pixels, side: int = 1024, mode: str = "pad", aspect: float = 1.0
 ) -> tuple[SourceImage, bytes]:
     """Prepare a decoded image, (H, W, 3) or (H, W); return its complete record and the bytes to store."""
-    prepared, geometry = prepare(pixels, side, mode)
+    prepared, geometry = prepare(pixels, side, mode, aspect)
     prepared = settle_grey(prepared) if prepared.ndim == 3 else np.repeat(prepared[:, :, None], 3, axis=2)
     data = encode_prepared(prepared, synthetic=image.synthetic)
     complete = replace(
         image,
         geometry=geometry,
         prepared_sha256=hashlib.sha256(data).hexdigest(),
-        spacing_mm=_spacing(image.spacing_mm, geometry),
+        spacing_mm=_spacing(image.spacing_mm, aspect, geometry),
     )
     return complete, data
 
 
-def _spacing(original_mm: float | None, geometry: Geometry) -> float | None:
+def _spacing(original_mm: float | None, aspect: float, geometry: Geometry) -> float | None:
     """Return millimetres per prepared pixel; None if the scale differs between the two directions."""
     if original_mm is None:
         return None
-    across, down = geometry.width / geometry.inner_width, geometry.height / geometry.inner_height
+    across, down = geometry.width / geometry.inner_width, aspect * geometry.height / geometry.inner_height
     return round(original_mm * across, 6) if abs(across - down) < 0.01 * across else None

@@ -6,13 +6,13 @@ import hashlib
 import shlex
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.files.opening import read_regular
 from plantain.findings import Taxonomy
-from plantain.pixels.decode import one_line
+from plantain.pixels.decode import grey_bits, one_line
 from plantain.records import InputError, SourceImage
 from plantain.records.suggestions import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
@@ -138,11 +138,27 @@ class FolderReader:
             images += contents.values()
         stems = Counter(copies[0].stem for copies in images)
         places = Counter((copies[0].folder, copies[0].stem) for copies in images)
+        bits = self._bits(copies[0] for copies in images)
         for copies in sorted(images, key=lambda copies: (copies[0].stem, copies[0].name)):
             first = copies[0]
             unique = stems[first.stem] == 1
             name = first.stem if places[first.folder, first.stem] == 1 else _clean(first.path.name)
-            yield from self._image(name if unique else f"{_prefix(first.folder)}{name}", copies)
+            image_id = name if unique else f"{_prefix(first.folder)}{name}"
+            for item in self._image(image_id, copies):
+                depth = bits.get(_series(first), 0)
+                yield replace(item, bits=depth) if isinstance(item, SourceEntry) else item
+
+    def _bits(self, files: Iterable[ImageFile]) -> dict[object, int]:
+        """Return the bits in use of 16-bit slices by series, so that they keep their relation; images are decoded."""
+        found: dict[object, int] = {}
+        for file in files if self._modality == "brain_mri" else ():
+            if file.path.suffix.lower() in (".png", ".tif", ".tiff"):
+                try:
+                    bits = grey_bits(read_regular(file.path, file.name), file.name)
+                except InputError:
+                    continue  # refused when it is decoded
+                found[_series(file)] = max(bits, found.get(_series(file), 0))
+        return found
 
     def _alike(self) -> Mapping[object, list[ImageFile]]:
         """Return files that may be the same image, and are compared by their bytes: those that share a name."""
@@ -180,6 +196,12 @@ class FolderReader:
             note="" if labels else NO_LABEL,
         )
         yield SourceEntry(image, first.path, one_line(first.name))
+
+
+def _series(file: ImageFile) -> object:
+    """Return what slices of one volume share: folder, name without the number at its end, patient and sequence."""
+    name = file.stem.rstrip("0123456789")
+    return file.folder, name if name != file.stem else file.path, file.row.group, file.row.sequence
 
 
 def _is_picture(path: Path) -> bool:

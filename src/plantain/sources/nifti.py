@@ -31,7 +31,9 @@ SETTINGS = {
 }
 """`name` reads it from the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
 
-_MASK = re.compile(r"(?i)(^|[^a-z])(d|prob|a)?(seg|mask|labels?|labelmap|parc)$")
+_MASK = re.compile(
+    r"(?i)(^|[^a-z])(d|prob|a)?(seg|mask|labels?|labelmap|parc)$|(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon)([^a-z]|$)"
+)
 """Names, without ending, of masks and label maps in BIDS, BraTS and FreeSurfer."""
 
 _STRAIGHT_DEGREES, _OBLIQUE_DEGREES = 5.0, 32.0

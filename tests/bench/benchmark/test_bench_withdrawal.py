@@ -84,7 +84,7 @@ def theirs(root: Path) -> tuple[set[str], set[str]]:
 
 def asked(root: Path) -> list[str]:
     folders = [str(root / name) for name in ("catalogue", "run", "bench", "bench-run", "models")]
-    return ["withdraw", *folders, "--group", GONE]
+    return ["run", "withdraw", *folders, "--group", GONE]
 
 
 def assert_gone(root: Path, gone: set[str], stay: set[str]) -> None:
@@ -134,7 +134,7 @@ def test_killed_anywhere_the_same_command_finishes(after: str, case: Path) -> No
     gone, stay = theirs(case)
     pid = os.fork()
     if pid == 0:
-        import plantain.cli.images.withdraw as command
+        import plantain.cli.run.withdraw as command
 
         if after == "bench-run":
             command.withdraw_from_benchmark = lambda found: os._exit(9)
@@ -152,12 +152,12 @@ def test_a_benchmark_alone_knows_its_groups_by_its_own_names(
     case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = Benchmark.load(case / "bench").samples[0].cluster
-    assert main(["withdraw", str(case / "bench"), "--group", cluster]) == 0
+    assert main(["run", "withdraw", str(case / "bench"), "--group", cluster]) == 0
     assert "took out" in capsys.readouterr().out
     assert cluster not in {sample.cluster for sample in Benchmark.load(case / "bench").samples}
     sample = Benchmark.load(case / "bench").samples[0].id
-    assert main(["withdraw", str(case / "bench"), "--image", sample]) == 0
+    assert main(["run", "withdraw", str(case / "bench"), "--image", sample]) == 0
     assert sample not in {one.id for one in Benchmark.load(case / "bench").samples}
     capsys.readouterr()
-    assert main(["withdraw", str(case / "bench"), "--group", "patient:9"]) == 2
+    assert main(["run", "withdraw", str(case / "bench"), "--group", "patient:9"]) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -214,7 +214,7 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
     assert main([*arguments, "--json"]) == 0
     told = orjson.loads(capsys.readouterr().out)
     assert (told["tasks"], told["stopped"]) == (8, None)
-    assert main([*arguments, "--export", str(tmp_path / "files")]) == 0
+    assert main([*arguments, "--to", str(tmp_path / "files")]) == 0
     assert "ground-truth" in capsys.readouterr().out
     assert (tmp_path / "files" / "jpeg-75" / "2_0.png").exists()
     image = Image.open(io.BytesIO((tmp_path / "files" / "jpeg-75" / "2_0.png").read_bytes()))

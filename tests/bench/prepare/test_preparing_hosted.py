@@ -143,7 +143,7 @@ def test_what_is_described_is_never_paid_again(server: FakeProvider, raw: Path, 
     with JournalReader.open(tmp_path / "out.calls") as reader:
         assert sum(reader.outcomes().values()) == 3
     again = tmp_path / "again"
-    assert prepare(raw, again, "gemini/m", file, "--calls", str(tmp_path / "out.calls")) == 0
+    assert prepare(raw, again, "gemini/m", file, "--run", str(tmp_path / "out.calls")) == 0
     assert len(server.calls) == 3
     assert (again / "descriptions.json").read_bytes() == (out / "descriptions.json").read_bytes()
 

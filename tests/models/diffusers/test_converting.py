@@ -132,7 +132,7 @@ def test_a_published_checkpoint_draws_as_the_pipeline_that_it_is_of(
     } <= state.keys()
     torch.save({"state_dict": state}, tmp_path / "task.ckpt")
     tiny_instruct_pix2pix(9, in_channels=4).save_pretrained(tmp_path / "base")  # other weights, four channels
-    command = ["models", "convert", str(tmp_path / "task.ckpt"), str(tmp_path / "made"), "--base"]
+    command = ["models", "convert", str(tmp_path / "task.ckpt"), "--to", str(tmp_path / "made"), "--base"]
     assert main([*command, str(tmp_path / "base")]) == 0
     assert f"medebench-instruct-diffusion@{tmp_path / 'made'}" in capsys.readouterr().out
     assert drawn(tmp_path / "made") == drawn(tmp_path / "whole")
@@ -160,7 +160,17 @@ def test_a_checkpoint_that_lacks_weights_leaves_no_folder(
     torch.save({"state_dict": state}, tmp_path / "cut.ckpt")
     made = tmp_path / "made"
     assert (
-        main(["models", "convert", str(tmp_path / "cut.ckpt"), str(made), "--base", str(tmp_path / "base")])
+        main(
+            [
+                "models",
+                "convert",
+                str(tmp_path / "cut.ckpt"),
+                "--to",
+                str(made),
+                "--base",
+                str(tmp_path / "base"),
+            ]
+        )
         == 2
     )
     error = capsys.readouterr().err
@@ -181,7 +191,7 @@ def test_another_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ("none.ckpt", "base", "no such file"),
         ("four.ckpt", "nowhere", "there is no such folder"),
     ):
-        command = ["models", "convert", str(tmp_path / file), str(tmp_path / "made")]
+        command = ["models", "convert", str(tmp_path / file), "--to", str(tmp_path / "made")]
         assert main([*command, "--base", str(tmp_path / base)]) == 2
         error = capsys.readouterr().err
         assert said in error

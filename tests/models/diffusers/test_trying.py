@@ -64,7 +64,7 @@ def test_try_says_what_an_edit_took(
     settings = tmp_path / "small.toml"
     settings.write_text("[providers.diffusers]\nside = 64\n")
     name = f"medebench-instruct-pix2pix@{tiny_pix2pix}"
-    options = ["--settings", str(settings), "--device", "cpu", "--out", str(tmp_path / "edit.png")]
+    options = ["--settings", str(settings), "--device", "cpu", "--to", str(tmp_path / "edit.png")]
     assert main(["models", "try", name, *options, "--json"]) == 0
     printed = capfd.readouterr()
     assert printed.err == ""

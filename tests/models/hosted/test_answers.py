@@ -164,13 +164,54 @@ def test_schema_is_strict_and_looks_before_it_decides() -> None:
         ("“Add air.”", "Add air."),
         ('"Add" it and "mean" it', '"Add" it and "mean" it'),
         ("<think>what {now}</think>Add air.", "Add air."),
+        # DeepSeek-R1's chat template opens the block, so that only its end is in the reply
+        ("Okay, some air.\n</think>\n\nAdd air.", "Add air."),
+        ("<think>a</think>Add air.<think>done?</think>", "Add air."),
+        ("[THINK]Some air.[/THINK]Add air.", "Add air."),  # Magistral
+        ("◁think▷Some air.◁/think▷Add air.", "Add air."),  # Kimi-VL
+        ("<think>Some air.</think><answer>Add air.</answer>", "Add air."),  # the R1 paper's template
+        # OpenAI's harmony format: channels analysis, commentary and final
+        (
+            "<|channel|>analysis<|message|>Some air.<|end|><|start|>assistant<|channel|>final<|message|>Add air.",
+            "Add air.",
+        ),
+        (
+            '<|channel|>final <|constrain|>json<|message|>{"instruction": "Add air."}',
+            "Add air.",
+        ),
+        ("<|begin_of_box|>Add air.<|end_of_box|>", "Add air."),  # GLM-4.1V
+        ("So: $\\boxed{Add air.}$", "Add air."),  # Qwen's prompts for reasoning
+        ("\\boxed{\\text{Add air.}}", "Add air."),
+        ("Add air.<|im_end|>", "Add air."),
+        ("Here is the instruction:\n\nAdd air.", "Add air."),
+        ("Sure! Here's a refined edit instruction:\n```text\nAdd air.\n```\nGood luck.", "Add air."),
+        ("**Instruction:** Add air.", "Add air."),
+        ("### Edit Instruction\n**Add air.**", "Add air."),
+        ('```json\n{"instruction": "Add air.", "reason": "It is missing."}\n```', "Add air."),
+        ('[{"text": "Add \\"free\\" air."}]', 'Add "free" air.'),
+        ("**Here is the instruction:**\n\nAdd air.", "Add air."),
+        ("Add air: a thin line.", "Add air: a thin line."),
+        ("Here the lung is dense: add air.", "Here the lung is dense: add air."),
     ],
 )
 def test_instruction_without_its_wrapping(text: str, expected: str) -> None:
     assert read_instruction(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", " \n", "```\n\n```", "<think>hm</think>", "x" * 5000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n",
+        "```\n\n```",
+        "<think>hm</think>",
+        "<think>Add air, or",
+        "<|channel|>analysis<|message|>Add air, or<|end|>",
+        '{"a": "Add air.", "b": "Remove air."}',
+        '{"passed": true}',
+        "x" * 5000,
+    ],
+)
 def test_no_instruction_is_unreadable(text: str) -> None:
     with pytest.raises(Unreadable):
         read_instruction(text)

@@ -28,6 +28,12 @@ def key_of(answer: JsonObject) -> str:
     return text(answer, "key")
 
 
+def read(answer: JsonObject) -> JsonObject:
+    if answer.get("said") == "!":
+        raise Fault(Outcome(OutcomeKind.TRANSPORT, "an error"))
+    return answer
+
+
 NOISE = st.sampled_from([b"", b"   ", b"[1, 2]", b'{"key": ', b"\xff\xfe", b'{"other": 1}', b'{"key": 3}'])
 
 
@@ -48,15 +54,21 @@ def test_every_whole_line_is_found_by_its_key_among_any_noise(
     order.shuffle(lines)  # type: ignore[attr-defined]
     path = tmp_path_factory.mktemp("answers") / "a.jsonl"
     path.write_bytes(b"\n".join(lines) + (b"\n" if ends else b""))
-    found = index([path], key_of)
+    found = index([path], key_of, read)
     assert {key: line.read()["said"] for key, line in found.items()} == answers
 
 
-def test_first_of_two_answers_counts_also_across_files(tmp_path: Path) -> None:
-    for number, said in enumerate("ab"):
+@pytest.mark.parametrize(
+    ("lines", "expected"), [("ab", "a"), ("!a", "a"), ("a!", "a"), ("!!ab", "a"), ("a!b", "a"), ("!", "!")]
+)
+def test_first_answer_counts_also_across_files_and_after_an_error(
+    lines: str, expected: str, tmp_path: Path
+) -> None:
+    """An error is not billed, by both providers' texts on batches; an answer behind it is paid for."""
+    for number, said in enumerate(lines):
         (tmp_path / f"{number}.jsonl").write_bytes(orjson.dumps({"key": "k", "said": said}) + b"\n")
-    found = index(sorted(tmp_path.iterdir()), key_of)
-    assert found["k"].read()["said"] == "a"
+    found = index(sorted(tmp_path.iterdir()), key_of, read)
+    assert found["k"].read()["said"] == expected
 
 
 @pytest.mark.parametrize(

@@ -285,6 +285,24 @@ def test_answer_that_leaves_open_what_was_read_or_written_has_no_cost() -> None:
     assert price.cost(read_responses(nothing_came)) == pytest.approx(0.0076)
 
 
+@pytest.mark.parametrize("cached", [3_801, 10**9])
+def test_more_cached_than_was_read_is_no_bill(cached: int) -> None:
+    """Both SDKs: what came from a cache is part of the prompt. Such an answer was booked at $1,200."""
+    price = Price(input_per_m=2.0, output_per_m=12.0, cached_per_m=1.2)
+    chat = bodies.chat(3_800, 350, 0, 4_150, cached=cached)
+    for usage in (
+        read_gemini(bodies.gemini(cached=cached)),
+        read_responses(bodies.responses(cached=cached)),
+        read_chat(chat),
+    ):
+        assert price.cost(usage) is None
+    image = read_gemini(bodies.gemini(1_500, 1_120, cached=cached, image=1_120, pictures=1))
+    by_tokens = Price(input_per_m=0.5, output_per_m=3.0, image_output_per_m=60.0)
+    assert by_tokens.cost(image) == pytest.approx(1_120 * 60e-6), (
+        "the image is known, and nearly all of the bill"
+    )
+
+
 def test_picture_without_any_count_is_not_free() -> None:
     by_tokens = Price(input_per_m=0.5, output_per_m=3.0, image_output_per_m=60.0)
     assert by_tokens.cost(Usage(images=1)) is None

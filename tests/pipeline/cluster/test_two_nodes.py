@@ -22,7 +22,7 @@ import pytest
 
 from fakes.remote_models import HERE, RemoteEditor
 from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
-from plantain.cli.runs.consent import consent
+from plantain.cli.run.consent import consent
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build

@@ -267,7 +267,7 @@ def test_files_that_could_not_be_deleted_are_named_by_withdraw_and_deleted_by_th
     with JournalReader.open(folder) as reader:
         image = next(iter(reader.images())).id
     for told in (["--json", "--dry-run"], ["--json"]):
-        assert main(["withdraw", str(folder), "--image", image, *told]) == 0
+        assert main(["run", "withdraw", str(folder), "--image", image, *told]) == 0
         (withdrawn,) = json.loads(capsys.readouterr().out)["folders"]
         assert set(withdrawn["batch_jobs"]) == set(jobs.jobs)
     del server.routes[0]

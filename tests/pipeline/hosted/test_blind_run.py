@@ -99,7 +99,9 @@ def test_a_look_that_failed_is_tried_again_alone(
     with JournalReader.open(tmp_path / "run") as reader:
         ended = {row.reason.partition(":")[0] for row in reader.tasks() if row.state is TaskState.STOPPED}
     assert ended == {"judge"}
-    assert main(["retry", str(tmp_path / "run"), "--outcome", "refused,malformed", "--step", "look"]) == 0
+    assert (
+        main(["run", "retry", str(tmp_path / "run"), "--outcome", "refused,malformed", "--step", "look"]) == 0
+    )
     assert run(made, tmp_path / "run").stopped is None
     again = Counter(step_of(call) for call in server.calls if call.method == "POST") - before
     assert again == {"look": 1, "judge": 1}

@@ -226,7 +226,7 @@ def test_agreement_holds_for_the_tenant_that_it_names(
             asyncio.run(run_build(load_recipe(tmp_path / "recipe.toml"), tmp_path / "refused"))
         assert not server.calls
         built(f'{text}project = "{PROJECT}"\n', tmp_path / PROJECT)
-    assert main(["consent", str(tmp_path / PROJECT / "run"), "--json"]) == 0
+    assert main(["run", "consent", str(tmp_path / PROJECT / "run"), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["summary"]
     assert rows and {row["agreement"] for row in rows} == {f"BAA 2026-114, tenant {PROJECT} (the board)"}
     with JournalReader.open(tmp_path / PROJECT / "run") as reader:

@@ -217,7 +217,7 @@ def test_provider_that_accepts_no_edit_halts_the_run_before_it_has_used_up_the_t
         assert not list(reader.open_calls())
 
     server.spoil = None
-    assert main(["retry", str(folder), "--outcome", "malformed", "--step", "edit"]) == 0
+    assert main(["run", "retry", str(folder), "--outcome", "malformed", "--step", "edit"]) == 0
     summary = run(recipe, folder)
     assert summary.stopped is None
     with JournalReader.open(folder) as reader:

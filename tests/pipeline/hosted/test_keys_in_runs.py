@@ -68,7 +68,7 @@ def test_no_echo_of_the_corpus_is_in_anything_that_a_run_leaves_or_shows(
         ("status", str(run), "--json"),
         ("show", str(run)),
         ("show", str(run), "--json"),
-        ("consent", str(run)),
+        ("run", "consent", str(run)),
         ("export", str(run), "--to", str(out), "--layout", ",".join(LAYOUTS), "--licence", "CC-BY-4.0"),
         ("import", str(out), "--run", str(tmp_path / "imported")),
         ("report", str(tmp_path / "imported")),

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
-from pydicom import dcmread
+from PIL import Image, ImageCms
+from pydicom import Dataset, dcmread
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
+from pydicom.uid import UID, ExplicitVRBigEndian, ExplicitVRLittleEndian
 
 from pixels.dicom.data import RAMP, file, grey, linear, made
+from pixels.test_decode import ADOBE_RGB
+from plantain.pixels.dicom.pictures import decode_dicom
 from plantain.pixels.dicom.window import percentile_window
 
 
@@ -80,3 +85,75 @@ def test_a_small_bright_place_on_nothing_is_not_lost() -> None:
     values = np.zeros((64, 64), np.uint16)
     values[3, 4] = 900  # less than 0.5 % of the picture: its percentiles are equal
     assert grey(made(values))[3, 4] == 255
+
+
+def _with_voi_table(entries: np.ndarray, depth: int, syntax: UID) -> bytes:
+    table = Dataset()
+    table.LUTDescriptor = [4096, 0, depth]
+    table.add_new("LUTData", "OW", entries.tobytes())
+    return _as(syntax, made(BitsStored=12, HighBit=11), VOILUTSequence=[table])
+
+
+def _as(syntax: UID, data: bytes, **attributes: object) -> bytes:
+    """Return a file in another byte order; what `attributes` hold as bytes is in that order."""
+    read, dataset = dcmread(io.BytesIO(data)), Dataset()
+    for element in read:
+        dataset.add(element)
+    for name, value in attributes.items():
+        dataset.add_new(name, "OW", value) if isinstance(value, bytes) else setattr(dataset, name, value)
+    if syntax == ExplicitVRBigEndian and dataset.BitsAllocated == 16:
+        dataset.PixelData = read.pixel_array.astype(">u2").tobytes()
+    dataset.file_meta = read.file_meta
+    dataset.file_meta.TransferSyntaxUID = syntax
+    stored = io.BytesIO()
+    dataset.save_as(stored, enforce_file_format=True)
+    return stored.getvalue()
+
+
+@pytest.mark.parametrize("syntax", [ExplicitVRLittleEndian, ExplicitVRBigEndian])
+def test_a_voi_table_is_applied_as_pydicom_does_in_any_byte_order(syntax: UID) -> None:
+    curve = np.rint(4095 * (np.arange(4096) / 4095) ** 0.6)
+    data = _with_voi_table(curve.astype("<u2" if syntax == ExplicitVRLittleEndian else ">u2"), 12, syntax)
+    dataset = dcmread(io.BytesIO(data))
+    wanted = apply_voi_lut(dataset.pixel_array, dataset) / 4095 * 255
+    assert np.abs(grey(data) - wanted).max() <= 0.51
+
+
+@pytest.mark.parametrize("syntax", [ExplicitVRLittleEndian, ExplicitVRBigEndian])
+def test_a_voi_table_of_8_bit_entries_is_applied(syntax: UID) -> None:
+    """PS3.3, C.11.2.1.1: entries of 8 bits; in words of 16 bits the first is the low byte (PS3.5, 8.2)."""
+    curve = np.rint(255 * (np.arange(4096) / 4095) ** 0.6).astype(np.uint8)
+    words = curve.view("<u2") if syntax == ExplicitVRLittleEndian else curve.view("<u2").astype(">u2")
+    assert np.array_equal(grey(_with_voi_table(words, 8, syntax)), curve[RAMP])
+
+
+def test_a_big_endian_palette_has_the_colours_that_simpleitk_shows(tmp_path: Path) -> None:
+    indices = np.arange(4096, dtype=np.uint16).astype(np.uint8).reshape(64, 64)
+    ramp = (np.arange(256, dtype=np.uint16) * 257).astype(">u2")
+    colours = {"Red": ramp, "Green": ramp[::-1], "Blue": ramp // 2}
+    attributes: dict[str, object] = {"PhotometricInterpretation": "PALETTE COLOR"}
+    for name, table in colours.items():
+        attributes[f"{name}PaletteColorLookupTableDescriptor"] = [256, 0, 16]
+        attributes[f"{name}PaletteColorLookupTableData"] = table.astype(">u2").tobytes()
+    pairs = indices.view("<u2").astype(">u2").tobytes()  # 8-bit pixels in words of 16 bits (PS3.5, 8.1.1)
+    (tmp_path / "palette.dcm").write_bytes(
+        _as(ExplicitVRBigEndian, made(indices), PixelData=pairs, **attributes)
+    )
+    simpleitk = pytest.importorskip("SimpleITK")
+    wanted = simpleitk.GetArrayFromImage(simpleitk.ReadImage(str(tmp_path / "palette.dcm")))[0]
+    assert np.array_equal(decode_dicom((tmp_path / "palette.dcm").read_bytes(), "palette"), wanted)
+
+
+def test_untagged_padding_does_not_set_the_contrast() -> None:
+    values = RAMP.astype(np.int16)
+    values[:, :20] = -2000
+    assert np.array_equal(grey(made(values)), grey(made(values, PixelPaddingValue=-2000)))
+
+
+def test_a_colour_profile_is_converted_as_littlecms_does() -> None:
+    """PS3.3, C.11.15: ICCProfile is the colour space of the pixels, here Adobe RGB."""
+    pixels = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    kind = {"SamplesPerPixel": 3, "PhotometricInterpretation": "RGB", "PlanarConfiguration": 0}
+    source, srgb = ImageCms.ImageCmsProfile(io.BytesIO(ADOBE_RGB)), ImageCms.createProfile("sRGB")
+    wanted = np.asarray(ImageCms.profileToProfile(Image.fromarray(pixels), source, srgb, 1))
+    assert np.array_equal(decode_dicom(made(pixels, ICCProfile=ADOBE_RGB, **kind), "a.dcm"), wanted)

@@ -51,7 +51,7 @@ def write_held_out(pairs: Iterable[HeldOutPair], out: Path, name: str, digest: s
     if (out / "benchmark.json").is_file():
         benchmark = Benchmark.load(out)
         if benchmark.name != named:
-            raise InputError(f"{out}: holds the held-out pairs of another training; use another --out folder")
+            raise InputError(f"{out}: holds the held-out pairs of another training; use another --to folder")
         return benchmark
     with BenchmarkWriter(out, named) as writer:
         for pair in pairs:

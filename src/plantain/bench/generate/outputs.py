@@ -16,7 +16,7 @@ from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.journal import CallResult, Journal
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.pixels.decode import BadImage, decode_output
 from plantain.pixels.encode import holds_pixels_only
 from plantain.pixels.fingerprint import sha256_of_pixels
 from plantain.privacy.lineage import made_from
@@ -57,7 +57,7 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> SizedOutput:
     Raises:
         BadImage: it cannot be decoded, or has another aspect ratio.
     """
-    pixels = decode_untrusted(data, "edited image")
+    pixels = decode_output(data)
     height, width = pixels.shape[:2]
     ratio = (width / height) / (size[0] / size[1])
     if abs(ratio - 1.0) > ASPECT_TOLERANCE:

@@ -26,7 +26,7 @@ from plantain.metrics.ssim import ssim
 from plantain.metrics.statistics.ranks import spearman
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode_untrusted
+from plantain.pixels.decode import decode_output
 from plantain.records import InputError, Licence
 
 FILE = "published_scores.json"
@@ -192,7 +192,7 @@ def _read(path: Path) -> PublishedScores:
 
 def _image(folder: Path, sample: str, name: str) -> Pixels | None:
     path = folder / f"{sample}_{name.replace(' ', '_').replace('/', '_')}.png"
-    return decode_untrusted(read_inside(folder, path), str(path)) if path.is_file() else None
+    return decode_output(read_inside(folder, path), str(path)) if path.is_file() else None
 
 
 def _facts(folder: Path, sample: str) -> SampleFacts:

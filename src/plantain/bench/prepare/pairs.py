@@ -19,7 +19,7 @@ from plantain.bench.prepare.alignment import (
 from plantain.files.opening import read_regular
 from plantain.files.source_type import declared_synthetic
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.pixels.decode import BadImage, decode_untrusted, grey_bits
 from plantain.pixels.prepare import resize
 from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts
@@ -91,8 +91,9 @@ class RawFile:
 def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedPair | str:
     """Return the pair in one frame, or why it is refused."""
     try:
-        previous = decode_untrusted(before.data, before.name)
-        changed = decode_untrusted(after.data, after.name)
+        bits = max(grey_bits(file.data, file.name) for file in (before, after))
+        previous = decode_untrusted(before.data, before.name, bits)
+        changed = decode_untrusted(after.data, after.name, bits)
     except BadImage as error:
         return str(error)
     if min(*previous.shape[:2], *changed.shape[:2]) < 64:

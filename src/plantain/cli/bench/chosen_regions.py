@@ -10,9 +10,9 @@ from plantain.metrics.statistics.regions import FEWEST, majority, staple
 from plantain.pixels.arrays import Mask
 from plantain.records import InputError
 from plantain.review.answers import region_of
-from plantain.review.ratings import Ratings
-from plantain.review.results.rows import Row, rows_of
-from plantain.review.study import ItemKind, ReaderTask, open_study
+from plantain.review.blinding import fitted_mask
+from plantain.review.results.rows import Row, main_rows
+from plantain.review.study import ReaderTask, open_study
 
 
 def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -28,17 +28,9 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
         InputError: no study, no answers about regions, or a sample that the benchmark does not have.
     """
     study = open_study(folder)
-    ratings = Ratings.open(study)
-    try:
-        rows = [
-            row
-            for row in rows_of(study, ratings)
-            if row.task is ReaderTask.CHOOSE_ROI and row.kind is ItemKind.MAIN and not row.cannot
-        ]
-    finally:
-        ratings.close()
+    rows = main_rows(study, ReaderTask.CHOOSE_ROI)
     if not rows:
-        raise InputError(f"--chosen {folder}: nobody has answered a choose-roi question of this study")
+        raise InputError(f"--study {folder}: nobody has answered a choose-roi question of this study")
     chosen: dict[str, str] = {}
     undecided: dict[str, str] = {}
     for sample in sorted({row.source for row in rows}):
@@ -64,6 +56,4 @@ def _joint(regions: list[Mask]) -> Mask:
 def _region(benchmark: Path, sample: str, row: Row, size: tuple[int, int]) -> Mask:
     if row.value.get("mask"):
         return region_of(row.value)
-    from plantain.review.pictures import fitted_mask
-
     return fitted_mask(proposed_regions(benchmark, sample)[row.value["proposal"]], size)

@@ -20,7 +20,7 @@ from plantain.bench.generate.generate import generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_editors
 from plantain.bench.generate.runfile import BenchRun
-from plantain.cli.runs.build import print_end
+from plantain.cli.build import print_end
 from plantain.cli.terminal.application import application
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.cli.terminal.tables import print_table
@@ -90,8 +90,8 @@ def generate_outputs(
         int | None,
         typer.Option(min=1, help="Most outputs to request from editors; baselines do not count."),
     ] = None,
-    export: Annotated[
-        Path | None, typer.Option("--export", metavar="DIR", help="Write {model}/{id}_{k}.png there.")
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="DIR", help="Write {model}/{id}_{k}.png there.")
     ] = None,
     engine: Annotated[
         str,
@@ -155,8 +155,8 @@ def generate_outputs(
         finally:
             close_workers()
     with BenchRun.open(run) as made:
-        if export is not None:
-            export_outputs(made, export)
+        if to is not None:
+            export_outputs(made, to)
         rows = [arm_row(made, label) for label in made.arms]
         spent = made.reader.spent_usd()
     if as_json:

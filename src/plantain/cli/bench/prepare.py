@@ -76,9 +76,9 @@ def prepare(
         str,
         typer.Option(metavar="KIND", help="Where pairs are aligned: local, or ray; instead of [engine]."),
     ] = "",
-    calls: Annotated[
+    run: Annotated[
         Path | None,
-        typer.Option("--calls", "--run", metavar="DIR", help="Run of a hosted describer; default: DIR.calls"),
+        typer.Option("--run", metavar="DIR", help="Run of a hosted describer; default: DIR.calls."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of paraphrases and of the describer's draws.")] = 0,
     procedures: Annotated[
@@ -88,10 +88,10 @@ def prepare(
         ),
     ] = "",
     columns: Annotated[bool, typer.Option("--columns", help=f"Only say what {TABLE} may hold.")] = False,
-    chosen: Annotated[
+    study: Annotated[
         Path | None,
         typer.Option(
-            "--chosen", metavar="STUDY", help="RAW is a benchmark: take the regions that readers chose."
+            "--study", metavar="STUDY", help="RAW is a benchmark: take the regions that readers chose."
         ),
     ] = None,
     in_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
@@ -106,9 +106,9 @@ def prepare(
         _print_columns()
         return 0
     if procedures:
-        return _print_procedures(procedures, terms, calls, seed, in_json)
-    if chosen is not None:
-        return _take_chosen(raw, chosen, in_json)
+        return _print_procedures(procedures, terms, run, seed, in_json)
+    if study is not None:
+        return _take_chosen(raw, study, in_json)
     if raw is None or out is None:
         raise InputError("bench prepare: give RAW and --to; --columns says what RAW holds")
     reader = None if accept_text else open_reader()
@@ -119,7 +119,7 @@ def prepare(
         name or out.name,
         rules,
         terms,
-        calls or out.with_name(f"{out.name}.calls"),
+        run or out.with_name(f"{out.name}.calls"),
         _proposer(regions),
         seed,
         not no_region,
@@ -216,7 +216,7 @@ def _take_chosen(benchmark: Path | None, study: Path, in_json: bool) -> int:
     from plantain.cli.bench.chosen_regions import take_regions
 
     if benchmark is None:
-        raise InputError("--chosen: name the benchmark that the study was made from")
+        raise InputError("--study: name the benchmark that the study was made from")
     found, undecided = take_regions(benchmark, study)
     if in_json:
         import orjson

@@ -10,25 +10,18 @@ import numpy as np
 from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
-from plantain.review.ratings import Ratings
-from plantain.review.results.rows import Row, rows_of
-from plantain.review.study import ItemKind, ReaderTask, open_study
+from plantain.review.results.rows import Row, main_rows
+from plantain.review.study import ReaderTask, open_study
 from plantain.rubrics import MEDEBENCH
 
 
 def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
-    """Return main answers to `rate` with MedEBench's rubric, by its dimensions, and to `rank`, for all of them.
+    """Return main answers to `rate` with MedEBench's rubric, by its dimensions, and to `rank`, each for its own.
 
     Raises:
         InputError: no study, or none of its answers orders this run's models.
     """
-    study = open_study(folder)
-    stored = Ratings.open(study)
-    try:
-        rows = [row for row in rows_of(study, stored) if row.kind is ItemKind.MAIN and not row.cannot]
-    finally:
-        stored.close()
-    rows = [row for row in rows if row.task in (ReaderTask.RATE, ReaderTask.RANK)]
+    rows = main_rows(open_study(folder), ReaderTask.RATE, ReaderTask.RANK)
     place, arm = {name: i for i, name in enumerate(samples)}, {name: i for i, name in enumerate(models)}
     readers = sorted({row.reader for row in rows})
     tables = {name: np.full((len(readers), len(samples), len(models)), np.nan) for name in DIMENSIONS}
@@ -49,14 +42,9 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
 def _enter(tables: dict[str, Floats], row: Row, at: tuple[int, int], arm: dict[str, int]) -> bool:
     """Enter one answer at (reader, sample); return True if it rates an arm."""
     if row.task is ReaderTask.RANK:
-        known = [
-            (arm[model], -rank)
-            for model, rank in zip(row.slots, row.value["ranks"], strict=True)
-            if model in arm
-        ]
-        for table in tables.values():
-            for model, value in known:
-                table[*at, model] = value
+        known = [pair for pair in zip(row.slots, row.value["ranks"], strict=True) if pair[0] in arm]
+        for model, rank in known:
+            tables[row.dimension][*at, arm[model]] = -rank
         return bool(known)
     scores = {c.short: row.value["scores"].get(c.name) for c in MEDEBENCH.criteria if c.short in tables}
     scores = {short: score for short, score in scores.items() if score is not None}

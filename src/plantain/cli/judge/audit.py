@@ -23,7 +23,7 @@ from plantain.audit.pictures import TrialPicture, pictures_in
 from plantain.audit.planning import forecast
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import chosen_kinds
-from plantain.cli.runs.build import print_end
+from plantain.cli.build import print_end
 from plantain.cli.terminal.application import application, command_again
 from plantain.cli.terminal.stages import StageProgress
 from plantain.cli.terminal.tables import print_table
@@ -80,9 +80,9 @@ def audit(
     beside: Annotated[
         list[str] | None, typer.Option("--beside", metavar="MODEL", help="another judge to compare it with")
     ] = None,
-    people: Annotated[
+    studies: Annotated[
         list[Path] | None,
-        typer.Option("--people", metavar="STUDY", help="a reader study of the run DIR, to compare it with"),
+        typer.Option("--study", metavar="STUDY", help="a reader study of the run DIR, to compare it with"),
     ] = None,
     run: Annotated[
         Path | None,
@@ -120,14 +120,14 @@ def audit(
     named = tuple(model for name in (judge, *others) for model in models_of(name))
     for readers in (name for name in named if name.startswith(PEOPLE)):
         raise InputError(
-            f"--judge {readers}: readers judged no planted edits; compare a judge with them by --people "
+            f"--judge {readers}: readers judged no planted edits; compare a judge with them by --study "
             f"{readers.removeprefix(PEOPLE)}, or take their verdicts by `plantain judge rejudge RUN --judge {readers}`"
         )
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give a run, a catalogue or images")
     if run is None and not dry_run and not all(map(runs_here, named)):
         raise InputError(f"--run: name a folder for the answers of {judge}, so that they are paid once")
-    by_people = _with_people(people or [], folder, judge)
+    by_people = _with_people(studies or [], folder, judge)
     taxonomy = load_taxonomy()
     chosen = _Judges(judge, others, load_terms(settings, named), _rubric(rubric, folder))
     split = "images of the packages, held out" if folder is None else folder.name
@@ -179,10 +179,10 @@ async def _carded(
 
 def _with_people(studies: list[Path], folder: Path | None, judge: str) -> dict[str, Figure]:
     """Return the agreement of the judge's verdicts in the run with the studies' readers."""
-    from plantain.review.judge_agreement import agreement_with_people
+    from plantain.review.people import agreement_with_people
 
     if studies and (folder is None or not (folder / JOURNAL_NAME).is_file()):
-        raise InputError(f"--people {studies[0]}: give the run that the study was made from as DIR")
+        raise InputError(f"--study {studies[0]}: give the run that the study was made from as DIR")
     found: dict[str, Figure] = {}
     for study in studies:
         found |= agreement_with_people(study, Path(folder or "."), judge)

@@ -71,7 +71,7 @@ def rejudge(
     """
     from plantain.audit.jury import models_of
     from plantain.audit.rejudge import RejudgeRequest, recorded_judge, run_rejudge
-    from plantain.cli.runs.build import print_end
+    from plantain.cli.build import print_end
     from plantain.cli.terminal.stages import StageProgress
     from plantain.offline.workers import close_workers
     from plantain.runs.settings.terms import load_terms
@@ -94,7 +94,7 @@ def rejudge(
 
 def _people(name: str) -> Judge:
     """Return the readers of a study as a judge, by `people/STUDY`."""
-    from plantain.review.people_judge import PeopleJudge
+    from plantain.review.people import PeopleJudge
 
     return PeopleJudge(Path(name.removeprefix(PEOPLE)))
 

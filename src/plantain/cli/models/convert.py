@@ -13,6 +13,7 @@ from plantain.models.diffusers.trying import EXTRA, check_new_folder
 from plantain.models.diffusers.weights import find_weights
 from plantain.models.extras import require_extra
 from plantain.records import InputError
+from plantain.records.commands import command_line
 
 PRESET = "diffusers/medebench-instruct-diffusion"
 """The only preset whose weights are published as a checkpoint alone."""
@@ -22,7 +23,7 @@ def convert_weights(
     checkpoint: Annotated[
         Path, typer.Argument(metavar="FILE", help="a checkpoint in CompVis's layout: .ckpt")
     ],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new folder")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder.")],
     base: Annotated[
         str,
         typer.Option(
@@ -33,10 +34,10 @@ def convert_weights(
 ) -> int:
     """Writes InstructDiffusion's checkpoint, as its authors publish it, as a folder that its preset runs.
 
-    Example: plantain models convert v1-5-pruned-emaonly-adaption-task.ckpt weights/instruct-diffusion --base
+    Example: plantain models convert v1-5-pruned-emaonly-adaption-task.ckpt --to weights/instruct-diffusion --base
     timbrooks/instruct-pix2pix
     """
-    check_new_folder(folder)
+    check_new_folder(to)
     require_extra(PRESET, *EXTRA)
     found = find_weights(base, "", None)
     if found is None:
@@ -48,14 +49,14 @@ def convert_weights(
     quiet_libraries()  # before the classes are imported, about which there are remarks
     from plantain.models.diffusers.converting import convert_instruct_diffusion
 
-    unfinished = folder.with_name(folder.name + ".part")
+    unfinished = to.with_name(to.name + ".part")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         convert_instruct_diffusion(checkpoint, found.folder, unfinished)
-        if folder.exists():
-            folder.rmdir()
-        unfinished.rename(folder)
+        if to.exists():
+            to.rmdir()
+        unfinished.rename(to)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    print(f"{folder}: every weight found its place. To try them: plantain models try {PRESET}@{folder}")
+    print(f"{to}: every weight was converted. Try them: {command_line('models', 'try', f'{PRESET}@{to}')}")
     return 0

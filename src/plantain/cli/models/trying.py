@@ -25,7 +25,7 @@ def try_model(
         Path | None, typer.Option("--settings", help="[providers.diffusers] in TOML: dtype, offload, ...")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="for the edited picture, PNG")
+        Path | None, typer.Option("--to", metavar="FILE", help="for the edited picture, PNG")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
 ) -> int:

@@ -1,8 +1,9 @@
-"""`plantain review demo`: a study on the demo's run, with two simulated readers already in."""
+"""`plantain review demo`: a study on the demo's run, with two simulated readers."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -17,21 +18,17 @@ NOTICE = "plantain: the two readers of this study are simulated: their answers s
 
 @app.command(epilog="Example: plantain review demo demo-review")
 def demo(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Made or resumed.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder; created or resumed.")],
     limit: Annotated[int, typer.Option(min=1, help="Tasks of the demo's run that are built.")] = 12,
-    serve: Annotated[
-        bool, typer.Option("--serve/--no-serve", help="Open the reading room afterwards.")
-    ] = True,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the room; 0: any that is free.")
-    ] = 8765,
+    serve: Annotated[bool, typer.Option("--serve/--no-serve", help="Serve the study afterwards.")] = True,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8765,
     as_json: Annotated[bool, typer.Option("--json", help='Print {"study": path} as JSON.')] = False,
 ) -> None:
-    """Build a few edits offline, freeze a study of them, let two simulated readers answer, and open the room."""
+    """Build a few edits offline, freeze a study of them, let two simulated readers answer, and serve it."""
+    from plantain.cli.build import build_watched
     from plantain.cli.review.materials import materials_at
-    from plantain.cli.runs.build import build_watched
     from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
-    from plantain.review.freezing import Wanted, new_study
+    from plantain.review.freezing import StudySettings, new_study
     from plantain.review.ratings import READER, Ratings
     from plantain.review.simulated import simulate
     from plantain.review.study import ReaderTask, open_study
@@ -48,12 +45,18 @@ def demo(
             ReaderTask.WHICH_FINDING,
             ReaderTask.CHOOSE_ROI,
         )
-        found = materials_at(run)
-        training = min(2, len(found) // 2)
-        wanted = Wanted(
-            "Demo: are these edits good?", 7, tasks, MED_BANANA, training=training, repeats=0.2, attention=1
-        )
-        new_study(study, found, [run.name], wanted)
+        with ExitStack() as kept:
+            found = materials_at(run, kept)
+            settings = StudySettings(
+                name="Demo: are these edits good?",
+                seed=7,
+                tasks=tasks,
+                rubric=MED_BANANA,
+                training=min(2, len(found) // 2),
+                repeats=0.2,
+                anchors=1,
+            )
+            new_study(study, found, [run.name], settings)
     opened = open_study(study)
     ratings = Ratings.open(opened)
     try:

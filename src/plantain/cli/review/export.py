@@ -25,7 +25,7 @@ def export(
 ) -> None:
     """Write answers as CSV and Parquet with their dictionary, drawn regions, and the frozen study with its hash."""
     from plantain.review.ratings import Ratings
-    from plantain.review.results.export import summary_of, write_export
+    from plantain.review.results.export import write_export
     from plantain.review.study import open_study
 
     opened = open_study(study)
@@ -36,6 +36,9 @@ def export(
     finally:
         ratings.close()
     if as_json:
-        print(summary_of(names, target, answers, opened).decode())
+        import orjson
+
+        document = {"to": str(target), "files": names, "answers": answers, "hash": opened.digest}
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
     print(f"{target}: {counted(answers, 'answer')}; {', '.join(name for name in names if '/' not in name)}")

@@ -22,7 +22,7 @@ def import_(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="CSV (source or case, model, criteria, reader), or ImagenHub's TSV, one a rater.",
+            help="CSV: source or case, model, one column for each criterion, and reader (default: the file's name).",
         ),
     ],
     as_json: Annotated[

@@ -1,9 +1,10 @@
-"""The cases that a study is made from, by what lies at a path: a run, a benchmark's run, a release, a list of pairs."""
+"""The cases that a study is made from: of a run, a benchmark or its run, a release, or a table of pairs."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -13,38 +14,50 @@ from plantain.bench.prepare.regions_chosen import proposed_regions
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError
-from plantain.review.sources import Material, Read, blob_reader, materials, restricted
+from plantain.review.sources import Material, Read, blob_reader, materials_of_run, restricted
 from plantain.review.study import ORIGINAL
 
 
-def materials_at(source: Path) -> list[Material]:
-    """The cases of a run, a benchmark's run, a release or a CSV of pairs.
+def materials_at(source: Path, kept: ExitStack) -> list[Material]:
+    """Return the cases of a run, a benchmark or its run, a release or a table of pairs.
+
+    Args:
+        kept: closes the temporary run of what has to be imported first, once the images were read.
 
     Raises:
-        InputError: none of these, or nothing in it to be judged.
+        InputError: none of these, or without edited images.
     """
     if (source / JOURNAL_NAME).is_file():
         with JournalReader.open(source) as reader:
             bench = reader.meta("bench") is not None
-        found = list(_of_bench(source)) if bench else materials(source)
-    elif source.is_file():
-        found = materials(source)
+        found = list(_of_bench(source) if bench else materials_of_run(source))
     elif (source / OWN).is_file():
         found = list(_of_samples(source, {}))
-    elif source.is_dir():
-        found = _of_release(source)
+    elif source.exists():
+        found = list(materials_of_run(_imported(source, kept)))
     else:
-        raise InputError(f"--from {source}: no such run, benchmark run, release or list of pairs")
+        raise InputError(f"--from {source}: no such run, benchmark, release or table of pairs")
     if not found:
-        raise InputError(f"--from {source}: it holds no edited picture")
+        raise InputError(f"--from {source}: contains no edited image with its original")
     return found
 
 
+def _imported(source: Path, kept: ExitStack) -> Path:
+    from plantain.release.importing.importing import import_release
+    from plantain.release.importing.pairs import import_pairs
+
+    run = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="plantain-review-"))) / "run"
+    if source.is_file():
+        import_pairs(source, run)
+    else:
+        import_release(source, run)
+    return run
+
+
 def _of_bench(run: Path) -> Iterator[Material]:
-    """Every sample with the first scored output of each arm."""
+    """Yield every sample with the first scored output of each arm."""
     with BenchRun.open(run) as opened:
         outputs: dict[str, dict[str, Read]] = {}
         for arm in opened.arms:
@@ -52,19 +65,18 @@ def _of_bench(run: Path) -> Iterator[Material]:
                 if output.edited is not None:
                     outputs.setdefault(output.sample_id, {}).setdefault(arm, blob_reader(run, output.edited))
         root = opened.benchmark_root
-    return (one for one in _of_samples(root, outputs) if len(one.pictures) > 1)
+    return (one for one in _of_samples(root, outputs) if len(one.images) > 1)
 
 
 def _of_samples(root: Path, outputs: Mapping[str, Mapping[str, Read]]) -> Iterator[Material]:
-    """The samples of a benchmark, with proposed regions where it has any; without outputs only regions can be asked."""
+    """Yield the samples of a benchmark, with their ground truth and proposed regions."""
+
+    def reads(path: Path) -> Read:
+        return lambda: decode_untrusted(read_inside(root, path), str(path))
+
     for sample in Benchmark.load(root).samples:
-
-        def original(path: Path = sample.previous) -> Pixels:
-            return decode_untrusted(read_inside(root, path), str(path))
-
         yield Material(
             source=sample.id,
-            image=sample.id,
             stratum=sample.organ,
             cluster=sample.cluster,
             modality=sample.image.modality,
@@ -72,21 +84,9 @@ def _of_samples(root: Path, outputs: Mapping[str, Mapping[str, Read]]) -> Iterat
             direction=sample.direction.value,
             instruction=sample.prompt,
             description=sample.detailed,
-            pictures={ORIGINAL: original, **outputs.get(sample.id, {})},
+            images={ORIGINAL: reads(sample.previous), **outputs.get(sample.id, {})},
+            ground_truth=reads(sample.changed) if sample.changed is not None else None,
             spacing_mm=sample.image.spacing_mm,
             credentialed=restricted(sample.image),
             proposals=proposed_regions(root, sample.id),
         )
-
-
-def _of_release(folder: Path) -> list[Material]:
-    """A release, by way of a run that lives as long as the study is being made."""
-    from plantain.release.importing.importing import import_release
-
-    holder = tempfile.TemporaryDirectory(prefix="plantain-review-")
-    run = Path(holder.name) / "run"
-    import_release(folder, run)
-    found = list(materials(run))
-    for one in found:
-        one.__dict__["_holder"] = holder  # the folder goes when the last case does
-    return found

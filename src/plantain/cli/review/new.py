@@ -1,7 +1,10 @@
-"""`plantain review new`: freezes a study."""
+"""`plantain review new`: freeze a study."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +15,13 @@ from plantain.records import InputError
 from plantain.records.counts import counted
 
 if TYPE_CHECKING:
+    from plantain.review.sources import Material
     from plantain.review.study import ReaderTask
 
 app = application()
+
+VALIDATION, VALIDATED = "med-banana-validation", 100
+"""Preset for the validation of a judge by readers (Med-Banana-50K, human validation), and its number of edits."""
 
 TASKS = (
     "accept, rate, pair, rank, real-or-edited, real-or-edited-2afc, which-finding, choose-roi, describe-ok"
@@ -25,21 +32,21 @@ TASKS = (
     epilog="Example: plantain review new studies/pilot --from runs/pilot --task accept --task real-or-edited --cases 60"
 )
 def new(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study; it is made.")],
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="New folder of the study.")],
     source: Annotated[
         list[Path],
         typer.Option(
             "--from",
             metavar="SOURCE",
-            help="Run, benchmark run, release, or CSV of pairs; several join by task.",
+            help="Run, benchmark or its run, release, or table of pairs as for import; several join by task.",
         ),
     ],
     task: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--task", metavar="TASK", help=f"One block each, in this order: {TASKS}; separated by commas."
         ),
-    ],
+    ] = None,
     cases: Annotated[
         int | None,
         typer.Option(
@@ -67,61 +74,59 @@ def new(
     ] = 0.0,
     repeats: Annotated[float, typer.Option(min=0, max=1, help="Share of items that are read twice.")] = 0.0,
     anchors: Annotated[int, typer.Option(min=0, help="Items of known truth in each block.")] = 0,
-    attention: Annotated[int, typer.Option(min=0, help="Attention checks in each block.")] = 0,
     name: Annotated[
-        str, typer.Option(help="What readers see as the study's name; it must tell no model.")
+        str, typer.Option(help="Name of the study that readers see; it must not contain a model's.")
     ] = "",
-    agreement: Annotated[
-        Path | None,
+    arms: Annotated[
+        str,
+        typer.Option(metavar="MODEL,...", help="Models to read; default: all but a benchmark's baselines."),
+    ] = "",
+    preset: Annotated[
+        str,
         typer.Option(
-            "--agreement", metavar="FILE", help="Text that readers confirm by name before any picture."
+            metavar="NAME",
+            help="med-banana-validation: accept or reject 100 judged edits, in turn from each modality and "
+            "direction, as in the paper's validation by radiologists.",
         ),
-    ] = None,
-    fixed_answers: Annotated[
-        bool, typer.Option("--fixed-answers", help="Answers cannot be changed afterwards.")
-    ] = False,
-    choose_only: Annotated[
-        bool, typer.Option("--choose-only", help="Regions are chosen of proposals, not drawn.")
-    ] = False,
-    originals: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Where the originals' own files lie (DICOM, 16-bit PNG), found by hash: readers then window them in "
-            "their own units.",
-        ),
-    ] = None,
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> None:
-    """Draw cases, lay out items, blind the pictures, and freeze all of it under a hash."""
+    """Draw cases, lay out items, blind the images, and freeze all of it under a hash."""
     from plantain.cli.review.materials import materials_at
     from plantain.cli.terminal.bar import progress_bar
-    from plantain.review.freezing import Wanted, new_study
-    from plantain.review.sources import joined, with_originals
+    from plantain.review.freezing import StudySettings, new_study
+    from plantain.review.sources import joined, with_arms
+    from plantain.review.study import COMPARES, ReaderTask
     from plantain.rubrics import rubric_named
 
-    wanted = Wanted(
+    if preset not in ("", VALIDATION):
+        raise InputError(f"--preset {preset!r}: {VALIDATION}")
+    if bool(preset) == bool(task):
+        raise InputError("--task: name at least one task, or give --preset; not both")
+    tasks = (ReaderTask.ACCEPT,) if preset else _tasks(task or [])
+    settings = StudySettings(
         name=name or "Reader study",
         seed=seed,
-        tasks=_tasks(task),
+        tasks=tasks,
         rubric=rubric_named(rubric),
-        cases=cases,
+        cases=VALIDATED if preset and cases is None else cases,
         groups=groups,
         training=training,
         pass_mark=pass_mark,
         repeats=repeats,
         anchors=anchors,
-        attention=attention,
         scale=_scale(scale),
-        changes=not fixed_answers,
-        agreement=_text(agreement),
-        own_region=not choose_only,
     )
-    found = joined([materials_at(path) for path in source])
-    if originals is not None:
-        found = with_originals(found, originals)
-    with progress_bar("pictures") as move:
-        made = new_study(study, found, [path.name for path in source], wanted, move)
+    with ExitStack() as kept:
+        parts = [materials_at(path, kept) for path in source]
+        found = joined(parts, compare=any(one in COMPARES for one in tasks))
+        chosen = [arm.strip() for arm in arms.split(",") if arm.strip()] or _without_baselines(found)
+        found = with_arms(found, chosen)
+        if preset:
+            judged = [one for one in found if one.verdicts]
+            found = [replace(one, stratum=f"{one.modality} {one.direction}") for one in judged]
+        with progress_bar("images") as move:
+            made = new_study(study, found, [path.name for path in source], settings, move)
     items = {block.id: len(block.items) for block in made.blocks}
     if as_json:
         import orjson
@@ -132,7 +137,6 @@ def new(
             "cases": len(made.cases),
             "items": items,
             "models": made.models,
-            "wide": sum(case.wide is not None for case in made.cases),
         }
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
@@ -161,12 +165,10 @@ def _scale(text: str) -> tuple[int, int]:
     return int(least), int(most)
 
 
-def _text(path: Path | None) -> str:
-    from plantain.files.opening import read_regular
+def _without_baselines(found: Sequence[Material]) -> list[str]:
+    """Return every model but a benchmark's baselines; all of them if there are only baselines."""
+    from plantain.bench.generate.baselines import BASELINES
+    from plantain.review.study import ORIGINAL
 
-    if path is None:
-        return ""
-    try:
-        return read_regular(path, str(path), 2**16).decode("utf-8").strip()
-    except UnicodeDecodeError as error:
-        raise InputError(f"--agreement {path}: not UTF-8 text") from error
+    models = sorted({key for one in found for key in one.images} - {ORIGINAL})
+    return [model for model in models if model not in BASELINES] or models

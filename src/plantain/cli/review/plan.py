@@ -52,9 +52,9 @@ def plan(
             help="Variances of the difference by reader, by case and of one reading; default: usual shares.",
         ),
     ] = "",
-    pilot: Annotated[
+    study: Annotated[
         Path | None,
-        typer.Option("--pilot", metavar="STUDY", help="Take the variances from a study that was read."),
+        typer.Option("--study", metavar="STUDY", help="Take the variances from a study that was read."),
     ] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Seconds that one reading takes.")] = 20.0,
     to: Annotated[
@@ -63,22 +63,18 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Power and type-1 error of a study with readers and cases random, and its hours."""
-    from plantain.review.planning import plan_json, plan_study
+    from plantain.review.planning import plan_study, write_plan
 
-    parts, source = _components(effect, base_rate, sd, components, pilot)
+    parts, source = _components(effect, base_rate, sd, components, study)
     try:
         made = plan_study(readers, cases, effect, parts, groups=groups, seconds=seconds, source=source)
     except ValueError as error:
         raise InputError(f"--groups {groups}: {error}") from error
-    page = None
-    if to is not None:
-        from plantain.review.plan_page import write_plan
-
-        page = write_plan(made, to)
+    page = None if to is None else write_plan(made, to)
     if as_json:
         import orjson
 
-        shown = plan_json(made) | ({"page": str(page)} if page else {})
+        shown = made.as_json() | ({"page": str(page)} if page else {})
         print(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
         return
     asked = made.asked
@@ -101,16 +97,16 @@ def plan(
 
 
 def _components(
-    effect: float, base_rate: float | None, sd: float | None, components: str, pilot: Path | None
+    effect: float, base_rate: float | None, sd: float | None, components: str, study: Path | None
 ) -> tuple[Components, str]:
     from plantain.metrics.statistics.reader_power import Components, stated
 
     given = [
-        name for name, value in (("--sd", sd), ("--components", components), ("--pilot", pilot)) if value
+        name for name, value in (("--sd", sd), ("--components", components), ("--study", study)) if value
     ]
     if len(given) > 1 or (given and base_rate is not None):
         raise InputError(
-            f"{given[-1]}: the variances come from one of --base-rate, --sd, --components and --pilot"
+            f"{given[-1]}: the variances come from one of --base-rate, --sd, --components and --study"
         )
     if not effect or abs(effect) > 1e9 or effect != effect:
         raise InputError(f"--effect {effect:g}: give a difference other than 0")
@@ -122,10 +118,10 @@ def _components(
             raise InputError(
                 f"--components {components!r}: three variances of at least 0, e.g. 0.01,0.03,0.25"
             ) from error
-    if pilot is not None:
-        from plantain.review.pilot import components_of
+    if study is not None:
+        from plantain.review.planning import components_of
 
-        return components_of(pilot), f"from the pilot {pilot}"
+        return components_of(study), f"from the pilot {study}"
     if sd is not None:
         if not 0 < sd < 1e6:
             raise InputError(f"--sd {sd:g}: a standard deviation above 0")

@@ -1,9 +1,10 @@
-"""`plantain review results`: what a study's answers say."""
+"""`plantain review results`: the results of a study."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +12,13 @@ from plantain.cli.terminal.application import application
 from plantain.records.counts import counted
 
 app = application()
+
+JUDGE = {
+    "agreement": "reader and judge agree",
+    "strict": "judge too strict: rejects what is accepted",
+    "lenient": "judge too lenient: accepts what is not",
+}
+"""Outcomes of the comparison with the run's judge (Med-Banana-50K, human validation)."""
 
 
 @app.command(epilog="Example: plantain review results studies/pilot --to results.html")
@@ -50,15 +58,19 @@ def results(
         return
     page = write_results(found, to or study / "results.html")
     for block in found["blocks"]:
-        print(
-            f"{block['title']}: {counted(block['judged'], 'answer')} by {counted(block['readers'], 'reader')}"
-        )
-        for name, one in (
-            block.get("models") or block.get("strengths") or block.get("by_model") or {}
-        ).items():
-            value = "-" if one["value"] is None else f"{one['value']:z.2f}"
-            bounds = (
-                one.get("reason", "") if one["low"] is None else f"{one['low']:z.2f} to {one['high']:z.2f}"
-            )
-            print(f"  {name:<40} {value}  {bounds}")
+        readers = counted(block["readers"], "reader")
+        print(f"{block['title']}: {counted(block['judged'], 'answer')} by {readers}")
+        entries = block["models"] or block["strengths"] or block["by_model"] or {}
+        for name, one in entries.items():
+            print(f"  {name:<40} {_interval(one)}")
+        if block["agreement"]["spearman"]:
+            print(f"  {'readers, mean Spearman correlation':<40} {_interval(block['agreement']['spearman'])}")
+        for name, words in JUDGE.items() if block["judge"] else ():
+            print(f"  {words:<40} {_interval(block['judge'][name])}")
     print(f"page: {page}")
+
+
+def _interval(one: Mapping[str, Any]) -> str:
+    value = "-" if one["value"] is None else f"{one['value']:z.2f}"
+    bounds = one["reason"] if one["low"] is None else f"{one['low']:z.2f} to {one['high']:z.2f}"
+    return f"{value}  {bounds}"

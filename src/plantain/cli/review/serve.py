@@ -1,4 +1,4 @@
-"""`plantain review serve`: opens the reading room."""
+"""`plantain review serve`: serve a study to its readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def serve(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on. Anything but 127.0.0.1 lets others reach the room: put TLS in front "
+            help="Address to listen on. With another than 127.0.0.1 others reach the study: put TLS in front "
             "(docs/design/review.md has files for caddy and nginx)."
         ),
     ] = "127.0.0.1",
@@ -32,7 +32,7 @@ def serve(
         bool,
         typer.Option(
             "--agreement",
-            help="Serve credentialed pictures beyond this machine, to readers who confirm by name.",
+            help="Serve credentialed images beyond this machine, to readers who confirm by name.",
         ),
     ] = False,
     url: Annotated[
@@ -56,12 +56,12 @@ def serve(
             document = {"url": served.url, "administrator": served.administrator, "readers": served.readers}
             print(orjson.dumps(document).decode(), flush=True)
             return
-        print(f"reading room: {served.url}   ({counted(served.readers, 'reader')} invited)")
+        print(f"study: {served.url}   ({counted(served.readers, 'reader')} invited)")
         print(f"administrator: {served.administrator}")
         if not is_loopback(host):
             print(
-                f"plantain: --host {host}: others on the network can reach this room, and without TLS they can "
-                "read along; see docs/design/review.md",
+                f"plantain: --host {host}: others on the network can reach this study, and without TLS they can "
+                "read its traffic; see docs/design/review.md",
                 file=sys.stderr,
             )
         print("Ctrl-C stops; nothing is lost", flush=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandFunctionType as CommandFunction
+
+from plantain.records.commands import command_line
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -86,18 +87,21 @@ def _shown(argument: TyperArgument) -> str:
 
 
 def command_again(context: typer.Context) -> str:
-    """Return the command line that repeats this command with the arguments and options that were given."""
-    words = context.command_path.split()
+    """Return the command line that resumes this command: the arguments and options given, without --limit."""
+    words = context.command_path.split()[1:]
     for param in context.command.params:
         source = context.get_parameter_source(param.name or "")
-        if source is None or source.name != "COMMANDLINE":
+        if source is None or source.name != "COMMANDLINE" or param.name == "limit":
             continue
         value = context.params[param.name or ""]
         values = value if isinstance(value, (list, tuple)) else [value]
         for one in values:
             option = [] if isinstance(param, TyperArgument) else [max(param.opts, key=len)]
-            words += option if one is True else [*option, str(getattr(one, "value", one))]
-    return shlex.join(words)
+            if one is False:
+                words += param.secondary_opts
+            else:
+                words += option if one is True else [*option, str(getattr(one, "value", one))]
+    return command_line(*words)
 
 
 class _Application(typer.Typer):

@@ -24,8 +24,8 @@ app = application()
 def utility(
     folder: Annotated[Path, typer.Argument(metavar="RUN|RELEASE", help="Source of the successful edits.")],
     real: Annotated[Path, typer.Option("--real", metavar="CATALOGUE", help="Real labelled images.")],
-    findings: Annotated[
-        str, typer.Option("--findings", metavar="NAMES", help="Findings, separated by commas.")
+    finding: Annotated[
+        list[str], typer.Option("--finding", metavar="NAME", help="A finding to classify; repeatable.")
     ],
     n: Annotated[int, typer.Option("--n", min=8, help="Real images in each training set.")] = 200,
     seeds: Annotated[int, typer.Option(min=2, help="Trainings per training set.")] = 5,
@@ -39,12 +39,12 @@ def utility(
     All make the same number of steps and are measured on the same real images of other patients; edits of held-out
     patients are not used. The result is the difference in AUC to real images alone, paired by image and seed.
 
-    Example: plantain train utility runs/pilot --real catalogue --findings glioma,meningioma --n 200
+    Example: plantain train utility runs/pilot --real catalogue --finding glioma --finding meningioma --n 200
     """
     require_extra("plantain train utility", "torch", "torch")
     from plantain.train.utility.compare import compare_arms
 
-    names = tuple(name.strip() for name in findings.split(",") if name.strip())
+    names = tuple(dict.fromkeys(finding))
     with TrainingBar(quiet=as_json) as bar:
         bar.begin("reading images", 0)
         images, edits = read_sets(real, folder, originals, names)

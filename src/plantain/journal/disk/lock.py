@@ -78,6 +78,15 @@ def _drop_inherited() -> None:
 os.register_at_fork(after_in_child=_drop_inherited)
 
 
+def last_holder(run: Path) -> tuple[int, str] | None:
+    """Return process and host that locked the run last, whether or not they still do; None if no file says."""
+    try:
+        holder = orjson.loads((run / LOCK_NAME).read_bytes())
+        return int(holder["pid"]), str(holder["host"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def _who_holds(run: Path, content: bytes) -> str:
     try:
         holder = orjson.loads(content)

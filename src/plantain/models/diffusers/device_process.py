@@ -20,7 +20,7 @@ class DeviceProcess:
     """The process of one device, started when it is first needed.
 
     Attributes:
-        module: what is run as it: python -m MODULE FD DEVICE.
+        module: what is run as it: python -P -m MODULE FD DEVICE.
     """
 
     module: ClassVar[str] = "plantain.models.diffusers.worker"
@@ -58,7 +58,7 @@ class DeviceProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", self.module, str(theirs.fileno()), self.device],
+                [sys.executable, "-P", "-m", self.module, str(theirs.fileno()), self.device],
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,

@@ -12,8 +12,27 @@ LONGEST_INSTRUCTION = 4_000
 MOST_STARTS = 200
 """Opening braces at which a report is looked for in prose, so that hostile text costs little."""
 
-_THOUGHT = re.compile(r"<(think|thinking)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"\A```[a-zA-Z]*\s*\n(.*?)\n?```\Z", re.DOTALL)
+_THINK = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection)"
+_THINKING = re.compile(
+    rf"(<{_THINK}>|\[{_THINK}\]|◁{_THINK}▷|</{_THINK}>|\[/{_THINK}\]|◁/{_THINK}▷)", re.IGNORECASE
+)
+_FINAL_CHANNEL = re.compile(
+    r"\A.*(?:<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>)", re.DOTALL
+)
+_HARMONY_END = re.compile(r"<\|(?:end|return|call|start)\|>.*", re.DOTALL)
+_NAMES = r"(?:final[_ ]?)?answer|final|response|output|(?:edit[_ ]?)?instruction|prompt"
+_TAGGED = re.compile(
+    rf"<({_NAMES}|\|begin_of_box\|)>(.*?)(?:</\1>|<\|end_of_box\|>|\Z)", re.DOTALL | re.IGNORECASE
+)
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{(?:\\text\s*\{)?(.*?)\}?\}[\s.$]*\Z", re.DOTALL)
+_TOKEN = re.compile(r"<\|\w+\|>|</s>")
+_FENCE = re.compile(r"```(?:[\w-]*[ \t]*\n)?(.*?)```", re.DOTALL)
+_PREFACE = re.compile(
+    r"\A(?:(?:sure|certainly|of course|ok(?:ay)?|great)\b[,.! ]\s*)?[#*_ ]*(?:here(?:'s|’s| is| are)\b[^\n:]{0,80}:"
+    rf"|(?:(?:the|my|final|revised|refined|new|edit(?:ing)?) )*(?:{_NAMES})[*_ ]*(?::|(?=\n)))[*_]*\s*",
+    re.IGNORECASE,
+)
+_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "‘": "’", "`": "`", "**": "**"}
 
 
 class Unreadable(ValueError):
@@ -21,12 +40,27 @@ class Unreadable(ValueError):
 
 
 def without_thoughts(text: str) -> str:
-    """Return an answer without `<think>` blocks and surrounding space.
+    """Return what a reply answers: without thoughts, the marks of chat formats, and a tag or box around the answer.
+
+    Thoughts are `<think>` blocks (also in square brackets; the opening one may be in the prompt) and every channel of
+    the harmony format but `final`.
 
     Raises:
-        Unreadable: nothing is left, or it is longer than any report.
+        Unreadable: nothing is left, the thoughts never end, or the answer is longer than any report.
     """
-    answer = _THOUGHT.sub("", text).strip()
+    kept, thinking = "", False
+    for number, part in enumerate(_THINKING.split(text)):
+        if number % 2:  # a mark
+            kept, thinking = (kept, part[1] != "/") if thinking or part[1] != "/" else ("", False)
+        elif not thinking:
+            kept += part
+    answer = kept
+    if "<|channel|>" in answer:
+        final = _FINAL_CHANNEL.match(answer)
+        answer = _HARMONY_END.sub("", answer[final.end() :]) if final else ""
+    if tagged := [content for _, content in _TAGGED.findall(answer) if content.strip()]:
+        answer = tagged[-1]
+    answer = _TOKEN.sub("", answer).strip()
     if not answer:
         raise Unreadable("the answer was empty")
     if len(answer) > LONGEST_ANSWER:
@@ -35,17 +69,26 @@ def without_thoughts(text: str) -> str:
 
 
 def read_instruction(text: str) -> str:
-    """Return the instruction of a writer's answer, without thoughts, code fence or quotation marks around it.
+    r"""Return the instruction of a writer's reply, without what models put around it.
+
+    Removed are thoughts, a `\boxed{}`, "Here is the instruction:", a code fence, quotation marks, and a JSON object
+    whose one text it is.
 
     Raises:
         Unreadable: nothing is left, or it is longer than an editor would follow.
     """
-    answer = without_thoughts(text)
-    if fenced := _FENCE.match(answer):
-        answer = fenced.group(1).strip()
-    quoted = len(answer) > 1 and (answer[0], answer[-1]) in (('"', '"'), ("“", "”"))
-    if quoted and answer[0] not in answer[1:-1]:
-        answer = answer[1:-1].strip()
+    answer, before = without_thoughts(text), ""
+    while answer != before:
+        before = answer
+        if boxed := _BOXED.search(answer):
+            answer = boxed[1].strip()
+        if len(fenced := _FENCE.findall(answer)) == 1:
+            answer = fenced[0].strip()
+        answer = _only_text(_PREFACE.sub("", answer)).strip()
+        for opening, closing in _QUOTES.items():
+            inner = answer[len(opening) : -len(closing)].strip()
+            if answer == f"{opening}{inner}{closing}" and opening not in inner and closing not in inner:
+                answer = inner
     if not answer:
         raise Unreadable("the answer was empty; answer with the instruction alone")
     if len(answer) > LONGEST_INSTRUCTION:
@@ -53,6 +96,25 @@ def read_instruction(text: str) -> str:
             f"the answer has {len(answer)} characters; answer with an instruction of two to six sentences"
         )
     return answer
+
+
+def _only_text(answer: str) -> str:
+    """Return the text of an answer in JSON: a string, or an object's instruction or only string; else the answer."""
+    if answer[:1] not in ("{", "[", '"'):
+        return answer
+    try:
+        value: object = json.loads(answer)
+    except (ValueError, RecursionError):
+        return answer
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, dict):
+        texts = {name.casefold(): inner for name, inner in value.items() if isinstance(inner, str)}
+        named = [inner for name, inner in texts.items() if re.fullmatch(_NAMES, name)]
+        value = next(iter(named or (texts.values() if len(texts) == 1 else ())), None)
+    if not isinstance(value, str):
+        raise Unreadable("the answer was JSON without an instruction; answer with the instruction alone")
+    return value
 
 
 def read_object(text: str, marks: set[str]) -> JsonObject:

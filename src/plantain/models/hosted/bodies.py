@@ -128,10 +128,13 @@ def whole_usage(
     Args:
         read, written, total: as the answer states them.
         least: the part of `written` that is not thinking: a total without room for it is wrong.
-        cached: read from a cache; more than `read` if the server counts it separately.
+        cached: read from a cache; more than `read` if the server counts it separately, as the total shows; else
+            `read` is unknown.
         answered: words or an image came. Then a zero means unknown; without an answer, unknown means zero.
     """
     if read is not None and cached is not None and cached > read:
+        if total != read + cached + (written or 0):
+            return None, written or None
         read += cached
     if answered:
         read, written = read or None, written or None

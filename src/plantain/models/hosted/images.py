@@ -6,7 +6,7 @@ import asyncio
 import binascii
 import re
 
-from plantain.pixels.decode import BadImage, declared_size, decode_untrusted
+from plantain.pixels.decode import BadImage, declared_size, decode_output, decode_untrusted
 from plantain.pixels.encode import encode_clear, encode_mask, encode_png
 from plantain.pixels.prepare import prepare, resize, restore
 from plantain.privacy.lineage import made_from
@@ -86,7 +86,7 @@ async def from_square(data: bytes, geometry: Geometry | None) -> EncodedImage:
 
 def _unpadded(data: bytes, geometry: Geometry) -> bytes:
     side = max(geometry.width, geometry.height)
-    return encode_png(restore(resize(decode_untrusted(data, "edited image"), side, side), geometry))
+    return encode_png(restore(resize(decode_output(data), side, side), geometry))
 
 
 def media_type(data: bytes) -> str:

@@ -14,7 +14,7 @@ from plantain.files.opening import read_inside
 from plantain.files.redaction import redacted
 from plantain.models.framed import FramedRequest
 from plantain.models.process.program import Program
-from plantain.pixels.decode import BadImage, decode_untrusted, one_line
+from plantain.pixels.decode import BadImage, decode_output, one_line
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import OK, Outcome, OutcomeKind
 
@@ -108,7 +108,7 @@ def _read_result(folder: Path, number: int, request: FramedRequest) -> bytes | O
     if not path.is_file():
         return Outcome(OutcomeKind.NO_IMAGE, f"the program wrote no {path.name}")
     try:
-        return request.leave(decode_untrusted(read_inside(folder, path), f"output {path.name}"))
+        return request.leave(decode_output(read_inside(folder, path), f"output {path.name}"))
     except BadImage as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
 

@@ -76,13 +76,14 @@ class Program:
         if self._process is None:
             self._stderr.truncate(0)
             self._stderr.seek(0)
+            safe_path = {"PYTHONSAFEPATH": "" if self.command.folder else "1"}
             self._process = await asyncio.create_subprocess_exec(
                 *self.command.command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=self._stderr,
                 cwd=self.command.folder,
-                env=environment_without_keys(self.command.environment),
+                env=environment_without_keys(self.command.environment) | safe_path,
                 start_new_session=True,
                 limit=LINE,
             )

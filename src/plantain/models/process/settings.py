@@ -16,7 +16,7 @@ class WorkerCommand(Section):
 
     Attributes:
         command: program and arguments; the program is usually another environment's Python.
-        folder: where it runs; unset for here.
+        folder: where it runs; unset for here, where Python then imports nothing from.
         timeout_s: seconds for one batch, the loading of weights included.
         batch_size: most edits in one manifest.
         settings: passed to the worker as they are.

@@ -38,7 +38,7 @@ def write_pilot(numbers: PilotNumbers, decision: PilotDecision, title: str, comm
 
 
 def pilot_document(numbers: PilotNumbers, decision: PilotDecision) -> dict[str, object]:
-    """Return what `plantain pilot --json` prints, but for paths."""
+    """Return what `plantain build --pilot --json` prints, but for paths."""
     whole = numbers.forecast
     return {
         "decision": decision.word,

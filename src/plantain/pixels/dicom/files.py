@@ -9,6 +9,8 @@ import warnings
 import zlib
 from typing import BinaryIO
 
+import numpy as np
+import numpy.typing as npt
 import pydicom
 from pydicom import Dataset
 from pydicom.errors import BytesLengthException, InvalidDicomError
@@ -54,6 +56,8 @@ def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
         if bare and "SOPClassUID" not in dataset and "Rows" not in dataset:
             raise InvalidDicomError
         _settle_syntax(dataset)
+        if not header_only:
+            _settle_tables(dataset)
         return dataset
     except BadImage:
         raise
@@ -123,3 +127,35 @@ def _settle_syntax(dataset: Dataset) -> None:
     dataset.file_meta.TransferSyntaxUID = (
         ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian if little else ExplicitVRBigEndian
     )
+
+
+def _settle_tables(dataset: Dataset) -> None:
+    """Rewrites look-up tables as pydicom applies them right: as numbers, and palettes as little-endian 16 bits.
+
+    pydicom reads VOI and modality tables of OW as 16-bit entries, 8-bit entries as indices of 8 bits, and palettes in
+    this machine's byte order.
+    """
+    little = dataset.original_encoding[1] is not False
+    for name in ("ModalityLUTSequence", "VOILUTSequence"):
+        for item in dataset.get(name) or ():
+            data, (count, first, depth) = item.get("LUTData"), item.LUTDescriptor
+            if isinstance(data, bytes):
+                item["LUTData"].VR = "US"
+                item.LUTData = _entries(data, count or 1 << 16, little).tolist()
+            if not 10 <= depth <= 16 or name == "ModalityLUTSequence":
+                item.LUTDescriptor = [count, first, 16]
+    for colour in ("Red", "Green", "Blue", "Alpha"):
+        field = f"{colour}PaletteColorLookupTableData"
+        descriptor = dataset.get(f"{colour}PaletteColorLookupTableDescriptor")
+        if isinstance(data := dataset.get(field), bytes) and descriptor:
+            entries = _entries(data, descriptor[0] or 1 << 16, little)
+            wide = len(data) >= 2 * entries.size
+            setattr(dataset, field, (entries if wide else entries * 257).astype("<u2").tobytes())
+
+
+def _entries(data: bytes, count: int, little: bool) -> npt.NDArray[np.uint16]:
+    """Return the entries of a table: 16-bit words, or 8 bits two to a word, the first in its low byte (PS3.5, 8.2)."""
+    if len(data) >= 2 * count:
+        return np.frombuffer(data, "<u2" if little else ">u2", count).astype(np.uint16)
+    ordered = data if little else np.frombuffer(data, ">u2").astype("<u2").tobytes()
+    return np.frombuffer(ordered, np.uint8, min(count, len(ordered))).astype(np.uint16)

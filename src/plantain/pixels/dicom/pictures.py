@@ -19,10 +19,11 @@ from pydicom.uid import JPEG2000, JPEG2000Lossless, JPEGBaseline8Bit, JPEGExtend
 
 from plantain.pixels.apart import decode_apart
 from plantain.pixels.arrays import Field, Floats, Pixels
+from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
 from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, unreadable
 from plantain.pixels.dicom.frames import header_of_frame, own_header
-from plantain.pixels.dicom.window import film_window, percentile_window
+from plantain.pixels.dicom.window import film_window, percentile_window, without_padding
 
 WINDOWS = ("file", "percentile", "film")
 """`file`: the file's first window or VOI LUT, percentiles where it has no valid one. `film`: logarithmic, for
@@ -40,6 +41,10 @@ _JPEG_2000 = (JPEG2000, JPEG2000Lossless)
 _SIZE = re.compile(
     rb"\xff\x4f\xff\x51.{4}(.{16})|\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf\xf7].{3}(.{4})", re.DOTALL
 )
+
+
+Bounds = tuple[float, float]
+"""Values, after the modality LUT, that become black and white."""
 
 
 def decode_dicom(data: bytes, name: str, frame: int = 0, how: str = "file") -> Pixels:
@@ -62,8 +67,14 @@ def render_frame(dataset: Dataset, name: str, frame: int = 0, how: str = "file")
     return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
 
 
-def render_planes(dataset: Dataset, name: str, frame: int = 0, how: str = "file") -> Pixels:
-    """Do the same, but return grey as (H, W): a third of the bytes to resize."""
+def render_planes(
+    dataset: Dataset, name: str, frame: int = 0, how: str = "file", bounds: Bounds | None = None
+) -> Pixels:
+    """Do the same, but return grey as (H, W): a third of the bytes to resize.
+
+    Args:
+        bounds: of the frame's series, instead of its own percentiles.
+    """
     name = one_line(name)
     try:
         photometric = str(dataset.get("PhotometricInterpretation", ""))
@@ -71,13 +82,15 @@ def render_planes(dataset: Dataset, name: str, frame: int = 0, how: str = "file"
         stored = _decode(dataset, coded, frame)
         if photometric in ("MONOCHROME1", "MONOCHROME2"):
             header = header_of_frame(dataset, frame)
-            return _grey(stored, header, how)
+            return _grey(stored, header, how, bounds)
         if photometric == "PALETTE COLOR":
             colours = apply_color_lut(stored, dataset)
             # Some write 8-bit entries and call them 16-bit.
-            return _eight_bits(colours, 16 if int(colours.max()) > 255 else 8)
+            pixels = _eight_bits(colours[..., :3], 16 if int(colours.max()) > 255 else 8)
+            return colour_profile(dataset.get("ICCProfile")).convert_pixels(pixels)
         if photometric in COLOURS and stored.ndim == 3:
-            return _eight_bits(stored, int(dataset.BitsStored))
+            pixels = _eight_bits(stored, int(dataset.BitsStored))
+            return colour_profile(dataset.get("ICCProfile")).convert_pixels(pixels)
     except BadImage:
         raise
     except DAMAGE as error:
@@ -85,26 +98,23 @@ def render_planes(dataset: Dataset, name: str, frame: int = 0, how: str = "file"
     raise BadImage(f"{name}: PhotometricInterpretation {one_line(photometric)!r} is not read")
 
 
-def modality_values(dataset: Dataset, name: str, frame: int = 0) -> tuple[Floats, Dataset]:
-    """Return one grey frame in the units of its modality (Hounsfield units of CT, else as its header scales them).
-
-    Returns:
-        float64 (H, W), before any window; and the frame's own header.
+def contrast_values(dataset: Dataset, name: str, frame: int) -> Floats:
+    """Return up to 100,000 values of a grey frame, without padding, after the modality LUT: float64 (N,).
 
     Raises:
-        BadImage: as `decode_dicom`, and for colour.
+        BadImage: as `decode_dicom`.
     """
-    name = one_line(name)
     try:
-        if str(dataset.get("PhotometricInterpretation", "")) not in ("MONOCHROME1", "MONOCHROME2"):
-            raise BadImage(f"{name}: a colour image has no modality values")
         stored = _decode(dataset, _guard(dataset, name, frame), frame)
-        header = header_of_frame(dataset, frame)
-        return np.asarray(apply_modality_lut(stored, header), np.float64), header
+        kept = _kept(stored, _padding(dataset, stored.dtype))
+        values = without_padding(
+            np.asarray(apply_modality_lut(kept, header_of_frame(dataset, frame)), np.float64)
+        )
     except BadImage:
         raise
     except DAMAGE as error:
         raise unreadable(name, error) from error
+    return values[:: max(1, values.size // 100_000)]
 
 
 def _decode(dataset: Dataset, coded: bytes, frame: int) -> npt.NDArray[np.integer]:
@@ -172,20 +182,26 @@ def _padding(dataset: Dataset, kind: np.dtype[np.integer]) -> tuple[int, int] | 
     return int(bits.min()), int(bits.max())
 
 
-def _grey(stored: npt.NDArray[np.integer], dataset: Dataset, how: str) -> Pixels:
+def _kept(stored: npt.NDArray[np.integer], padding: tuple[int, int] | None) -> npt.NDArray[np.integer]:
+    """Return the values that are not padding, (N,); all of an image that is nothing else."""
+    kept = stored.ravel()
+    if padding is not None:
+        kept = kept[(kept < padding[0]) | (kept > padding[1])]
+    return kept if kept.size else stored.ravel()
+
+
+def _grey(stored: npt.NDArray[np.integer], dataset: Dataset, how: str, bounds: Bounds | None) -> Pixels:
     """Return grey levels, uint8 (H, W), padding black.
 
     A header that makes one flat grey of an image is ignored: such an image is shown by its content.
     """
     padding = _padding(dataset, stored.dtype)
-    kept = stored.ravel()
-    if padding is not None:
-        kept = kept[(kept < padding[0]) | (kept > padding[1])]
     # Percentiles of every fourth value are those of the image, in a quarter of the time.
-    kept = (kept if kept.size else stored.ravel())[:: 4 if kept.size > 1_000_000 else 1]
+    kept = _kept(stored, padding)
+    kept = kept[:: 4 if kept.size > 1_000_000 else 1]
     if _is_sane(dataset):
-        shown = _rendered(stored, kept, dataset, how)
-        if not _is_flat(shown, FLAT_SHOWN) or _is_flat(kept, FLAT_STORED):
+        shown = _rendered(stored, kept, dataset, how, bounds)
+        if bounds or not _is_flat(shown, FLAT_SHOWN) or _is_flat(kept, FLAT_STORED):
             return _blacken(shown, stored, padding)
     header = own_header(dataset)
     for name in ("RescaleSlope", "RescaleIntercept", "ModalityLUTSequence"):
@@ -209,15 +225,19 @@ def _is_flat(values: npt.NDArray[np.integer], levels: int) -> bool:
 
 
 def _rendered(
-    stored: npt.NDArray[np.integer], kept: npt.NDArray[np.integer], dataset: Dataset, how: str
+    stored: npt.NDArray[np.integer],
+    kept: npt.NDArray[np.integer],
+    dataset: Dataset,
+    how: str,
+    bounds: Bounds | None = None,
 ) -> Pixels:
     """Return grey levels by the header; by a table where there are few enough different values."""
     low, high = int(stored.min()), int(stored.max())
-    real = np.asarray(apply_modality_lut(kept, dataset), np.float32)
+    real = without_padding(np.asarray(apply_modality_lut(kept, dataset), np.float32))
     if high - low >= 1 << 16:
-        return _shown(apply_modality_lut(stored, dataset), real, dataset, how)
+        return _shown(apply_modality_lut(stored, dataset), real, dataset, how, bounds)
     levels = np.arange(low, high + 1, dtype=stored.dtype)
-    table = _shown(apply_modality_lut(levels, dataset), real, dataset, how)
+    table = _shown(apply_modality_lut(levels, dataset), real, dataset, how, bounds)
     # Indices may not be negative: signed values are moved up to start at 0.
     grey: Pixels = np.take(table, (stored - stored.dtype.type(low)).view(f"u{stored.dtype.itemsize}"))
     return grey
@@ -236,7 +256,9 @@ def _blacken(shown: Pixels, stored: npt.NDArray[np.integer], padding: tuple[int,
     return shown
 
 
-def _shown(values: npt.NDArray[np.number], real: Field, dataset: Dataset, how: str) -> Pixels:
+def _shown(
+    values: npt.NDArray[np.number], real: Field, dataset: Dataset, how: str, bounds: Bounds | None
+) -> Pixels:
     """Return grey levels of `values`, which are the image's or one of each stored level.
 
     Args:
@@ -249,7 +271,7 @@ def _shown(values: npt.NDArray[np.number], real: Field, dataset: Dataset, how: s
     if how == "film" and (real > 0).any():
         low, high = np.percentile(real[real > 0], (0.5, 99.5))
         return film_window(values.clip(low, high), 0.0, 100.0, invert=invert)
-    low, high = np.percentile(real, (0.5, 99.5))
+    low, high = bounds or np.percentile(real, (0.5, 99.5))
     if high <= low:
         low, high = float(real.min()), float(real.max())
     return percentile_window(values.astype(np.float32), invert=invert, bounds=(float(low), float(high)))
@@ -259,22 +281,36 @@ def _file_window(values: npt.NDArray[np.number], dataset: Dataset) -> Floats | N
     """Return grey in [0, 1] by the file's first VOI transformation; None where it has no valid one."""
     if dataset.get("VOILUTSequence"):
         entries = apply_voi(values.astype(np.int64), dataset)
-        data = dataset.VOILUTSequence[0].LUTData
-        largest = int(np.frombuffer(data, "<u2").max()) if isinstance(data, bytes) else int(np.max(data))
+        item = dataset.VOILUTSequence[0]
+        largest, bits = int(np.max(item.LUTData)).bit_length(), int(item.LUTDescriptor[2])
         # Some write entries of 12 bits and call them 16-bit, which would be shown nearly black.
-        return np.asarray((entries / ((1 << max(8, largest.bit_length())) - 1)).clip(0.0, 1.0))
-    centre, width = _first(dataset.get("WindowCenter")), _first(dataset.get("WindowWidth"))
-    function = str(dataset.get("VOILUTFunction") or "LINEAR").upper()
-    function = function if function in ("LINEAR_EXACT", "SIGMOID") else "LINEAR"
-    least = 1.0 if function == "LINEAR" else np.finfo(float).tiny
-    if centre is None or width is None or not (abs(centre) < LARGEST and least <= width < LARGEST):
-        return None  # some scanners write a width of 0
+        bits = max(8, largest) if largest > bits or (bits == 16 and largest <= 12) else bits
+        return np.asarray((entries / ((1 << bits) - 1)).clip(0.0, 1.0))
+    if (window := _window(dataset)) is None:
+        return None
+    centre, width, function = window
     # pydicom's output has the range of the stored bits; of 16 bits it is [0, 65535].
     stated = Dataset()
     stated.PhotometricInterpretation, stated.BitsStored, stated.PixelRepresentation = "MONOCHROME2", 16, 0
     stated.WindowCenter, stated.WindowWidth, stated.VOILUTFunction = centre, width, function
     with np.errstate(over="ignore"):
         return np.asarray(apply_windowing(values.astype(np.float64), stated) / 65535.0)
+
+
+def states_window(dataset: Dataset) -> bool:
+    """Return True if a frame's header has a VOI LUT or a valid window."""
+    return bool(dataset.get("VOILUTSequence")) or _window(dataset) is not None
+
+
+def _window(dataset: Dataset) -> tuple[float, float, str] | None:
+    """Return centre, width and function of the first window; None if invalid: some scanners write a width of 0."""
+    centre, width = _first(dataset.get("WindowCenter")), _first(dataset.get("WindowWidth"))
+    function = str(dataset.get("VOILUTFunction") or "LINEAR").upper()
+    function = function if function in ("LINEAR_EXACT", "SIGMOID") else "LINEAR"
+    least = 1.0 if function == "LINEAR" else np.finfo(float).tiny
+    if centre is None or width is None or not (abs(centre) < LARGEST and least <= width < LARGEST):
+        return None
+    return centre, width, function
 
 
 def _eight_bits(values: npt.NDArray[np.integer], bits: int) -> Pixels:

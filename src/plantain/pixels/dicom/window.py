@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage
 
+Number = TypeVar("Number", npt.NDArray[np.float32], npt.NDArray[np.float64])
 Values = npt.NDArray[np.integer] | npt.NDArray[np.floating]
 
 
@@ -34,6 +37,24 @@ def percentile_window(
     filled = np.nan_to_num(values.astype(np.float32), nan=bottom, posinf=top, neginf=bottom)
     share = ((filled - bottom) / (top - bottom)).clip(0.0, 1.0)
     return np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
+
+
+def without_padding(values: Number) -> Number:
+    """Return the values without those that a scanner or program filled outside of the field of view, (N,).
+
+    Padding is the least value where it is -1000 or below, fills 1 % of the image or more, and is far below the rest,
+    with what resampling made between it and the rest; air of -1000 Hounsfield units is not.
+
+    Args:
+        values: finite, any shape.
+    """
+    least = values.min()
+    rest = values[values > least]
+    if least > -1000 or not 0 < rest.size <= 0.99 * values.size:
+        return values.ravel()
+    low, high = np.percentile(rest, (5.0, 99.5))
+    margin = 0.1 * (high - low)
+    return rest[rest >= low - margin] if low - least > margin else values.ravel()
 
 
 def film_window(values: Values, low: float = 0.5, high: float = 99.5, *, invert: bool = False) -> Pixels:

@@ -26,7 +26,7 @@ from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.statements import NO_VERDICT
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.pixels.decode import BadImage, decode_output, decode_untrusted, grey_bits
 from plantain.pixels.encode import encode_prepared
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.pixels.prepare import prepare, settle_grey
@@ -237,7 +237,8 @@ class _RowImporter:
         finding = known_finding.name if known_finding is not None else row.finding.strip()
         original = None if row.original is None else _read(self._root, row.original)
         edited = _read(self._root, row.edited)
-        after = decode_untrusted(edited, row.edited.name or "edited")
+        bits = 8 if original is None else grey_bits(original, row.original.name if row.original else "")
+        after = decode_output(edited, row.edited.name or "edited", bits)
         source = hashlib.sha256(original).hexdigest() if original is not None else ""
         grey = modality != "fundus"
         before = None if original is None else self._prepared(journal, original, source, grey, row)

@@ -1,19 +1,22 @@
-"""How far readers agree with each other and with themselves."""
+"""Agreement of readers with each other and with themselves."""
 
 from __future__ import annotations
 
-import numpy as np
+import itertools
+from collections.abc import Sequence
+from statistics import fmean
 
-from plantain.metrics.statistics.agreement import Agreement, Level, cohen_kappa, icc, krippendorff_alpha
+import numpy as np
+from scipy.stats import spearmanr
+
+from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, icc, krippendorff_alpha
 from plantain.pixels.arrays import Floats
 from plantain.review.results.rows import Row
-from plantain.review.study import Block, ItemKind, ReaderTask
-
-LEVELS: dict[ReaderTask, Level] = {ReaderTask.RATE: "interval", ReaderTask.PAIR: "nominal"}
+from plantain.review.study import ItemKind, ReaderTask
 
 
 def number_of(row: Row) -> float | None:
-    """An answer as a number: 1 for yes, the mean of ratings; None where it is not one."""
+    """Return an answer as a number: 1 for yes or right, the mean of ratings; None if it is not one."""
     if row.cannot:
         return None
     match row.task:
@@ -28,63 +31,63 @@ def number_of(row: Row) -> float | None:
     return None
 
 
-def table_of(rows: list[Row], items: list[str], readers: list[str]) -> Floats:
-    """(readers, items): answers as numbers; categories numbered in order of appearance; NaN: none."""
+def main_items(rows: Sequence[Row]) -> tuple[Floats, list[str]]:
+    """Return main answers as numbers, (readers, items), NaN without one, and the cluster of each item.
+
+    Answers that are not yes, no or ratings are numbered in order of appearance.
+    """
+    mine = [row for row in rows if row.kind is ItemKind.MAIN]
+    clusters = {row.item: row.cluster for row in sorted(mine, key=lambda row: row.item)}
+    items = {item: i for i, item in enumerate(clusters)}
+    readers = {name: i for i, name in enumerate(sorted({row.reader for row in mine}))}
     codes: dict[str, float] = {}
     table = np.full((len(readers), len(items)), np.nan)
-    place, who = {item: i for i, item in enumerate(items)}, {name: i for i, name in enumerate(readers)}
-    for row in rows:
-        if row.item in place and not row.cannot:
-            numeric = (
-                number_of(row)
-                if row.task in (ReaderTask.ACCEPT, ReaderTask.RATE, ReaderTask.DESCRIBE_OK)
-                else None
-            )
-            value = numeric if numeric is not None else codes.setdefault(row.answer, float(len(codes)))
-            table[who[row.reader], place[row.item]] = value
-    return table
+    for row in mine:
+        if not row.cannot:
+            numeric = row.task in (ReaderTask.ACCEPT, ReaderTask.RATE, ReaderTask.DESCRIBE_OK)
+            value = number_of(row) if numeric else codes.setdefault(row.answer, float(len(codes)))
+            table[readers[row.reader], items[row.item]] = value
+    return table, list(clusters.values())
 
 
-def between_readers(block: Block, rows: list[Row]) -> Agreement:
-    """Krippendorff's alpha over the main items of a block, cases of a patient together."""
-    mine = [row for row in rows if row.block == block.id and row.kind is ItemKind.MAIN]
-    items = sorted({row.item for row in mine})
-    clusters = {row.item: row.cluster for row in mine}
-    table = table_of(mine, items, sorted({row.reader for row in mine}))
-    level = LEVELS.get(block.task, "nominal")
-    return krippendorff_alpha(table, level, clusters=[clusters[item] for item in items])
+def between_readers(rows: Sequence[Row]) -> Agreement:
+    """Return Krippendorff's alpha over the main items of a block's rows, cases of a patient together."""
+    table, clusters = main_items(rows)
+    rated = any(row.task is ReaderTask.RATE for row in rows)
+    return krippendorff_alpha(table, "interval" if rated else "nominal", clusters=clusters)
 
 
-def of_scores(block: Block, rows: list[Row]) -> Agreement | None:
-    """ICC(2,1) of ratings; None for other tasks."""
-    if block.task is not ReaderTask.RATE:
-        return None
-    mine = [row for row in rows if row.block == block.id and row.kind is ItemKind.MAIN]
-    items = sorted({row.item for row in mine})
-    return icc(table_of(mine, items, sorted({row.reader for row in mine})))
-
-
-def with_themselves(block: Block, rows: list[Row]) -> Agreement:
-    """Cohen's kappa of first answers with repeats, over all readers; of ratings ICC(2,1)."""
-    first = {
-        (row.reader, row.item): row for row in rows if row.block == block.id and row.kind is ItemKind.MAIN
-    }
-    pairs = [
-        (first[row.reader, row.repeats], row)
-        for row in rows
-        if row.block == block.id and row.kind is ItemKind.REPEAT and (row.reader, row.repeats) in first
-    ]
+def with_themselves(rows: Sequence[Row]) -> Agreement:
+    """Return Cohen's kappa of first answers with repeats, over all readers of a block; ICC(2,1) of ratings."""
+    first = {(row.reader, row.item): row for row in rows if row.kind is ItemKind.MAIN}
+    again = [row for row in rows if row.kind is ItemKind.REPEAT and (row.reader, row.repeats) in first]
+    pairs = [(first[row.reader, row.repeats], row) for row in again]
     pairs = [(one, two) for one, two in pairs if not one.cannot and not two.cannot]
-    if block.task is ReaderTask.RATE:
-        numbers = (
-            [[number_of(row) or 0.0 for row in side] for side in zip(*pairs, strict=True)] if pairs else []
-        )
-        if numbers:
-            return icc(numbers)
     if not pairs:
         return Agreement(None, None, None, None, None, 0, 0, "nothing was read twice")
+    if pairs[0][0].task is ReaderTask.RATE:
+        return icc([[number_of(row) or 0.0 for row in side] for side in zip(*pairs, strict=True)])
     return cohen_kappa(
         [one.answer for one, _ in pairs],
         [two.answer for _, two in pairs],
         clusters=[one.cluster for one, _ in pairs],
     )
+
+
+def of_ranks(rows: Sequence[Row]) -> Agreement:
+    """Return Spearman's correlation of two readers' ranks, tie-corrected: its mean over cases and pairs of readers."""
+    ranks: dict[str, list[dict[str, int]]] = {}
+    clusters = set()
+    for row in rows:
+        if row.kind is ItemKind.MAIN and not row.cannot:
+            ranks.setdefault(row.item, []).append(dict(zip(row.slots, row.value["ranks"], strict=True)))
+            clusters.add(row.cluster)
+    found = []
+    for given in ranks.values():
+        for one, other in itertools.combinations(given, 2):
+            if len(set(one.values())) > 1 and len(set(other.values())) > 1:
+                both = [list(one.values()), [other[model] for model in one]]
+                found.append(float(spearmanr(*both).statistic))
+    if not found:
+        return Agreement(None, None, None, None, None, 0, 0, "no case was ranked by two readers")
+    return Agreement(fmean(found), None, None, None, None, len(ranks), len(clusters))

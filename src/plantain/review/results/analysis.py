@@ -1,17 +1,17 @@
-"""`plantain review results`: what a study's main answers say, readers and cases random."""
+"""What a study's main answers say, readers and cases random."""
 
 from __future__ import annotations
 
 import itertools
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from plantain.metrics.statistics.agreement import Agreement
+from plantain.metrics.statistics.agreement import icc
 from plantain.metrics.statistics.bradley_terry import (
     LEFT,
     RIGHT,
@@ -21,73 +21,72 @@ from plantain.metrics.statistics.bradley_terry import (
     bradley_terry,
     reader_effects,
 )
-from plantain.metrics.statistics.readers import OverReaders, over_readers
+from plantain.metrics.statistics.readers import over_readers
 from plantain.metrics.statistics.regions import FEWEST, dice, majority, staple
 from plantain.pixels.arrays import Floats
 from plantain.review.answers import region_of
-from plantain.review.results.agreeing import between_readers, number_of, of_scores, with_themselves
+from plantain.review.results.agreeing import (
+    between_readers,
+    main_items,
+    number_of,
+    of_ranks,
+    with_themselves,
+)
 from plantain.review.results.rows import Row
 from plantain.review.study import ORIGINAL, Block, ItemKind, ReaderTask, Study
 
 Found = dict[str, Any]
+Number = Callable[[Row], float | None]
 
 
 def analyse(study: Study, rows: Sequence[Row]) -> Found:
-    """Everything that the page, the JSON and the LaTeX show.
-
-    Args:
-        rows: as `rows_of` gives them; training, repeats, anchors and attention checks are left out of main figures.
-    """
+    """Return everything that the page, the JSON and the LaTeX show, from the rows of `rows_of`."""
     return {
         "study": study.name,
         "hash": study.digest,
         "sources": list(study.sources),
         "readers": sorted({row.reader for row in rows}),
         "cases": len(study.cases),
-        "blocks": [_block(block, [row for row in rows if row.block == block.id]) for block in study.blocks],
+        "blocks": [
+            _block(study, block, [row for row in rows if row.block == block.id]) for block in study.blocks
+        ],
     }
 
 
-def _block(block: Block, rows: list[Row]) -> Found:
+def _block(study: Study, block: Block, rows: list[Row]) -> Found:
     main = [row for row in rows if row.kind is ItemKind.MAIN]
     judged = [row for row in main if not row.cannot]
+    names = ("models", "differences", "criteria", "strengths", "position", "accuracy", "by_model")
     found: Found = {
-        **dict.fromkeys(
-            ("models", "differences", "criteria", "strengths", "position", "accuracy", "by_model")
-        ),
-        **dict.fromkeys(("confusion", "regions")),
+        **dict.fromkeys((*names, "confusion", "regions", "judge")),
         "block": block.id,
         "task": block.task.value,
+        "dimension": block.dimension,
         "title": block.title,
         "answers": len(main),
         "judged": len(judged),
         "cannot": len(main) - len(judged),
         "readers": len({row.reader for row in main}),
-        "agreement": {
-            "between readers": _agreement(between_readers(block, rows))
-            if block.task is not ReaderTask.CHOOSE_ROI
-            else None,
-            "icc": _agreement(of_scores(block, rows)),
-            "with themselves": _agreement(with_themselves(block, rows)),
-        },
+        "agreement": _agreement(block, rows),
         "checks": _checks(rows),
         "times": _times(main),
     }
     match block.task:
-        case ReaderTask.ACCEPT | ReaderTask.RATE | ReaderTask.DESCRIBE_OK:
-            ends = (0.0, 1.0) if block.task is not ReaderTask.RATE else tuple(map(float, block.scale))
+        case ReaderTask.ACCEPT | ReaderTask.RATE:
+            accept = block.task is ReaderTask.ACCEPT
+            field, ends = ("criteria", (0.0, 1.0)) if accept else ("scores", tuple(map(float, block.scale)))
             found |= _by_model(judged, number_of, ends)
-            if block.task in (ReaderTask.ACCEPT, ReaderTask.RATE):
-                field = "criteria" if block.task is ReaderTask.ACCEPT else "scores"
-                found["criteria"] = {
-                    name: _by_model(judged, lambda row, n=name: float(row.value[field][n]), ends)["models"]
-                    for name, _ in block.criteria
-                }
+            found["criteria"] = {
+                name: _by_model(judged, _criterion(field, name), ends)["models"] for name, _ in block.criteria
+            }
             found["codes"] = dict(Counter(code for row in judged for code in row.codes).most_common())
+            found["judge"] = with_judge(study, judged) if accept else None
+        case ReaderTask.DESCRIBE_OK:
+            found |= _by_model(judged, number_of, (0.0, 1.0))
         case ReaderTask.PAIR | ReaderTask.RANK:
             found |= _strengths(judged)
         case ReaderTask.REAL_OR_EDITED | ReaderTask.TWO_CHOICES:
-            found |= _told_apart(judged)
+            found |= _accuracy(judged)
         case ReaderTask.WHICH_FINDING:
             found["confusion"] = _confusion(judged)
         case ReaderTask.CHOOSE_ROI:
@@ -96,20 +95,27 @@ def _block(block: Block, rows: list[Row]) -> Found:
 
 
 def mean_over_readers(table: Floats, *, null: float = 0.0, ends: tuple[float, ...] = ()) -> Found:
-    """A mean over readers and cases as a record; with the reason in place of an interval where there is none."""
+    """Return a mean over readers and cases with its interval, or with the reason why there is none."""
     low, high = (ends[0], ends[1]) if ends else (None, None)
     try:
-        found: OverReaders = over_readers(table, null=null, low=low, high=high)
+        found = over_readers(table, null=null, low=low, high=high)
     except ValueError as error:
         known = table[np.isfinite(table)]
-        return {"value": float(known.mean()) if known.size else None, "low": None, "high": None, "p": None,
-                "n": int(known.size), "reason": str(error)}  # fmt: skip
-    unbiased = found.unbiased if np.isfinite(found.unbiased) else None  # where no two answers share neither
+        value = float(known.mean()) if known.size else None
+        return {
+            "value": value,
+            "low": None,
+            "high": None,
+            "p": None,
+            "n": int(known.size),
+            "reason": str(error),
+        }
+    unbiased = found.unbiased if np.isfinite(found.unbiased) else None  # no two answers share neither
     return asdict(found) | {"unbiased": unbiased, "reason": found.how if found.low is None else ""}
 
 
-def _tables(parts: Sequence[Sequence[Row]], value: Any) -> list[Floats]:
-    """Of each part, (readers, clusters): a reader's mean answer to the cases of each patient, who count as one.
+def tables_of(parts: Sequence[Sequence[Row]], value: Number) -> list[Floats]:
+    """Return for each part, (readers, clusters), a reader's mean answer to the cases of each patient.
 
     All are over the readers and patients of all parts; NaN where there is no answer.
     """
@@ -117,10 +123,9 @@ def _tables(parts: Sequence[Sequence[Row]], value: Any) -> list[Floats]:
     clusters = {name: i for i, name in enumerate(sorted({row.cluster for rows in parts for row in rows}))}
     tables: list[Floats] = []
     for rows in parts:
-        total, count = np.zeros((len(readers), len(clusters))), np.zeros((len(readers), len(clusters)))
+        total, count = np.zeros((2, len(readers), len(clusters)))
         for row in rows:
-            number = value(row)
-            if number is not None:
+            if (number := value(row)) is not None:
                 total[readers[row.reader], clusters[row.cluster]] += number
                 count[readers[row.reader], clusters[row.cluster]] += 1
         with np.errstate(invalid="ignore"):
@@ -128,34 +133,19 @@ def _tables(parts: Sequence[Sequence[Row]], value: Any) -> list[Floats]:
     return tables
 
 
-def _told_apart(rows: Sequence[Row]) -> Found:
-    """How often edited pictures were told from real ones, of all models and of each: 0.5 is guessing.
-
-    Of pictures shown one at a time it is the mean of the rates on edited and on real ones (balanced accuracy): with
-    several models most pictures are edited, and who always says "edited" must not come out above chance.
-    """
-
-    def rate(mine: Sequence[Row]) -> Found:
-        real = [row for row in mine if row.slots == (ORIGINAL,)]
-        edited = [row for row in mine if row.slots != (ORIGINAL,)]
-        tables = _tables([edited, real] if real else [edited], number_of)
-        return mean_over_readers(np.mean(tables, axis=0), null=0.5, ends=(0.0, 1.0))
-
-    models = sorted({slot for row in rows for slot in row.slots} - {ORIGINAL})
-    return {
-        "accuracy": rate(rows),
-        "by_model": {
-            model: rate([row for row in rows if model in row.slots or row.slots == (ORIGINAL,)])
-            for model in models
-        },
-    }
+# --- accept, rate, describe -------------------------------------------------------------------------
 
 
-def _by_model(rows: Sequence[Row], value: Any, ends: tuple[float, ...]) -> Found:
+def _by_model(rows: Sequence[Row], value: Number, ends: tuple[float, ...]) -> Found:
     """Means of each model, and differences of all pairs on what readers saw of both, corrected by Holm."""
     models = sorted({row.model for row in rows})
-    parts = [[row for row in rows if row.model == model] for model in models]
-    tables = dict(zip(models, _tables(parts, value), strict=True))
+    tables = dict(
+        zip(
+            models,
+            tables_of([[row for row in rows if row.model == one] for one in models], value),
+            strict=True,
+        )
+    )
     pairs = [
         {"first": a, "second": b, "how": "", "p_holm": None, **mean_over_readers(tables[a] - tables[b])}
         for a, b in itertools.combinations(models, 2)
@@ -171,8 +161,73 @@ def _by_model(rows: Sequence[Row], value: Any, ends: tuple[float, ...]) -> Found
     }
 
 
+def _criterion(field: str, name: str) -> Number:
+    return lambda row: float(row.value[field][name])
+
+
+def with_judge(study: Study, rows: Sequence[Row]) -> Found | None:
+    """Compare readers' acceptance with the run's own decisions, as in Med-Banana 4.3 (human validation).
+
+    Returns:
+        `agreement`: share of readings in which reader and judge decide alike; `strict`: in which the judge rejects what
+        the reader accepts; `lenient`: the opposite. The three sum to 1. `accepted` and `rejected` say by the judge's
+        decision how many readings there are and in how many the reader decides alike. None without decisions.
+    """
+    decided: list[tuple[Row, bool, bool]] = []
+    for row in rows:
+        verdict = (study.by_case[row.case].verdicts or {}).get(row.model)
+        if verdict is not None:
+            decided.append((row, bool(number_of(row)), verdict))
+    if not decided:
+        return None
+
+    def share(of: Callable[[bool, bool], bool]) -> Found:
+        said = {id(row): float(of(reader, judge)) for row, reader, judge in decided}
+        (table,) = tables_of([[row for row, _, _ in decided]], lambda row: said[id(row)])
+        return mean_over_readers(table, ends=(0.0, 1.0))
+
+    found = {
+        "agreement": share(lambda reader, judge: reader == judge),
+        "strict": share(lambda reader, judge: reader and not judge),
+        "lenient": share(lambda reader, judge: judge and not reader),
+    }
+    for name, verdict in (("accepted", True), ("rejected", False)):
+        same = [reader == judge for _, reader, judge in decided if judge is verdict]
+        found[name] = {"readings": len(same), "same": sum(same)}
+    return found
+
+
+# --- real or edited ---------------------------------------------------------------------------------
+
+
+def _accuracy(rows: Sequence[Row]) -> Found:
+    """How often readers tell edited from real images, over all models and for each: 0.5 is guessing.
+
+    Of images shown one at a time it is the mean of the rates on edited and on real ones (balanced accuracy): with
+    several models most images are edited, and a reader who always answers "edited" must not come out above chance.
+    """
+
+    def rate(mine: Sequence[Row]) -> Found:
+        real = [row for row in mine if row.slots == (ORIGINAL,)]
+        edited = [row for row in mine if row.slots != (ORIGINAL,)]
+        tables = tables_of([edited, real] if real else [edited], number_of)
+        return mean_over_readers(np.mean(tables, axis=0), null=0.5, ends=(0.0, 1.0))
+
+    models = sorted({slot for row in rows for slot in row.slots} - {ORIGINAL})
+    return {
+        "accuracy": rate(rows),
+        "by_model": {
+            model: rate([row for row in rows if model in row.slots or row.slots == (ORIGINAL,)])
+            for model in models
+        },
+    }
+
+
+# --- comparisons ------------------------------------------------------------------------------------
+
+
 def comparisons_of(rows: Sequence[Row]) -> list[Comparison]:
-    """Pairs as they were answered, and rankings as the pairs that they imply."""
+    """Return pairs as they were answered, and rankings as the pairs that they imply."""
     found = []
     for row in rows:
         if row.cannot:
@@ -182,10 +237,8 @@ def comparisons_of(rows: Sequence[Row]) -> list[Comparison]:
             found.append(Comparison(row.slots[0], row.slots[1], outcome, row.reader, row.cluster))
         elif row.task is ReaderTask.RANK:
             for i, j in itertools.combinations(range(len(row.slots)), 2):
-                apart = row.value["ranks"][j] - row.value["ranks"][i]
-                found.append(
-                    Comparison(row.slots[i], row.slots[j], int(np.sign(apart)), row.reader, row.cluster)
-                )
+                outcome = int(np.sign(row.value["ranks"][j] - row.value["ranks"][i]))
+                found.append(Comparison(row.slots[i], row.slots[j], outcome, row.reader, row.cluster))
     return found
 
 
@@ -213,11 +266,14 @@ def _strengths(rows: Sequence[Row]) -> Found:
 
 
 def _parameter(found: Value) -> Found:
-    return asdict(found) | {"reason": "too few readers or cases to tell" if found.low is None else ""}
+    return asdict(found) | {"reason": "too few readers or cases" if found.low is None else ""}
+
+
+# --- findings and regions ---------------------------------------------------------------------------
 
 
 def _confusion(rows: Sequence[Row]) -> Found:
-    """Asked-for finding -> answered finding -> how often; removals are asked-for "none"."""
+    """Requested finding -> answered finding -> count."""
     table: dict[str, Counter[str]] = {}
     for row in rows:
         asked = row.finding if row.direction == "add" else f"{row.finding}, removed"
@@ -226,54 +282,61 @@ def _confusion(rows: Sequence[Row]) -> Found:
 
 
 def _regions(rows: Sequence[Row]) -> list[Found]:
-    """Of each case: Dice of all pairs of readers, the majority's area, and STAPLE from three readers on."""
+    """For each case the Dice of all pairs of readers, the majority's area, and STAPLE of three readers and more."""
     found = []
     for case in sorted({row.case for row in rows}):
         mine = [row for row in rows if row.case == case]
-        drawn = [region_of(row.value) for row in mine if row.value.get("mask")]
-        overlaps = [one for a, b in itertools.combinations(drawn, 2) if (one := dice(a, b)) is not None]
-        entry: Found = {
-            "case": case,
-            "source": mine[0].source,
-            "drawn": len(drawn),
-            "chosen": dict(Counter(row.answer for row in mine if not row.value.get("mask"))),
-            "dice": statistics.mean(overlaps) if overlaps else None,
-            "majority_pixels": int(majority(drawn).sum()) if len(drawn) >= FEWEST else None,
-            "staple": None,
-        }
-        if len(drawn) >= FEWEST:
-            made = staple(drawn)
-            entry["staple"] = {
-                "pixels": int(made.region.sum()),
-                "sensitivity": dict(
-                    zip((r.reader for r in mine if r.value.get("mask")), made.sensitivity, strict=True)
-                ),
-                "specificity": dict(
-                    zip((r.reader for r in mine if r.value.get("mask")), made.specificity, strict=True)
-                ),
+        drawn = {row.reader: region_of(row.value) for row in mine if row.value.get("mask")}
+        pairs = itertools.combinations(drawn.values(), 2)
+        overlaps = [one for a, b in pairs if (one := dice(a, b)) is not None]
+        made = staple(list(drawn.values())) if len(drawn) >= FEWEST else None
+        found.append(
+            {
+                "case": case,
+                "source": mine[0].source,
+                "drawn": len(drawn),
+                "chosen": dict(Counter(row.answer for row in mine if not row.value.get("mask"))),
+                "dice": statistics.mean(overlaps) if overlaps else None,
+                "majority_pixels": int(majority(list(drawn.values())).sum()) if made else None,
+                "staple": made
+                and {
+                    "pixels": int(made.region.sum()),
+                    "sensitivity": dict(zip(drawn, made.sensitivity, strict=True)),
+                    "specificity": dict(zip(drawn, made.specificity, strict=True)),
+                },
             }
-        found.append(entry)
+        )
     return found
 
 
+# --- agreement, checks, times -----------------------------------------------------------------------
+
+
+def _agreement(block: Block, rows: Sequence[Row]) -> Found:
+    found = {"between readers": None, "icc": None, "spearman": None, "with themselves": with_themselves(rows)}
+    if block.task is ReaderTask.RANK:
+        found["spearman"] = of_ranks(rows)
+    elif block.task is not ReaderTask.CHOOSE_ROI:
+        found["between readers"] = between_readers(rows)
+    if block.task is ReaderTask.RATE:
+        found["icc"] = icc(main_items(rows)[0])
+    return {name: None if one is None else asdict(one) for name, one in found.items()}
+
+
 def _checks(rows: Sequence[Row]) -> Found:
-    """Of anchors and attention checks: how many were answered right."""
+    """How many anchors and training items were answered right."""
     found = {}
-    for kind in (ItemKind.ATTENTION, ItemKind.ANCHOR, ItemKind.TRAINING):
+    for kind in (ItemKind.ANCHOR, ItemKind.TRAINING):
         known = [row.right for row in rows if row.kind is kind and row.right is not None]
         found[kind.value] = {"right": sum(known), "of": len(known)}
     return found
 
 
 def _times(rows: Sequence[Row]) -> Found:
-    """Seconds of focus a case, by reader: median and quartiles."""
+    """Seconds of focus for a case, by reader: median and quartiles."""
     found = {}
     for reader in sorted({row.reader for row in rows}):
         seconds = [row.focus_s for row in rows if row.reader == reader]
         low, middle, high = np.percentile(seconds, [25, 50, 75])
         found[reader] = {"median": float(middle), "low": float(low), "high": float(high), "n": len(seconds)}
     return found
-
-
-def _agreement(found: Agreement | None) -> Found | None:
-    return None if found is None else asdict(found)

@@ -1,4 +1,4 @@
-"""A study's results as a page and as LaTeX, from what `analyse` found."""
+"""A study's results, as returned by `analyse`, as a page and as LaTeX."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
 def write_results(found: dict[str, Any], path: Path) -> Path:
-    """Writes the page; returns its path. Raises InputError where it cannot be written."""
+    """Write the page; return its path. Raise InputError if it cannot be written."""
     environment = page_environment(TEMPLATES, "")
     figures = {block["block"]: figure for block in found["blocks"] if (figure := _figure(block))}
     write_page(
@@ -21,7 +21,7 @@ def write_results(found: dict[str, Any], path: Path) -> Path:
 
 
 def _figure(block: dict[str, Any]) -> str:
-    """Means or strengths with their intervals, one row a model."""
+    """Return means or strengths with their intervals, one row for each model, as SVG."""
     entries = block.get("models") or block.get("strengths") or block.get("by_model") or {}
     rows = [(name, one) for name, one in entries.items() if one["value"] is not None]
     if not rows:
@@ -51,7 +51,7 @@ def _figure(block: dict[str, Any]) -> str:
 
 
 def results_latex(found: dict[str, Any]) -> str:
-    """One booktabs table a block with models: value and 95 % interval."""
+    """Return a booktabs table for each block with models: value and 95 % interval."""
     parts = []
     for block in found["blocks"]:
         entries = block.get("models") or block.get("strengths") or block.get("by_model")

@@ -1,7 +1,7 @@
-"""A study as a release carries it: what was asked, every answer, and ratings by task; nothing that tells who.
+"""A study as part of a release: its questions, every answer, and ratings by task, without anything that identifies.
 
-Groups of patients stand under codes of their own, free text is left out, and so are cases whose task the release does
-not have: a release says no more of its pictures than its own tables do.
+Clusters of patients have codes of their own; free text is left out, and so are cases whose task the release does not
+have.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import orjson
 
 from plantain.files.csv_form import written_csv
 from plantain.journal import JournalReader
-from plantain.records import InputError, TaskState
+from plantain.records import InputError
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import DICTIONARY, Row, as_csv, rows_of
-from plantain.review.sources import editor_of
+from plantain.review.sources import is_final, model_of
 from plantain.review.study import ItemKind, ReaderTask, Study, open_study
 
 FOLDER = "studies"
@@ -29,8 +29,8 @@ LEFT_OUT = ("comment", "correction", "cannot")
 RATINGS = {
     "task": "the edit: task of the release",
     "round": "of the attempt that was shown",
-    "model": "whose picture was judged",
-    "readers": "who judged it in the study's main items",
+    "model": "whose image was judged",
+    "readers": "readers who judged it in the study's main items",
     "accepted": "share of readers for whom every criterion held; empty where none was asked to accept",
     "own": "True: of an edit of this release; False: of another model's, shown beside it",
     "criterion": "a criterion of the rubric",
@@ -42,7 +42,7 @@ RATINGS = {
 
 @dataclass(frozen=True, slots=True)
 class RatedCriterion:
-    """A row of `ratings.csv`; what each column means stands in `RATINGS`."""
+    """A row of `ratings.csv`; `RATINGS` describes its columns."""
 
     task: str
     round: int
@@ -57,26 +57,26 @@ class RatedCriterion:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedStudy:
-    """A study as it leaves: `files` by their path below the release."""
+    """A study to be released: `files` by their path below the release."""
 
     name: str
     files: Mapping[str, bytes]
 
 
 def study_for_release(folder: Path, run: Path) -> ReleasedStudy:
-    """A study with what was asked, every answer and its ratings.
+    """Return a study with its questions, every answer and its ratings.
 
     Raises:
-        InputError: no study, or one that is of none of the run's closed tasks.
+        InputError: no study, or one without a case of the run's closed tasks.
     """
     study = open_study(folder)
     with JournalReader.open(run) as reader:
-        editor = editor_of(reader)
         closed = {
             case.source: round_shown(reader, case.source)
             for case in study.cases
             if is_closed(reader, case.source)
         }
+        own = {task: model_of(reader, task) for task in closed}
     kept = [case for case in study.cases if case.source in closed]
     if not kept:
         raise InputError(f"--study {folder}: none of its cases is a closed task of {run}")
@@ -92,7 +92,7 @@ def study_for_release(folder: Path, run: Path) -> ReleasedStudy:
         "study.json": _document(study, codes, set(closed)),
         "HASH": f"{study.digest}  study.json as it was frozen, before groups were given codes\n".encode(),
     }
-    rated = _ratings(rows, closed, editor)
+    rated = _ratings(rows, closed, own)
     table = [astuple(one) for one in rated]
     files["ratings.csv"] = written_csv([list(RATINGS), *table]).encode()
     files["ratings.parquet"] = _parquet(table)
@@ -101,29 +101,35 @@ def study_for_release(folder: Path, run: Path) -> ReleasedStudy:
 
 
 def is_closed(reader: JournalReader, task: str) -> bool:
-    """Whether a release of the run has the task."""
+    """Return True if a release of the run has the task."""
     try:
-        return reader.task(task).state is not TaskState.PENDING
+        return is_final(reader.task(task))
     except InputError:
         return False
 
 
 def round_shown(reader: JournalReader, task: str) -> int:
-    """The round of the attempt that studies show: the last one with a picture."""
+    """Return the round of the attempt that studies show: the last one with an image."""
     row = reader.task(task)
     return max((one.round for one in reader.attempts(row.id, row.generation) if one.edited), default=0)
 
 
 def _plain(row: Row, codes: Mapping[str, str]) -> Row:
     value = {key: answer for key, answer in row.value.items() if key not in LEFT_OUT}
-    cannot = "said why; left out" if row.cannot else ""
+    cannot = "reason left out" if row.cannot else ""
     return replace(row, cluster=codes[row.cluster], comment="", cannot=cannot, value=value, at=row.at[:10])
 
 
 def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) -> bytes:
-    """What was asked of whom about what, without addresses of pictures."""
+    """Return the frozen study without file names."""
     cases = [
-        {**asdict(case), "cluster": codes[case.cluster], "pictures": sorted(case.pictures), "proposals": []}
+        {
+            **asdict(case),
+            "cluster": codes[case.cluster],
+            "images": sorted(case.images),
+            "ground_truth": "",
+            "proposals": [],
+        }
         for case in study.cases
         if case.source in tasks
     ]
@@ -136,15 +142,14 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
         "name": study.name,
         "seed": study.seed,
         "groups": study.groups,
-        "changes": study.changes,
         "cases": cases,
         "blocks": blocks,
     }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
 
 
-def _ratings(rows: Sequence[Row], rounds: Mapping[str, int], editor: str) -> list[RatedCriterion]:
-    """One row an edit and criterion, of main items that were judged."""
+def _ratings(rows: Sequence[Row], rounds: Mapping[str, int], own: Mapping[str, str]) -> list[RatedCriterion]:
+    """Return a row for each edit and criterion, of main items that were judged."""
     given: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         asked = row.task in (ReaderTask.ACCEPT, ReaderTask.RATE)
@@ -161,7 +166,15 @@ def _ratings(rows: Sequence[Row], rounds: Mapping[str, int], editor: str) -> lis
             readers = len({row.reader for row in mine})
             found.append(
                 RatedCriterion(
-                    source, rounds[source], model, readers, accepted, model == editor, criterion, held, rating
+                    source,
+                    rounds[source],
+                    model,
+                    readers,
+                    accepted,
+                    model == own[source],
+                    criterion,
+                    held,
+                    rating,
                 )
             )
     return found
@@ -171,17 +184,8 @@ def _parquet(table: Sequence[tuple[object, ...]]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = (
-        pa.string(),
-        pa.int64(),
-        pa.string(),
-        pa.int64(),
-        pa.float64(),
-        pa.bool_(),
-        pa.string(),
-        pa.float64(),
-        pa.float64(),
-    )
+    text, whole, real = pa.string(), pa.int64(), pa.float64()
+    kinds = (text, whole, text, whole, real, pa.bool_(), text, real, real)
     columns = list(zip(*table, strict=True)) or [()] * len(RATINGS)
     arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
     sink = io.BytesIO()

@@ -1,28 +1,28 @@
-"""Answers as rows, one a reader and item: what exports hold and what every figure is computed from."""
+"""Answers as rows, one for each reader and item: the rows of exports, from which every figure is computed."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import orjson
 
 from plantain.files.csv_form import written_csv
-from plantain.records import InputError
-from plantain.review.answers import checked, is_right, meant
+from plantain.review.answers import in_words, is_right
 from plantain.review.ratings import IMPORTED, Ratings, ReaderAnswer
 from plantain.review.study import ItemKind, ReaderTask, Study
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One reader's answer to one item. Readers stand by their codes; nothing here names anybody."""
+    """One reader's answer to one item; `DICTIONARY` describes its columns."""
 
     reader: str
     block: str
     task: ReaderTask
+    dimension: str
     item: str
     kind: ItemKind
     repeats: str
@@ -41,7 +41,6 @@ class Row:
     right: bool | None
     cannot: str
     codes: tuple[str, ...]
-    marks: tuple[Mapping[str, Any], ...]
     comment: str
     value: Mapping[str, Any]
     focus_s: float
@@ -49,48 +48,48 @@ class Row:
     at: str
 
 
+GROUND_TRUTH = "ground truth"
+"""Model of an answer about the real image after the procedure."""
+
 DICTIONARY = {
     "study": "first 16 digits of the frozen study's hash",
-    "reader": "code of the reader; names are nowhere in an export",
+    "reader": "code of the reader; exports contain no names",
     "block": "block of the study",
-    "task": "what was asked, as `plantain review new --task` calls it",
-    "item": "the question",
-    "kind": "main, or training, repeat, anchor, attention: only main counts in main figures",
-    "repeats": "the item that this one repeats, for repeats",
+    "task": "the question, as in `plantain review new --task`",
+    "dimension": "what was ranked: EA, CP or VQ; empty for other tasks",
+    "item": "the question about this case",
+    "kind": "main, training, repeat or anchor; only main items count in main figures",
+    "repeats": "of a repeat, the item that it repeats",
     "case": "case of the study",
     "source": "task or sample of the run that the case was made from",
-    "stratum": "by which cases were drawn",
-    "cluster": "patient or group: cases of one cluster are no independent samples",
-    "modality": "of the picture",
-    "finding": "that the edit is about",
+    "stratum": "from which cases were drawn in turn",
+    "cluster": "patient or group: cases of one cluster are not independent",
+    "modality": "of the image",
+    "finding": "of the edit",
     "direction": "add, remove or change",
-    "position": "place in this reader's order, from 0",
-    "slots": "whose pictures stood where, left to right (JSON)",
-    "model": "whose picture was judged, where it was one",
-    "answer": "the answer in words that do not depend on places",
+    "position": "in this reader's order, from 0",
+    "slots": "whose images were shown, left to right (JSON)",
+    "model": "whose image was judged, if it was a single one",
+    "answer": "the answer in words that do not depend on positions",
     "truth": "the right answer, where one is known",
-    "right": "whether the answer is the truth; empty where none is known",
+    "right": "True if the answer is the truth; empty where none is known",
     "cannot": "why the reader could not judge this; empty otherwise",
     "codes": "reasons from the rubric (JSON)",
-    "marks": "where something is wrong: x, y, w, h in pixels, code, place (JSON)",
     "comment": "free text",
-    "value": "the whole answer (JSON); of regions the mask as a PNG in base64",
-    "focus_s": "seconds that the case had the reader's focus, until this answer",
-    "answers_given": "how often the reader answered this: the newest counts, of training the first of the last turn; "
-    "in history.csv which of these answers it is",
-    "at": "when, UTC",
+    "value": "the whole answer (JSON); the mask of a region is a PNG in base64",
+    "focus_s": "seconds for which the case had the reader's focus, until this answer",
+    "answers_given": "how often the reader answered this: the newest answer counts, of training the first of the last "
+    "turn; in history.csv the number of this answer",
+    "at": "time, UTC",
 }
-"""Every column of an export, in its order."""
+"""Every column of an export, in order."""
 
 
 def rows_of(study: Study, ratings: Ratings) -> list[Row]:
-    """The answers that count, by reader, block and position: the newest of each item.
+    """Return the answers that count, by reader, block and position: the newest to each item.
 
-    Of training it is the first of the last turn, by which the training is passed: the feedback has told the truth to
-    whoever answers again.
-
-    Raises:
-        InputError: an answer is not one to its item: the file was changed outside the reading room.
+    Of training it is the first of the last turn, which decides whether the training is passed: later ones were given
+    after the feedback.
     """
     counts: dict[tuple[str, str], Row] = {}
     turns: dict[tuple[str, str], int] = {}
@@ -102,47 +101,36 @@ def rows_of(study: Study, ratings: Ratings) -> list[Row]:
     return sorted(counts.values(), key=lambda row: (row.reader, row.block, row.position))
 
 
-def history_of(study: Study, ratings: Ratings) -> list[Row]:
-    """Every answer ever given, in the order in which they came; of an item given again `answers_given` counts up.
+def main_rows(study: Study, *tasks: ReaderTask) -> list[Row]:
+    """Return the answers to main items of these tasks that readers could judge."""
+    ratings = Ratings.open(study)
+    try:
+        rows = rows_of(study, ratings)
+    finally:
+        ratings.close()
+    return [row for row in rows if row.task in tasks and row.kind is ItemKind.MAIN and not row.cannot]
 
-    Raises:
-        InputError: as `rows_of`.
-    """
+
+def history_of(study: Study, ratings: Ratings) -> list[Row]:
+    """Return every answer ever given, in order; `answers_given` counts the answers to an item."""
     return [row for _, row in _given(study, ratings)]
 
 
 def _given(study: Study, ratings: Ratings) -> Iterator[tuple[ReaderAnswer, Row]]:
     times: Counter[tuple[str, str]] = Counter()
     for answer in ratings.history():
-        if answer.item not in study.by_item:
-            continue
         times[answer.reader, answer.item] += 1
-        try:
-            _check(study, answer)
-            yield answer, _row(study, answer, times[answer.reader, answer.item])
-        except (InputError, LookupError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(
-                f"{ratings.path}: answer {answer.id}: not an answer to {answer.item} ({error})"
-            ) from error
-
-
-def _check(study: Study, answer: ReaderAnswer) -> None:
-    """Raises InputError or what a wrong type raises: the value, or what was shown where, cannot be of this item."""
-    block, item = study.by_item[answer.item]
-    checked(block, item, study.by_case[item.case], answer.value)
-    if answer.slots and sorted(answer.slots) != sorted(item.shown):
-        raise ValueError(f"slots: {', '.join(item.shown) or 'none'} in some order")
+        yield answer, _row(study, answer, times[answer.reader, answer.item])
 
 
 def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
     block, item = study.by_item[answer.item]
-    case = study.by_case[item.case]
-    slots, value = list(answer.slots), answer.value
-    judged = "cannot" not in value
+    case, slots, value = study.by_case[item.case], answer.slots, answer.value
     return Row(
         reader=answer.reader,
         block=block.id,
         task=block.task,
+        dimension=block.dimension,
         item=item.id,
         kind=item.kind,
         repeats=item.of,
@@ -154,14 +142,13 @@ def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
         finding=case.finding,
         direction=case.direction,
         position=answer.position,
-        slots=tuple(slots),
-        model=slots[0] if len(slots) == 1 else "",
-        answer=meant(block, slots, value) if judged else "",
+        slots=slots,
+        model=slots[0] if len(slots) == 1 else GROUND_TRUTH if block.task is ReaderTask.DESCRIBE_OK else "",
+        answer="" if "cannot" in value else in_words(block, slots, value),
         truth=item.truth,
         right=is_right(block, item, slots, value),
         cannot=value.get("cannot", ""),
         codes=tuple(value.get("codes", ())),
-        marks=tuple(value.get("marks", ())),
         comment=value.get("comment", ""),
         value=value,
         focus_s=answer.focus_ms / 1000,
@@ -170,16 +157,16 @@ def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
     )
 
 
-def as_table(study: Study, rows: list[Row]) -> list[dict[str, str | float | int | bool | None]]:
-    """Rows as plain cells, by the columns of `DICTIONARY`."""
+def as_table(study: Study, rows: Sequence[Row]) -> list[dict[str, str | float | int | bool | None]]:
+    """Return rows as plain cells, by the columns of `DICTIONARY`."""
     return [
         {"study": study.digest[:16], **{f.name: _cell(getattr(row, f.name)) for f in fields(row)}}
         for row in rows
     ]
 
 
-def as_csv(study: Study, rows: list[Row]) -> str:
-    """The table as CSV; cells that spreadsheets would run are defused."""
+def as_csv(study: Study, rows: Sequence[Row]) -> str:
+    """Return the table as CSV; cells that a spreadsheet would execute are defused."""
     table = as_table(study, rows)
     return written_csv([list(DICTIONARY), *([row[name] for name in DICTIONARY] for row in table)])
 
@@ -187,11 +174,9 @@ def as_csv(study: Study, rows: list[Row]) -> str:
 def _cell(value: object) -> Any:
     if isinstance(value, (tuple, Mapping)):
         return orjson.dumps(value).decode()
-    if isinstance(value, (ReaderTask, ItemKind)):
-        return value.value
-    return value
+    return value.value if isinstance(value, (ReaderTask, ItemKind)) else value
 
 
 def imported_readers(ratings: Ratings) -> set[str]:
-    """Codes of readers whose answers came from a file."""
+    """Return the codes of readers whose answers came from a file."""
     return {reader.code for reader in ratings.readers() if reader.role == IMPORTED}

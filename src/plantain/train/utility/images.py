@@ -113,13 +113,13 @@ def _real_images(folder: Path, findings: Sequence[str]) -> tuple[list[SourceImag
         known = catalogue.count_by("label")
         for name in findings:
             if name not in known:
-                raise InputError(f"--findings: no image of {folder} has {name!r}; {suggest(name, known)}")
+                raise InputError(f"--finding: no image of {folder} has {name!r}; {suggest(name, known)}")
         if not findings:
-            raise InputError("--findings: name at least one")
+            raise InputError("--finding: name at least one")
         modalities = {image.modality for name in findings for image in catalogue.images(label=name)}
         if len(modalities) > 1:
             several = " and ".join(sorted(modalities))
-            raise InputError(f"--findings: {folder} has them in {several}; name findings of one modality")
+            raise InputError(f"--finding: {folder} has them in {several}; name findings of one modality")
         images = [image for image in catalogue.images(modality=modalities.pop()) if image.labels]
         frames = [crop_frame(decode(catalogue.read(image))) for image in images if not image.synthetic]
     if not frames:

@@ -206,7 +206,8 @@ class Batcher:
         """Have a job created, wait for its end, fetch its answers and hand them out."""
         ledger, files, sweep = self._bound()
         ended = await JobPoller(self.service, ledger, files, self._rules).run(job, fresh=fresh)
-        lines = await asyncio.to_thread(index, files.answers(job.key), self.service.key_of)
+        service = self.service
+        lines = await asyncio.to_thread(index, files.answers(job.key), service.key_of, service.read)
         for key in keys:
             self._resolve([key], lines.get(key) or ended.unanswered())
         await sweep()

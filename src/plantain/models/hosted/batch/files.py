@@ -33,9 +33,12 @@ class Line:
             return read_body(file.read(self.length))
 
 
-def index(files: Iterable[Path], key_of: Callable[[JsonObject], str]) -> dict[str, Line]:
-    """Return the line of every request that the files answer, in any order; of two for one request, the first.
+def index(
+    files: Iterable[Path], key_of: Callable[[JsonObject], str], read: Callable[[JsonObject], JsonObject]
+) -> dict[str, Line]:
+    """Return the line of every request that the files answer, in any order.
 
+    Of several lines for one request the first counts that `read` takes for an answer; it raises Fault for an error.
     A line that is not a JSON object, or names no request, is ignored: its request is unanswered.
     """
     found: dict[str, Line] = {}
@@ -45,10 +48,19 @@ def index(files: Iterable[Path], key_of: Callable[[JsonObject], str]) -> dict[st
             for raw in file:
                 if raw.strip():
                     with contextlib.suppress(Fault):
-                        if key := key_of(read_body(raw)):
-                            found.setdefault(key, Line(path, offset, len(raw)))
+                        key = key_of(read_body(raw))
+                        if key and (key not in found or _is_error(found[key], read)):
+                            found[key] = Line(path, offset, len(raw))
                 offset += len(raw)
     return found
+
+
+def _is_error(line: Line, read: Callable[[JsonObject], JsonObject]) -> bool:
+    try:
+        read(line.read())
+    except Fault:
+        return True
+    return False
 
 
 class JobFiles:

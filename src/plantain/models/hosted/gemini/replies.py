@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.bodies import add_counts, child, count, objects, text, whole_usage
 from plantain.models.hosted.faults import CODES, answer_fault, cut_short
@@ -14,17 +16,18 @@ BARRED = "PUP_LIMITED_DISABLED"
 """The finish reason by which Google says that it has limited or closed the account."""
 
 NO_PICTURE = frozenset({"NO_IMAGE", "IMAGE_OTHER"})
+_IN_WORDS = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=-]+")
 FINISHED = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
 
 
 def read_text(body: JsonObject) -> str:
-    """The answer's words, without thoughts.
+    """Return the answer's words, without thoughts: of the first candidate that has any.
 
     Raises:
         Fault: blocked before or after generation, cut at its longest, or empty.
     """
     candidate = _candidate(body)
-    answer = "".join(text(part, "text") for part in _parts(candidate) if part.get("thought") is not True)
+    answer = _words(candidate)
     reason = text(candidate, "finishReason")
     if reason == "MAX_TOKENS":
         raise cut_short()
@@ -36,24 +39,43 @@ def read_text(body: JsonObject) -> str:
 
 
 def read_image(body: JsonObject) -> bytes:
-    """The last picture that is no thought.
+    """Return the last image of the first candidate that has one: it is paid for, however the answer ended.
 
     Raises:
-        Fault: blocked, or there is no picture.
-        BadImage: what should be the picture is not base64.
+        Fault: blocked, or there is no image.
+        BadImage: what should be the image is not base64.
     """
+    if images := _images(body):
+        return from_base64(images[-1])
     candidate = _candidate(body)
-    parts = [part for part in _parts(candidate) if part.get("thought") is not True]
-    words = one_line(" ".join(text(part, "text") for part in parts).strip())
-    inline = [child(part, "inlineData") or child(part, "inline_data") for part in parts]
-    pictures = [text(data, "data") for data in inline if data]
-    if pictures:
-        return from_base64(pictures[-1])
-    reason = text(candidate, "finishReason")
-    if reason in FINISHED and not words and not parts:
+    words, reason = one_line(_words(candidate, " ").strip()), text(candidate, "finishReason")
+    if reason in FINISHED and not words and not _parts(candidate):
         raise answer_fault(OutcomeKind.NO_IMAGE, "the answer held neither picture nor text")
     why = f"text instead of a picture: {words}" if words else f"no picture ({reason or 'no reason given'})"
     raise answer_fault(OutcomeKind.NO_IMAGE, why)
+
+
+def _images(body: JsonObject) -> list[str]:
+    """Return the images of the first candidate that has any, in base64: thoughts only if there are no others.
+
+    The last image among the thoughts is the final one, rendered: some servers do not send it again.
+    """
+    for thoughts in (False, True):
+        for candidate in objects(body.get("candidates")):
+            if text(candidate, "finishReason") in CODES["gemini_refused"]:
+                continue
+            parts = [part for part in _parts(candidate) if (part.get("thought") is True) is thoughts]
+            inline = [child(part, "inlineData") or child(part, "inline_data") for part in parts]
+            if images := [text(data, "data") for data in inline if data]:
+                return images[-1:] if thoughts else images
+    for candidate in objects(body.get("candidates")):  # gateways that speak chat put images into the words
+        if images := _IN_WORDS.findall(_words(candidate)):
+            return images
+    return []
+
+
+def _words(candidate: JsonObject, between: str = "") -> str:
+    return between.join(text(part, "text") for part in _parts(candidate) if part.get("thought") is not True)
 
 
 def read_usage(body: JsonObject) -> Usage:
@@ -82,12 +104,9 @@ def read_usage(body: JsonObject) -> Usage:
         count(usage, "totalTokenCount"),
         least=answered,
         cached=cached,
-        answered=bool(_parts(candidate)),
+        answered=any(map(_parts, candidates)),
     )
     thoughts = [text(part, "text") for part in _parts(candidate) if part.get("thought") is True]
-    pictures = sum(
-        "inlineData" in p or "inline_data" in p for p in _parts(candidate) if p.get("thought") is not True
-    )
     return Usage(
         served_model=text(body, "modelVersion"),
         input_tokens=read,
@@ -97,7 +116,7 @@ def read_usage(body: JsonObject) -> Usage:
         cached_image_tokens=_of_images(usage, "cacheTokensDetails"),
         input_image_tokens=_of_images(usage, "promptTokensDetails"),
         output_image_tokens=_of_images(usage, "candidatesTokensDetails"),
-        images=pictures or None,
+        images=len(_images(body)) or None,
         tier=_tier(usage),
         finish_reason=text(candidate, "finishReason") or text(child(body, "promptFeedback"), "blockReason"),
         response_id=text(body, "responseId"),
@@ -118,9 +137,10 @@ def _candidate(body: JsonObject) -> JsonObject:
     candidates = objects(body.get("candidates"))
     if not candidates:
         raise answer_fault(OutcomeKind.TRANSPORT, "the answer was empty")
-    reason = text(candidates[0], "finishReason")
+    chosen = next((each for each in candidates if _words(each).strip()), candidates[0])
+    reason = text(chosen, "finishReason")
     if reason in CODES["gemini_refused"]:
-        message = one_line(text(candidates[0], "finishMessage"))
+        message = one_line(text(chosen, "finishMessage"))
         raise answer_fault(
             OutcomeKind.REFUSED, f"declined by the provider: {reason}{f', {message}' if message else ''}"
         )
@@ -129,7 +149,7 @@ def _candidate(body: JsonObject) -> JsonObject:
         raise answer_fault(OutcomeKind.TRANSPORT, why, fatal=True)
     if reason in NO_PICTURE:
         raise answer_fault(OutcomeKind.NO_IMAGE, f"the model made no picture: {reason}")
-    return candidates[0]
+    return chosen
 
 
 def _parts(candidate: JsonObject) -> list[JsonObject]:

@@ -1,0 +1,203 @@
+"""`plantain build`: run or resume a recipe, or a pilot of it that ends with go or stop."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import orjson
+import typer
+
+from plantain.cli.status import NAMED, print_unsuccessful, reasons, tasks_line
+from plantain.cli.terminal.application import application, command_again
+from plantain.cli.terminal.options import AsJson, EngineKind, ModelChange, RecipeArgument
+from plantain.cli.terminal.progress import BuildProgress
+from plantain.engines.settings import engine_named
+from plantain.journal import JournalReader
+from plantain.journal.questions.telemetry import status_summary
+from plantain.offline.workers import close_workers
+from plantain.pipeline.consent import warnings
+from plantain.pipeline.piloting.decision import (
+    PilotDecision,
+    PilotNumbers,
+    decide_pilot,
+    drawn_pending,
+    drawn_tasks,
+    pilot_numbers,
+)
+from plantain.pipeline.piloting.page import NAME, interval, pilot_document, write_pilot
+from plantain.pipeline.ready import forecast
+from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.pipeline.run import Chosen, run_build
+from plantain.pipeline.shards import Shard
+from plantain.records import InputError, TaskState
+from plantain.records.commands import command_line
+from plantain.records.counts import counted
+from plantain.release.register import releases_with
+from plantain.report.task_list import unsuccessful
+from plantain.runs.summary import RunSummary
+
+app = application()
+
+
+@app.command(epilog="Example: plantain build cxr.toml --run runs/cxr --pilot 50")
+def build(
+    context: typer.Context,
+    recipe_file: RecipeArgument,
+    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="Folder of the run, made or resumed.")],
+    pilot: Annotated[
+        int | None, typer.Option(min=1, help="Do N tasks, spread over the findings, and print go or stop.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Close at most N tasks.")] = None,
+    shard: Annotated[
+        str, typer.Option(metavar="K/N", help="Only the K-th of N parts; `plantain run merge` joins them.")
+    ] = "",
+    engine: EngineKind = "",
+    accept_model_change: ModelChange = False,
+    as_json: AsJson = False,
+) -> int:
+    """Run a recipe, or resume its run. Ctrl-C finishes the calls in flight and stops; a second one stops at once.
+
+    A pilot draws the same tasks each time, writes pilot.html into the run, and advises whether to build the rest.
+    """
+    if pilot is not None and (limit is not None or shard):
+        raise InputError("--pilot: draws its own tasks; leave out --limit and --shard")
+    recipe = load_recipe(recipe_file)
+    recipe = recipe.model_copy(update={"engine": engine_named(recipe.engine, engine)})
+    part = Shard.parse(shard) if shard else None
+    for warning in warnings(recipe):
+        print(f"plantain: warning: {warning}", file=sys.stderr)
+    summary = build_watched(
+        recipe,
+        run,
+        limit=limit,
+        shard=part,
+        only=None if pilot is None else lambda reader: drawn_pending(reader, pilot),
+        quiet=as_json,
+        accept_model_change=accept_model_change,
+    )
+    for line in _regrouped(run, summary.regrouped):
+        print(f"plantain: {line}", file=sys.stderr)
+    if pilot is None:
+        _print_built(run, summary, as_json=as_json)
+    else:
+        given = ["--engine", engine] * bool(engine) + ["--accept-model-change"] * accept_model_change
+        _print_pilot(
+            recipe, run, pilot, command_line("build", recipe_file, "--run", run, *given), as_json=as_json
+        )
+    return print_end(summary, command_again(context))
+
+
+def _print_built(run: Path, summary: RunSummary, *, as_json: bool) -> None:
+    with JournalReader.open(run) as reader:
+        status = status_summary(reader)
+        causes = reasons(reader)
+        ended = unsuccessful(reader, NAMED)
+    if as_json:
+        print(orjson.dumps(status, option=orjson.OPT_INDENT_2).decode())
+        return
+    print("\n".join([tasks_line(status), *causes]))
+    print_unsuccessful(ended, run)
+    if summary.stopped is None:
+        print(f"tables, figures and images: {command_line('report', run)}")
+
+
+def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: bool) -> None:
+    """Print go or stop with the reasons, and write the page; print nothing while no task of the pilot is closed."""
+    with JournalReader.open(run) as reader:
+        drawn = drawn_tasks(reader, tasks)
+        if not drawn:
+            raise InputError(f"{recipe.name}: the plan has no task")
+        if all(reader.task(task).state is TaskState.PENDING for task in drawn):
+            return
+        numbers = pilot_numbers(reader, drawn, forecast(recipe, run)[0], shutil.disk_usage(run).free)
+    decision = decide_pilot(numbers, recipe.limits.budget_usd)
+    page = write_pilot(numbers, decision, recipe.name, whole, run / NAME)
+    if as_json:
+        document = {**pilot_document(numbers, decision), "page": str(page), "whole_by": whole}
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        return
+    _print_decision(numbers, decision, page)
+    if decision.go:
+        print(f"the whole: {whole}")
+
+
+def _print_decision(numbers: PilotNumbers, decision: PilotDecision, page: Path) -> None:
+    rate = numbers.qualified
+    print(f"qualified: {rate.successes} of {counted(rate.n, 'judged task')} (95 % interval {interval(rate)})")
+    for part in numbers.parts:
+        if part.standing == "does not work":
+            print(f"  {part.direction} {part.finding}: {part.rate.successes} of {part.rate.n}: does not work")
+    for line in decision.mind:
+        print(f"  note: {line}")
+    for line in decision.why:
+        print(f"  against: {line}")
+    print(f"{decision.word}: {page}")
+
+
+def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:
+    """What groups that were learned or corrected mean for releases that were made before."""
+    if not images:
+        return
+    how_many = counted(len(images), "image has", "images have")
+    yield (
+        f"{how_many} another group or split now than when the run took them; splits and withdrawals go by the "
+        f"new ones"
+    )
+    for release in releases_with(run, images):
+        yield f"  {release} was made before: one group may stand in several of its splits; export it anew"
+
+
+def build_watched(
+    recipe: Recipe,
+    run: Path,
+    *,
+    limit: int | None = None,
+    shard: Shard | None = None,
+    only: Chosen | None = None,
+    quiet: bool = False,
+    accept_model_change: bool = False,
+) -> RunSummary:
+    """`run_build` with a live progress line."""
+    with BuildProgress(quiet=quiet) as progress:
+        try:
+            return asyncio.run(
+                run_build(
+                    recipe,
+                    run,
+                    limit=limit,
+                    shard=shard,
+                    only=only,
+                    observer=progress,
+                    accept_model_change=accept_model_change,
+                )
+            )
+        finally:
+            close_workers()
+
+
+class Ended(Protocol):
+    """What any run says of how it ended."""
+
+    stopped: str | None
+    failed: bool
+    left: str
+
+
+def print_end(summary: Ended, resume: str) -> int:
+    """Says on stderr how the process ended and how to go on; returns the exit code."""
+    if summary.stopped is None:
+        return 0
+    if summary.failed:
+        print(f"plantain: {summary.stopped}", file=sys.stderr)
+    if summary.left:
+        print(f"plantain: {summary.left}", file=sys.stderr)
+    print(
+        f"plantain: stopped ({'fault' if summary.failed else summary.stopped}); resume with: {resume}",
+        file=sys.stderr,
+    )
+    return 1 if summary.failed else 3

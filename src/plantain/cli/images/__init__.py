@@ -1,1 +1,0 @@
-"""Commands on pictures: reading them in, holding them back, taking them out."""

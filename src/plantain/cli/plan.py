@@ -1,0 +1,173 @@
+"""`plantain plan`: what a recipe will need, before anything is called."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.table import Table
+
+from plantain.cli.terminal.application import application
+from plantain.cli.terminal.progress import duration
+from plantain.cli.terminal.tables import print_table
+from plantain.pipeline.consent import warnings
+from plantain.pipeline.forecast import BuildPlan, CallEstimate
+from plantain.pipeline.ready import forecast
+from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.records import Step
+from plantain.records.counts import counted
+from plantain.runs.limits import calls_at_once, devices_of
+
+app = application()
+
+
+@app.command()
+def plan(
+    recipe_file: Annotated[Path, typer.Argument(metavar="RECIPE", help="a recipe in TOML")],
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run", metavar="DIR", help="A pilot's run, whose rates, costs and latencies are used."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+) -> None:
+    """Tasks, calls, cost, time and disk that a recipe needs: low, expected, high. Calls no model.
+
+    Example: plantain plan cxr.toml --run runs/cxr-pilot
+    """
+    recipe = load_recipe(recipe_file)
+    made, found = forecast(recipe, run)
+    free = shutil.disk_usage(recipe.data.catalogue).free
+    remarks = [*warnings(recipe), *found]
+    for warning in remarks:
+        print(f"plantain: warning: {warning}", file=sys.stderr)
+    if as_json:
+        print(orjson.dumps(_as_dict(recipe, made, free, remarks), option=orjson.OPT_INDENT_2).decode())
+        return
+    _print(recipe, made, free, by_pilot=run is not None)
+
+
+def _three(estimate: CallEstimate | None) -> dict[str, float] | None:
+    if estimate is None:
+        return None
+    return {"low": estimate.low, "expected": estimate.expected, "high": estimate.high}
+
+
+def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> dict[str, object]:
+    return {
+        "name": recipe.name,
+        "tasks": made.tasks,
+        "controls": made.controls,
+        "images": made.images,
+        "by_finding": [
+            {"modality": m, "finding": f, "direction": d, "tasks": n}
+            for (m, f, d), n in made.by_finding.items()
+        ],
+        "not_planned": [
+            {"modality": m, "finding": f, "view": view, "tasks": n}
+            for (m, f, view), n in made.not_planned.items()
+        ],
+        "rounds": _three(made.rounds),
+        "success": _three(made.success),
+        "calls": _three(made.calls),
+        "calls_by": [
+            {
+                "step": step.value,
+                "model": model,
+                **(_three(calls) or {}),
+                "at_once": calls_at_once(recipe.terms, model),
+                **_tokens(made, step, model),
+            }
+            for (step, model), calls in made.calls_by.items()
+        ],
+        "cost_usd": _three(made.cost_usd),
+        "unpriced_models": list(made.unpriced),
+        "budget_usd": recipe.limits.budget_usd,
+        "duration_s": _three(made.duration_s),
+        "disk_bytes": _three(made.disk),
+        "disk_free_bytes": free,
+        "warnings": remarks,
+    }
+
+
+def _tokens(made: BuildPlan, step: Step, model: str) -> dict[str, object]:
+    """What one call is taken to read and write, where a model counts tokens."""
+    known = made.tokens_by.get((step, model))
+    return {"tokens_per_call": {"read": known[0], "written": known[1]}} if known else {}
+
+
+def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> None:
+    tasks = Table(title=f"{recipe.name}: {counted(made.tasks, 'task')} on {counted(made.images, 'image')}")
+    for heading in ("modality", "finding", "direction"):
+        tasks.add_column(heading, overflow="fold")
+    tasks.add_column("tasks", justify="right")
+    for (modality, finding, direction), n in made.by_finding.items():
+        tasks.add_row(modality, finding, direction, str(n))
+    if made.controls:
+        tasks.add_row("", "controls: nothing to change", "", str(made.controls))
+    print_table(tasks)
+    source = (
+        "by the pilot's rates"
+        if by_pilot
+        else "by the paper's rates; those of a pilot (--run) are more exact"
+    )
+    needs = Table(title=f"needs, {source}")
+    needs.add_column("", overflow="fold")
+    for heading in ("low", "expected", "high"):
+        needs.add_column(heading, justify="right", no_wrap=True)
+    if made.success is not None:
+        needs.add_row("successes", *_row(made.success, "{:,.0f}"))
+    for (step, model), calls in made.calls_by.items():
+        needs.add_row(f"{step.value} calls to {model}", *_row(calls, "{:,.0f}"))
+        if (step, model) in made.tokens_by:
+            read, written = (calls.times(float(n) / 1e6) for n in made.tokens_by[(step, model)])
+            needs.add_row("  million tokens read", *_row(read, "{:,.2f}"))
+            needs.add_row("  and written", *_row(written, "{:,.2f}"))
+    if made.cost_usd is not None:
+        needs.add_row("cost", *_row(made.cost_usd, "${:,.2f}"))
+    needs.add_row("time", *map(duration, _values(made.duration_s)))
+    needs.add_row("disk", *map(gigabytes, _values(made.disk)))
+    print_table(needs)
+    for line in _remarks(recipe, made, free):
+        print(line)
+
+
+def _remarks(recipe: Recipe, made: BuildPlan, free: int) -> list[str]:
+    lines = [
+        f"{counted(n, 'addition')} of {finding} left out: the slice is recorded as {view}"
+        for (_, finding, view), n in made.not_planned.items()
+    ]
+    for model in dict.fromkeys(model for step, model in made.calls_by if step is Step.EDIT):
+        if devices := devices_of(recipe.terms, model):
+            at_once = counted(calls_at_once(recipe.terms, model), "edit")
+            lines.append(
+                f"up to {at_once} in flight on {counted(len(devices), 'device')} (limits.concurrency)"
+            )
+    if made.unpriced:
+        lines.append(f"cost unknown: no price for {', '.join(made.unpriced)}")
+    budget = recipe.limits.budget_usd
+    if budget is not None and made.cost_usd is not None and made.cost_usd.expected > budget:
+        lines.append(f"More is expected than limits.budget_usd = {budget:g}: the run will stop there.")
+    if made.disk.expected > free:
+        lines.append(f"The disk is too small for what is expected: {gigabytes(free)} free.")
+    else:
+        lines.append(f"{gigabytes(free)} free on the disk")
+    return lines
+
+
+def _values(estimate: CallEstimate) -> tuple[float, float, float]:
+    return estimate.low, estimate.expected, estimate.high
+
+
+def _row(estimate: CallEstimate, how: str) -> tuple[str, ...]:
+    return tuple(how.format(value) for value in _values(estimate))
+
+
+def gigabytes(count: float) -> str:
+    """Bytes for a person: "12.3 GB" or "45 MB"."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

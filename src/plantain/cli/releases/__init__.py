@@ -1,1 +1,0 @@
-"""Commands on releases: made, read back, compared, proved."""

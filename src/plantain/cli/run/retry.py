@@ -1,0 +1,155 @@
+"""`plantain run retry`: makes tasks pending again by how they ended; `plantain build` then goes on with them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.table import Table
+
+from plantain.bench.generate.runfile import BENCH
+from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
+from plantain.journal import Journal, JournalReader
+from plantain.pipeline.retry import DIRECTIONS, OUTCOMES, STATES, RetryChoice, ended_tasks
+from plantain.records import InputError, Step
+from plantain.records.commands import command_line
+from plantain.records.counts import counted
+from plantain.runs.limits import costs_of
+
+app = application()
+
+
+@app.command()
+def retry(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
+    outcome: Annotated[
+        str, typer.Option(metavar="NAMES", help=f"Stopped by these outcomes: {', '.join(OUTCOMES)}.")
+    ] = "",
+    state: Annotated[str, typer.Option(metavar="STATES", help=f"In these states: {', '.join(STATES)}.")] = "",
+    step: Annotated[str, typer.Option(metavar="NAMES", help="Only by these calls: write, edit, judge.")] = "",
+    finding: Annotated[
+        list[str] | None, typer.Option("--finding", metavar="NAME", help="Only this finding; repeatable.")
+    ] = None,
+    direction: Annotated[
+        str, typer.Option(metavar="NAME", help=f"Only this direction: {' or '.join(DIRECTIONS)}.")
+    ] = "",
+    start: Annotated[
+        str,
+        typer.Option("--from-step", help="Repeat the last round of stopped tasks from here: edit or write."),
+    ] = "",
+    settle_held: Annotated[
+        float | None,
+        typer.Option(
+            "--settle-held",
+            metavar="USD",
+            min=0.0,
+            help="Record what the calls whose answer is unknown cost together, by the provider's bill; 0 for nothing",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say which")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+) -> None:
+    """Make tasks pending again by how they ended; `plantain build` then continues them.
+
+    A stopped task keeps its generation: the call that failed is tried again, and recorded answers are reused. A failed
+    or not applicable task starts a new generation; the old one stays, marked superseded.
+
+    --settle-held records the cost of calls without an answer, divided evenly among them, and releases the held money.
+
+    Example: plantain run retry runs/cxr-pilot --outcome refused,malformed --step edit --finding Pneumothorax
+    """
+    if settle_held is not None:
+        _settle_held(run, settle_held, only_say=dry_run)
+        if not outcome and not state:
+            return
+    if start not in ("", Step.EDIT, Step.WRITE):
+        raise InputError(
+            f"--from-step {start!r}: choose edit or write; without it the call that failed is made again"
+        )
+    directions = _words(direction)
+    choice = RetryChoice(_words(outcome), _words(state), _words(step), tuple(finding or ()), directions)
+    with JournalReader.open(run) as reader:
+        if reader.meta(BENCH) is not None:
+            raise InputError(
+                f"{run}: the run of a benchmark, whose tasks have several outputs each; retry single outputs with: "
+                + command_line(
+                    "bench", "generate", "BENCH", "--run", run, "--retry", ",".join(choice.outcomes)
+                )
+            )
+        choice.check(reader)
+        chosen = list(ended_tasks(reader, choice))
+    continued, reopened = (
+        (0, 0) if dry_run else asyncio.run(_retry(run, [ended.task_id for ended in chosen], start))
+    )
+    counts = Counter((ended.ending, ended.step, ended.finding, ended.direction) for ended in chosen)
+    if as_json:
+        document = {
+            "matched": len(chosen),
+            "continued": continued,
+            "reopened": reopened,
+            "tasks": [ended.task_id for ended in chosen],
+            "by": [
+                {"outcome": o, "step": s, "finding": f, "direction": d, "tasks": n}
+                for (o, s, f, d), n in sorted(counts.items())
+            ],
+        }
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        return
+    if not chosen:
+        print("no task ended so")
+        return
+    table = Table(title=f"{'to be ' if dry_run else ''}pending again: {counted(len(chosen), 'task')}")
+    for heading in ("ended as", "step", "finding", "direction"):
+        table.add_column(heading)
+    table.add_column("tasks", justify="right")
+    for key, n in sorted(counts.items()):
+        table.add_row(*key, str(n))
+    print_table(table)
+    if continued or reopened:
+        print(
+            f"{continued} go on where they stopped, {reopened} begin anew; `plantain build` with the run's recipe "
+            "goes on with them."
+        )
+
+
+def _settle_held(run: Path, usd: float, *, only_say: bool) -> None:
+    if not math.isfinite(usd):
+        raise InputError(f"--settle-held {usd}: not an amount of dollars")
+    with JournalReader.open(run) as reader:
+        costs = costs_of(reader).values()
+    held, lost = sum(cost.held_usd for cost in costs), sum(cost.lost for cost in costs)
+    if lost and not only_say:
+        asyncio.run(_settle(run, usd))
+    if not lost:
+        print("no money is held", file=sys.stderr)
+        return
+    verb = "would be" if only_say else "are"
+    print(
+        f"${held:.4f} held for {counted(lost, 'call')} {verb} released; ${usd:.4f} {verb} recorded as spent",
+        file=sys.stderr,
+    )
+
+
+async def _settle(run: Path, usd: float) -> None:
+    async with Journal.open(run) as journal:
+        await journal.settle_lost(usd)
+
+
+async def _retry(run: Path, ids: list[str], start: str) -> tuple[int, int]:
+    """How many tasks go on in their generation, and how many begin a new one."""
+    if not ids:
+        return 0, 0
+    async with Journal.open(run) as journal:
+        continued = set(await journal.continue_tasks(ids, Step(start) if start else None))
+        return len(continued), await journal.reopen_tasks(id for id in ids if id not in continued)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for raw in text.split(",") if (word := raw.strip())))

@@ -1,1 +1,0 @@
-"""Commands on runs: planned, built, watched, opened again."""

@@ -1,0 +1,155 @@
+"""`plantain status`: where a run stands, also while it is being built."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.table import Table
+
+from plantain.calls.policy import minutes
+from plantain.cli.terminal.application import application
+from plantain.cli.terminal.tables import print_table
+from plantain.engines.contract import EngineState
+from plantain.journal import JournalReader
+from plantain.journal.batches import jobs_waiting
+from plantain.journal.questions.tasks import why_not_done
+from plantain.journal.questions.telemetry import status_summary
+from plantain.pipeline.shards import share_of
+from plantain.pixels.decode import one_line
+from plantain.records.commands import command_line
+from plantain.records.counts import counted
+from plantain.report.task_list import Unsuccessful, unsuccessful
+from plantain.runs.engine import state_in_words, stored_state
+from plantain.runs.limits import costs_of
+
+app = application()
+
+NAMED = 5
+"""Failed tasks, and stopped ones, that are named one by one."""
+
+STALE_S = 60.0
+"""After which an engine is said to have been seen so long ago: its head was killed, or is held up."""
+
+
+@app.command()
+def status(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+) -> None:
+    """Where a run stands. Reads only, and works while the run is being built.
+
+    Example: plantain status runs/cxr-pilot
+    """
+    with JournalReader.open(run) as reader:
+        document = status_summary(reader)
+        jobs = jobs_waiting(reader)
+        name = reader.header.name
+        causes = reasons(reader)
+        ended = unsuccessful(reader, NAMED)
+        held = list(costs_of(reader).values())
+        share = share_of(reader)
+        engine = stored_state(reader)
+    document |= {
+        **({} if engine is None else {"engine": engine}),
+        **({} if share is None else {"shard": str(share.shard), "tasks_of_plan": share.of}),
+        "held_usd": round(sum(costs.held_usd for costs in held), 6),
+        "calls_held": sum(c.lost for c in held),
+    }
+    if as_json:
+        failed = {"unsuccessful": [asdict(task) for task in ended.tasks]}
+        print(orjson.dumps({**document, "batch_jobs": jobs, **failed}, option=orjson.OPT_INDENT_2).decode())
+        return
+    table = Table(title=f"{name} ({run})", show_header=False)
+    table.add_column("what", style="bold")
+    table.add_column("how many", overflow="fold")
+    if share is not None:
+        table.add_row("shard", f"{share.shard}: {share.tasks:,} of {counted(share.of, 'task')}")
+    if engine is not None:
+        table.add_row("engine", engine_line(engine, document))
+    for section in ("tasks", "rounds", "calls", "outcomes"):
+        values = document[section]
+        assert isinstance(values, dict)
+        parts = (
+            f"round {key}: {n}" if section == "rounds" else f"{n} {key.replace('_', ' ')}"
+            for key, n in values.items()
+        )
+        table.add_row("success in" if section == "rounds" else section, ", ".join(parts) or "none")
+        if section == "tasks" and causes:
+            table.add_row("", "\n".join(cause.strip() for cause in causes))
+    if document["not_closed"]:
+        table.add_row("journal", str(document["not_closed"]))
+    again = (
+        f", {document['came_back_unchanged']} came back unchanged" if document["came_back_unchanged"] else ""
+    )
+    table.add_row("attempts", f"{document['attempts']}{again}")
+    cost = document["cost_usd"]
+    table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
+    if document["calls_held"]:
+        table.add_row(
+            "held",
+            f"${document['held_usd']:.4f} for {counted(document['calls_held'], 'call')} sent whose answer is unknown",
+        )
+    for job in jobs:
+        trouble = f" ({job['trouble']})" if job["trouble"] else ""
+        table.add_row(
+            "batch job",
+            f"{job['id'] or job['key']}: {job['state']}, {counted(job['requests'], 'request')}{trouble}",
+        )
+    print_table(table)
+    if document["calls_held"]:
+        print(
+            f"Record what the bill shows for held calls: {command_line('run', 'retry', run, '--settle-held', 'USD')}"
+        )
+    print_unsuccessful(ended, run)
+
+
+def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
+    """Workers, queue, lost, rate and time left, as the run last looked."""
+    tasks = summary["tasks"]
+    assert isinstance(tasks, dict)
+    known = {f.name: engine[f.name] for f in fields(EngineState) if f.name in engine}
+    state = state_in_words(EngineState(**known))  # type: ignore[arg-type]
+    if engine["ended"]:
+        return f"{state}; ended"
+    age = time.time() - float(str(engine["at"]))
+    if age > STALE_S:
+        return f"{state}; last seen {minutes(age)} ago"
+    made, closed = max(1, int(str(engine["done"]))), tasks["total"] - tasks["pending"]
+    per_task = made / max(1, closed)
+    rate = float(str(engine["per_s"]))
+    left = f", about {minutes(tasks['pending'] * per_task / rate)} left" if rate and closed else ""
+    return f"{state}; {rate:.2f} a second{left}"
+
+
+def print_unsuccessful(ended: Unsuccessful, run: Path) -> None:
+    """Names tasks that failed or stopped, one line each."""
+    for line in ended.lines(run):
+        print(one_line(line))
+
+
+def tasks_line(summary: dict[str, object]) -> str:
+    """The tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
+    tasks = summary["tasks"]
+    assert isinstance(tasks, dict)
+    always = ("success", "failed")
+    parts = [f"{tasks[state]} {state}" for state in always]
+    parts += [
+        f"{n} {state.replace('_', ' ')}"
+        for state, n in tasks.items()
+        if n and state not in (*always, "total")
+    ]
+    return f"{counted(tasks['total'], 'task')}: {', '.join(parts)}"
+
+
+def reasons(reader: JournalReader, most: int = 4) -> list[str]:
+    """Why tasks ended as neither success nor failure: the `most` commonest reasons, one line each with its count."""
+    rows = why_not_done(reader)
+    lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
+    if len(rows) > most:
+        lines.append(f"  {sum(n for *_, n in rows[most:])} for other reasons: see the report")
+    return lines

@@ -1,0 +1,199 @@
+"""A study's readers as a judge (`people/STUDY`), and a judge's agreement with them, on the edits that they saw."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import orjson
+
+from plantain.files.opening import read_inside
+from plantain.journal import JournalReader, StoredVerdict
+from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, icc
+from plantain.pixels.decode import decode
+from plantain.records import (
+    CriterionResult,
+    Figure,
+    InputError,
+    Observations,
+    Outcome,
+    OutcomeKind,
+    Usage,
+)
+from plantain.records.counts import counted
+from plantain.review.blinding import fitted
+from plantain.review.results.agreeing import between_readers
+from plantain.review.results.rows import Row, main_rows
+from plantain.review.study import IMAGES, ReaderTask, Study, open_study
+from plantain.roles import JudgeRequest, Reply, failed
+
+PREFIX = "people/"
+"""Precedes a study's folder in the name of its readers as a judge."""
+ICC = "ICC(2,1)"
+
+
+class PeopleJudge:
+    """The majority of a study's readers, by criterion; a tie is no majority and fails.
+
+    Args:
+        folder: a study with an accept block by the run's own rubric.
+
+    Raises:
+        InputError: no study, or no answer to an accept question.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._study = open_study(folder)
+        rows = _accept_rows(self._study, f"--judge {PREFIX}{folder}")
+        self._by_task: dict[str, list[Row]] = {}
+        for row in rows:
+            self._by_task.setdefault(row.source, []).append(row)
+        self.name = PREFIX + folder.resolve().name
+        answers = [[row.reader, row.item, dict(row.value)] for row in rows]
+        digest = hashlib.sha256(orjson.dumps(answers, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        self.fingerprint = f"{self._study.digest[:16]} {digest[:16]}"
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        """Return the readers' majority on this edit; not applicable if no reader saw it by this rubric."""
+        edited = request.edited.data
+        rows = [row for row in self._by_task.get(request.task, []) if _saw(self._study, row, edited)]
+        names = [criterion.name for criterion in request.rubric.criteria]
+        if not rows or set(rows[0].value["criteria"]) != set(names):
+            return failed(
+                Outcome(OutcomeKind.NOT_APPLICABLE, "no reader of the study saw this image by this rubric")
+            )
+        by_reader: dict[str, list[Row]] = {}  # a reader who saw equal pixels of two runs counts once
+        for row in rows:
+            by_reader.setdefault(row.reader, []).append(row)
+        readers = len(by_reader)
+        said = counted(readers, "reader")
+        codes = Counter(code for own in by_reader.values() for code in {c for row in own for c in row.codes})
+        often = tuple(sorted(code for code, n in codes.items() if 2 * n > readers))
+        criteria = {}
+        for name in names:
+            yes = sum(fmean(bool(row.value["criteria"][name]) for row in own) for own in by_reader.values())
+            passed = 2 * yes > readers
+            evidence = f"{yes:g} of {said} said yes"
+            criteria[name] = CriterionResult(passed, yes / readers, () if passed else often, evidence)
+        study = self._study.digest[:16]
+        return Reply(
+            Observations(criteria, reason=f"{said} of study {study}"),
+            usage=Usage(served_model=f"{self.name}@{study}"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedByBoth:
+    """One edit: by criterion the share of readers who said yes, each reader's share, and the judge's verdict."""
+
+    source: str
+    cluster: str
+    people: Mapping[str, float]
+    readers: Mapping[str, float]
+    judge: Mapping[str, bool]
+
+
+def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figure]:
+    """Return a judge's agreement with a study's readers, for the judge's card.
+
+    Kappa of its verdicts with the readers' majority, over all criteria and for each; ICC(2,1) of the share of criteria
+    that passed with the readers' mean; and, for comparison, the readers' agreement with each other.
+
+    Args:
+        folder: a study with an accept block.
+        run: the run that it was made from, with the judge's verdicts on its edits.
+        judge: the judge's name in the run.
+
+    Raises:
+        InputError: no such study, no answers, or the judge has judged none of these edits.
+    """
+    study = open_study(folder)
+    rows = _accept_rows(study, f"--people {folder}")
+    with JournalReader.open(run) as reader:
+        both = _judged_by_both(study, rows, reader, judge)
+    if not both:
+        raise InputError(
+            f"--people {folder}: {judge} has judged none of the edits of {run} that people read; run "
+            f"`plantain judge rejudge {run} --judge {judge}`"
+        )
+    name = PREFIX + folder.resolve().name
+    majority = [all(share > 0.5 for share in one.people.values()) for one in both]
+    found = {name: _kappa(majority, [all(one.judge.values()) for one in both], both)}
+    for criterion in dict.fromkeys(key for row in rows for key in row.value["criteria"]):
+        if all(criterion in one.judge for one in both):
+            majority = [one.people[criterion] > 0.5 for one in both]
+            found[f"{name}, {criterion}"] = _kappa(majority, [one.judge[criterion] for one in both], both)
+    readers = sorted({reader for one in both for reader in one.readers})
+    table = np.array([[one.readers.get(reader, np.nan) for one in both] for reader in readers])
+    shares = [fmean(one.judge.values()) for one in both]
+    found[f"{name}, {ICC}"] = _figure(icc(np.vstack([np.nanmean(table, axis=0), shares])), "icc", both)
+    found["readers among themselves"] = _figure(between_readers(rows), "alpha", both)
+    found[f"readers among themselves, {ICC}"] = _figure(icc(table), "icc", both)
+    return found
+
+
+def _judged_by_both(
+    study: Study, rows: Sequence[Row], reader: JournalReader, judge: str
+) -> list[JudgedByBoth]:
+    """Return the edits that both readers and the judge judged; of several draws the last one counts."""
+    by_edit: dict[tuple[str, str], list[Row]] = {}  # a study of several runs has several edits of a task
+    for row in rows:
+        by_edit.setdefault((row.source, row.model), []).append(row)
+    found = []
+    for (source, _), mine in sorted(by_edit.items()):
+        verdict = _verdict(study, mine[0], reader, judge)
+        if verdict is None:
+            continue
+        seen = verdict.verdict.observations.criteria
+        passed = {str(name): one.passed for name, one in seen.items() if one.passed is not None}
+        names = [name for name in mine[0].value["criteria"] if name in passed]
+        if names:
+            people = {name: fmean(row.value["criteria"][name] for row in mine) for name in names}
+            shares = {row.reader: fmean(row.value["criteria"][name] for name in names) for row in mine}
+            judged = {name: passed[name] for name in names}
+            found.append(JudgedByBoth(source, mine[0].cluster, people, shares, judged))
+    return found
+
+
+def _verdict(study: Study, row: Row, reader: JournalReader, judge: str) -> StoredVerdict | None:
+    """Return the judge's last verdict on the attempt that readers saw."""
+    try:
+        task = reader.task(row.source)
+    except InputError:
+        return None
+    verdicts = [one for one in reader.verdicts(task.id) if one.verdict.judge == judge]
+    for attempt in reversed(reader.attempts(task.id)):
+        own = [one for one in verdicts if (one.generation, one.round) == (attempt.generation, attempt.round)]
+        if not own or not attempt.edited or not reader.has_blob(attempt.edited):
+            continue
+        if _saw(study, row, reader.read_blob(attempt.edited)):
+            return max(own, key=lambda one: one.draw)
+    return None
+
+
+def _accept_rows(study: Study, what: str) -> list[Row]:
+    rows = main_rows(study, ReaderTask.ACCEPT)
+    if not rows:
+        raise InputError(f"{what}: no answer to an accept question in this study")
+    return rows
+
+
+def _saw(study: Study, row: Row, edited: bytes) -> bool:
+    """Return True if the reader saw this edit; other attempts of the same task have other pixels."""
+    case = study.by_case[row.case]
+    shown = decode(read_inside(study.folder, study.folder / IMAGES / case.images[row.model]))
+    return np.array_equal(shown, fitted(decode(edited), case.size))
+
+
+def _kappa(people: Sequence[bool], judge: Sequence[bool], both: Sequence[JudgedByBoth]) -> Figure:
+    return _figure(cohen_kappa(people, judge, clusters=[one.cluster for one in both]), "kappa", both)
+
+
+def _figure(found: Agreement, kind: str, both: Sequence[JudgedByBoth]) -> Figure:
+    images = len({one.cluster for one in both})
+    return Figure(found.items, found.value, found.low, found.high, images, kind, found.reason)

@@ -1,0 +1,1 @@
+"""The web server of reader studies and of the viewer, and the pages that both share."""

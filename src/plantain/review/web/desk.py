@@ -1,0 +1,239 @@
+"""One reader's side of a study: their order, their place in it, and nothing of other readers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from plantain.files.opening import read_inside
+from plantain.records import InputError
+from plantain.review.answers import checked, is_right
+from plantain.review.blinding import served
+from plantain.review.orders import reader_order, slot_order
+from plantain.review.ratings import Ratings, ReaderProgress, StudyReader
+from plantain.review.study import IMAGES, ORIGINAL, Block, Item, ItemKind, ReaderTask, Study
+
+AHEAD = 2
+"""Items beyond the first unanswered one that are handed out, so that the page can load them early."""
+
+HIDES_REQUEST = (ReaderTask.REAL_OR_EDITED, ReaderTask.TWO_CHOICES, ReaderTask.WHICH_FINDING)
+"""Tasks whose question would be answered by the instruction."""
+
+SHOWS_TRUTH = (ReaderTask.RANK, ReaderTask.DESCRIBE_OK)
+"""Tasks that show the real image after the procedure as a reference, where a case has one."""
+
+
+class NotAvailable(Exception):
+    """This reader has no such item or image, or not yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedItem:
+    """One item in a reader's order; `slots` say whose image is in which position."""
+
+    block: Block
+    item: Item
+    position: int
+    slots: tuple[str, ...]
+
+
+class Desk:
+    """One reader of a served study. Answers are read from the database each time."""
+
+    def __init__(self, study: Study, ratings: Ratings, reader: StudyReader) -> None:
+        self.study, self.ratings, self.reader = study, ratings, reader
+        self.orders: dict[str, list[OrderedItem]] = {}
+        self._items: dict[str, OrderedItem] = {}
+        self._images: dict[str, tuple[str, int]] = {}
+        for block in study.blocks:
+            order = self.orders[block.id] = []
+            for position, item in enumerate(reader_order(study, block, reader.number)):
+                place = OrderedItem(block, item, position, tuple(slot_order(study, item, reader.number)))
+                order.append(place)
+                self._items[self._token("item", item.id)] = place
+                case = study.by_case[item.case]
+                files = [case.images[ORIGINAL]] if item.reference else []
+                files += [case.ground_truth] if case.ground_truth and block.task in SHOWS_TRUTH else []
+                files += [case.images[key] for key in place.slots]
+                for name in files:
+                    self._images[self._token("image", item.id, name)] = name, case.served_bytes
+                for name in case.proposals if block.task is ReaderTask.CHOOSE_ROI else ():
+                    self._images[self._token("image", item.id, name)] = name, 0
+
+    def _token(self, *parts: object) -> str:
+        return self.study.keyed(self.reader.code, *parts)
+
+    def _url(self, item: Item, name: str) -> str:
+        return f"/image/{self._token('image', item.id, name)}"
+
+    # --- what is served -----------------------------------------------------------------------------
+
+    def image(self, token: str) -> bytes:
+        """Return an image that this reader received the token of. Raise NotAvailable for another token."""
+        if token not in self._images:
+            raise NotAvailable
+        name, length = self._images[token]
+        data = read_inside(self.study.folder, self.study.folder / IMAGES / name)
+        return served(data, length) if length else data
+
+    def blocks(self) -> list[dict[str, Any]]:
+        """Return the reader's progress in each block."""
+        progress = self.ratings.progress(self.reader.code)
+        found: list[dict[str, Any]] = []
+        for block in self.study.blocks:
+            order = self.orders[block.id]
+            done = [_is_done(place, progress) for place in order]
+            training = sum(place.item.kind is ItemKind.TRAINING for place in order)
+            share = self._training_share(block, done, progress.turns.get(block.id, 0))
+            state = "open"
+            if block.id in progress.closed:
+                state = "closed"
+            elif any(one["state"] != "closed" for one in found):
+                state = "waiting"
+            elif all(done[:training]) and share is not None and share < block.pass_mark:
+                state = "training failed"
+            elif all(done):
+                state = "done"
+            found.append(
+                {
+                    "id": block.id,
+                    "task": block.task.value,
+                    "title": block.title,
+                    "state": state,
+                    "items": len(done),
+                    "training": training,
+                    "answered": sum(done),
+                    "next": next((n for n, one in enumerate(done) if not one), len(done)),
+                    "pass_mark": block.pass_mark,
+                    "training_share": share,
+                }
+            )
+        return found
+
+    def case(self, block_id: str, position: int) -> dict[str, Any]:
+        """Return all that the page needs to ask one question, with this reader's earlier answer.
+
+        Raises:
+            NotAvailable: no such position, or not yet.
+        """
+        place, state = self._reachable(block_id, position)
+        block, item = place.block, place.item
+        case = self.study.by_case[item.case]
+        hidden = block.task in HIDES_REQUEST
+        truth = case.ground_truth if block.task in SHOWS_TRUTH else ""
+        known = _is_done(place, self.ratings.progress(self.reader.code))
+        regions = case.proposals if block.task is ReaderTask.CHOOSE_ROI else ()
+        return {
+            "item": self._token("item", item.id),
+            "block": block.id,
+            "task": block.task.value,
+            "title": block.title,
+            "position": position,
+            "items": len(self.orders[block_id]),
+            "training": item.kind is ItemKind.TRAINING,
+            "state": state,
+            "size": list(case.size),
+            "spacing_mm": case.spacing_mm,
+            "modality": case.modality,
+            "finding": "" if hidden else case.finding,
+            "direction": "" if hidden else case.direction,
+            "instruction": "" if hidden else case.instruction,
+            "description": case.description if block.task is ReaderTask.DESCRIBE_OK else "",
+            "original": self._url(item, case.images[ORIGINAL]) if item.reference else None,
+            "truth": self._url(item, truth) if truth else None,
+            "slots": [self._url(item, case.images[key]) for key in place.slots],
+            "proposals": [self._url(item, name) for name in regions],
+            "criteria": [list(pair) for pair in block.criteria],
+            "scale": list(block.scale),
+            "codes": list(block.codes),
+            "choices": list(block.choices),
+            "answer": self.ratings.newest(self.reader.code, item.id) if known else None,
+        }
+
+    # --- what is accepted ---------------------------------------------------------------------------
+
+    def answer(self, token: str, key: str, answer: object, focus_ms: int) -> dict[str, Any]:
+        """Store an answer durably. The same key again is the same answer.
+
+        Raises:
+            NotAvailable: no such item of this reader, or not yet.
+            InputError: an answer that the question does not allow, or a closed block.
+        """
+        place = self._items.get(token)
+        if place is None:
+            raise NotAvailable
+        block, item, slots = place.block, place.item, list(place.slots)
+        self._reachable(block.id, place.position)
+        value = checked(block, item, self.study.by_case[item.case], answer)
+        saved = self.ratings.save(
+            self.reader.code, item.id, key, block.id, slots, place.position, value, focus_ms
+        )
+        reply: dict[str, Any] = {"saved": saved, "item": token}
+        if item.kind is ItemKind.TRAINING and item.truth:
+            reply["feedback"] = {
+                "right": is_right(block, item, slots, value),
+                "truth": _truth_in_words(block, item, place.slots),
+            }
+        return reply
+
+    def close(self, block_id: str) -> None:
+        """Close a block whose items all have an answer. Raise NotAvailable or InputError."""
+        block = self._block(block_id)
+        if block["state"] == "waiting":
+            raise NotAvailable
+        if block["state"] not in ("done", "closed"):
+            raise InputError(
+                f"{block['answered']} of {block['items']} items have an answer: the block cannot be closed yet"
+            )
+        self.ratings.close_block(self.reader.code, block_id)
+
+    def train_again(self, block_id: str) -> None:
+        """Restart a training that was not passed."""
+        if self._block(block_id)["state"] != "training failed":
+            raise NotAvailable
+        self.ratings.train_again(self.reader.code, block_id)
+
+    # --- inner --------------------------------------------------------------------------------------
+
+    def _block(self, block_id: str) -> dict[str, Any]:
+        found = next((one for one in self.blocks() if one["id"] == block_id), None)
+        if found is None:
+            raise NotAvailable
+        return found
+
+    def _reachable(self, block_id: str, position: int) -> tuple[OrderedItem, str]:
+        block = self._block(block_id)
+        last = block["next"] + AHEAD
+        if block["next"] < block["training"] or block["state"] == "training failed":
+            last = min(last, block["training"] - 1)
+        if not 0 <= position < block["items"] or block["state"] == "waiting" or position > last:
+            raise NotAvailable
+        return self.orders[block_id][position], str(block["state"])
+
+    def _training_share(self, block: Block, done: list[bool], turn: int) -> float | None:
+        """Return the share of known training items whose first answer was right; None if none is known.
+
+        An answer that was corrected after the feedback does not count.
+        """
+        right = []
+        for place, answered in zip(self.orders[block.id], done, strict=True):
+            item = place.item
+            if answered and item.kind is ItemKind.TRAINING and item.truth:
+                first = self.ratings.first(self.reader.code, item.id, turn) or {}
+                right.append(is_right(block, item, place.slots, first) is True)
+        return sum(right) / len(right) if right else None
+
+
+def _is_done(place: OrderedItem, progress: ReaderProgress) -> bool:
+    """Return True if an item has an answer; a training item needs one of this turn."""
+    given = progress.answered.get(place.item.id)
+    turn = progress.turns.get(place.block.id, 0)
+    return given is not None and (place.item.kind is not ItemKind.TRAINING or given == turn)
+
+
+def _truth_in_words(block: Block, item: Item, slots: tuple[str, ...]) -> str:
+    if block.task in (ReaderTask.PAIR, ReaderTask.TWO_CHOICES) and item.truth in slots:
+        return ("left", "right")[slots.index(item.truth)]
+    if block.task is ReaderTask.ACCEPT:
+        return "accept" if item.truth == "yes" else "reject: this is an unchanged copy"
+    return item.truth

@@ -1,0 +1,195 @@
+"""What the viewer shows of a run: read from its journal, one reader for each thread, nothing written."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plantain.journal import CallRow, JournalReader, StoredScore, StoredVerdict, TaskRow
+from plantain.journal.questions.browsing import (
+    BrowsedPage,
+    Offered,
+    TaskOrder,
+    TaskQuery,
+    newest_call,
+    offered,
+    page_of,
+)
+from plantain.records import Attempt, SourceImage
+from plantain.review.web.thumbnails import Thumbnails
+
+PAGE = 50
+OFFERED_S = 30.0
+"""Seconds for which the choices of the filters are kept: finding them reads every task."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedRound:
+    """One attempt with its verdicts, scores and calls."""
+
+    attempt: Attempt
+    judges: tuple[StoredVerdict, ...]
+    scores: tuple[StoredScore, ...]
+    calls: tuple[CallRow, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Every criterion, then every fact, that some judge reported."""
+        criteria = {name: None for one in self.judges for name in one.verdict.observations.criteria}
+        facts = {name: None for one in self.judges for name in one.verdict.observations.facts}
+        return [*criteria, *(name for name in facts if name not in criteria)]
+
+    def cells(self, name: str) -> list[Cell]:
+        """Return each judge's report on one criterion or fact, in the order of `judges`."""
+        return [_cell(one, name) for one in self.judges]
+
+    def differs(self, name: str) -> bool:
+        """Return True if two judges disagree on it."""
+        return len({cell.passed for cell in self.cells(name) if cell.passed is not None}) > 1
+
+    @property
+    def differ(self) -> bool:
+        """True if two judges disagree on the verdict."""
+        return len({one.verdict.qualified for one in self.judges}) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One judge's report on one criterion: passed or not, or a value, codes, and its evidence."""
+
+    passed: bool | None
+    value: float | None
+    codes: tuple[str, ...]
+    reason: str
+    judged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedTask:
+    """One task in full: `rounds` of its present generation, `earlier` those that a retry superseded."""
+
+    row: TaskRow
+    image: SourceImage
+    rounds: tuple[ViewedRound, ...]
+    earlier: tuple[ViewedRound, ...]
+    calls: tuple[CallRow, ...]
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Cost of all its calls as far as known; None if no cost is known."""
+        known = [call.cost_usd for call in self.calls if call.cost_usd is not None]
+        return sum(known) if known else None
+
+    @property
+    def seconds(self) -> float:
+        """Latency of its calls, summed."""
+        return sum(call.latency_s or 0.0 for call in self.calls)
+
+    @property
+    def mark(self) -> str:
+        """A text that changes when anything of the task does."""
+        settled = sum(call.outcome is not None for call in self.calls)
+        rounds = (*self.rounds, *self.earlier)
+        said = sum(len(one.judges) for one in rounds), sum(len(one.scores) for one in rounds)
+        return f"{self.row.state} {self.row.generation} {self.row.round} {len(self.calls)} {settled} {said}"
+
+
+class RunView:
+    """A run in the viewer.
+
+    Args:
+        run: its folder.
+        name: shown on pages; default: the folder's name.
+    """
+
+    def __init__(self, run: Path, name: str = "") -> None:
+        self.run = run
+        self.name = name or run.resolve().name
+        self._local = threading.local()
+        self._offered: tuple[float, Offered] | None = None
+        reader = self.reader
+        self.bench = reader.meta("bench") is not None
+        self.title = reader.header.name
+        self.thumbnails = Thumbnails(reader.blobs)
+
+    @property
+    def reader(self) -> JournalReader:
+        """This thread's reader."""
+        found = getattr(self._local, "reader", None)
+        if found is None:
+            found = self._local.reader = JournalReader.open(self.run)
+        reader: JournalReader = found
+        return reader
+
+    def page(self, query: TaskQuery, order: TaskOrder, after: str, before: str) -> BrowsedPage:
+        return page_of(self.reader, query, size=PAGE, after=after, before=before, order=order)
+
+    def offered(self) -> Offered:
+        """Return the choices of the filters, at most half a minute old."""
+        known = self._offered
+        if known is None or time.monotonic() - known[0] > OFFERED_S:
+            known = self._offered = (time.monotonic(), offered(self.reader))
+        return known[1]
+
+    def standing(self) -> dict[str, object]:
+        """Return the run's counters; `newest` grows with every call."""
+        reader = self.reader
+        counts = reader.counts()
+        return {
+            "counts": {state.value: n for state, n in counts.items()},
+            "total": sum(counts.values()),
+            "spent": reader.spent_usd(),
+            "open": len(reader.open_calls()),
+            "newest": newest_call(reader),
+        }
+
+    def task(self, prefix: str) -> ViewedTask:
+        """Return a task by the start of its id. Raise InputError if none or several match."""
+        reader = self.reader
+        row = reader.task(prefix)
+        calls, verdicts, scores = reader.calls(row.id), reader.verdicts(row.id), reader.scores(row.id)
+        rounds = [_round(attempt, verdicts, scores, calls) for attempt in reader.attempts(row.id)]
+        return ViewedTask(
+            row,
+            reader.image(row.task.image_id),
+            tuple(one for one in rounds if one.attempt.generation == row.generation),
+            tuple(one for one in rounds if one.attempt.generation != row.generation),
+            tuple(calls),
+        )
+
+    def beside(self, place: str, query: TaskQuery, order: TaskOrder) -> tuple[str, str]:
+        """Return the ids of the tasks before and after a place in a list; "" if there is none."""
+        reader = self.reader
+        before = page_of(reader, query, size=1, before=place, order=order).tasks
+        behind = page_of(reader, query, size=1, after=place, order=order).tasks
+        return (before[0].id if before else ""), (behind[0].id if behind else "")
+
+
+def _round(
+    attempt: Attempt,
+    verdicts: Sequence[StoredVerdict],
+    scores: Sequence[StoredScore],
+    calls: Sequence[CallRow],
+) -> ViewedRound:
+    key = (attempt.generation, attempt.round)
+    judges = [one for one in verdicts if (one.generation, one.round) == key]
+    return ViewedRound(
+        attempt,
+        tuple(sorted(judges, key=lambda one: (not one.decisive, one.verdict.judge, one.draw))),
+        tuple(one for one in scores if (one.generation, one.round) == key),
+        tuple(call for call in calls if (call.key.generation, call.key.round) == key),
+    )
+
+
+def _cell(stored: StoredVerdict, name: str) -> Cell:
+    seen = stored.verdict.observations
+    if name in seen.criteria:
+        criterion = seen.criteria[name]
+        return Cell(
+            criterion.passed, criterion.value, tuple(map(str, criterion.codes)), criterion.evidence, True
+        )
+    fact = seen.facts.get(name)
+    return Cell(fact, None, (), "", fact is not None)

@@ -1,0 +1,144 @@
+"""What the viewer shows of a reader study: its cases with their models named, and every answer beside them."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from plantain.files.opening import read_inside
+from plantain.records import InputError
+from plantain.review.ratings import Ratings
+from plantain.review.results.rows import GROUND_TRUTH, Row, rows_of
+from plantain.review.study import IMAGES, ORIGINAL, Block, Case, ItemKind, open_study
+from plantain.review.web.thumbnails import Thumbnails
+
+PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class CaseQuery:
+    """Which cases are shown; an empty field sets no condition.
+
+    Attributes:
+        block, reader: answers of this block, by this reader.
+        answer: exactly this answer in words, e.g. "no".
+        differ: "any": readers of one question disagree.
+        text: words of an instruction, a comment or a finding, or a source.
+    """
+
+    block: str = ""
+    reader: str = ""
+    answer: str = ""
+    differ: str = ""
+    text: str = ""
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The fields that are not empty."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedCase:
+    """A case and the answers to it that the query selects, by block, item and reader."""
+
+    case: Case
+    rows: tuple[Row, ...]
+    differ: bool
+
+
+class StudyView:
+    """A study in the viewer, also while it is being read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.study = open_study(folder)
+        self.name = folder.resolve().name
+        self.title = self.study.name
+        self.ratings = Ratings.open(self.study)
+        self.thumbnails = Thumbnails()
+        self.blocks: dict[str, Block] = {block.id: block for block in self.study.blocks}
+        self._files = {
+            name for case in self.study.cases for name in (*case.images.values(), case.ground_truth)
+        }
+        self._rows: tuple[int, dict[str, list[Row]]] = (-1, {})
+        self._lock = threading.Lock()
+
+    def rows(self) -> dict[str, list[Row]]:
+        """Return every newest answer by case; read again when there are further ones."""
+        with self._lock:
+            last = self.ratings.last()
+            if last != self._rows[0]:
+                found: dict[str, list[Row]] = {}
+                for row in rows_of(self.study, self.ratings):
+                    found.setdefault(row.case, []).append(row)
+                for rows in found.values():
+                    rows.sort(key=lambda row: (row.block, row.item, row.reader))
+                self._rows = (last, found)
+            return self._rows[1]
+
+    def cases(self, query: CaseQuery) -> list[ViewedCase]:
+        """Return the cases that the query selects, in the study's order."""
+        rows = self.rows()
+        found = (_viewed(case, rows.get(case.id, []), query) for case in self.study.cases)
+        return [one for one in found if one is not None]
+
+    def case(self, name: str) -> ViewedCase:
+        """Return one case with all its answers. Raise InputError for an unknown one."""
+        case = self.study.by_case.get(name)
+        if case is None:
+            raise InputError(f"{self.study.folder}: no case {name[:40]!r}")
+        rows = self.rows().get(name, [])
+        return ViewedCase(case, tuple(rows), _differ(rows))
+
+    def read(self, file: str) -> bytes:
+        """Return an image of the study by its name. Raise InputError if no case has it."""
+        if not file or file not in self._files:
+            raise InputError("no such image")
+        return read_inside(self.study.folder, self.study.folder / IMAGES / file)
+
+    def region(self, item: str, reader: str) -> bytes:
+        """Return the region that a reader drew, as a PNG. Raise InputError if there is none."""
+        block_item = self.study.by_item.get(item)
+        rows = self.rows().get(block_item[1].case, []) if block_item else []
+        for row in rows:
+            if (row.item, row.reader) == (item, reader) and row.value.get("mask"):
+                return base64.b64decode(row.value["mask"])
+        raise InputError("no such region")
+
+    def outputs(self, case: Case) -> list[tuple[str, str]]:
+        """Return (name, file) of each model's image and of the ground truth."""
+        found = [(model, file) for model, file in case.images.items() if model != ORIGINAL]
+        return [*found, (GROUND_TRUTH, case.ground_truth)] if case.ground_truth else found
+
+
+def _viewed(case: Case, rows: list[Row], query: CaseQuery) -> ViewedCase | None:
+    mine = [
+        row
+        for row in rows
+        if (not query.block or row.block == query.block)
+        and (not query.reader or row.reader == query.reader)
+        and (not query.answer or row.answer == query.answer)
+    ]
+    if (query.block or query.reader or query.answer) and not mine:
+        return None
+    # A filter by reader or answer still asks whether other readers of the same item disagree.
+    asked = {row.item for row in mine}
+    differ = _differ([row for row in rows if row.item in asked])
+    if query.differ and not differ:
+        return None
+    low = query.text.lower()
+    words = (case.id, case.source, case.finding, case.instruction, *(row.comment for row in mine))
+    if low and not any(low in text.lower() for text in words):
+        return None
+    return ViewedCase(case, tuple(mine), differ)
+
+
+def _differ(rows: list[Row]) -> bool:
+    """Return True if two readers answered one main item differently."""
+    by_item: dict[str, set[str]] = {}
+    for row in rows:
+        if row.kind is ItemKind.MAIN and not row.cannot:
+            by_item.setdefault(row.item, set()).add(row.answer)
+    return any(len(answers) > 1 for answers in by_item.values())

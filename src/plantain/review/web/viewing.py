@@ -1,0 +1,220 @@
+"""Routes of the viewer, all by GET: over a run (tasks, judges, calls) and over a study (cases with every answer)."""
+
+from dataclasses import asdict, fields
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+
+from plantain.journal.errors import BadBlob
+from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, newest_call
+from plantain.journal.questions.telemetry import costs
+from plantain.pixels.decode import BadImage
+from plantain.records import InputError
+from plantain.review.study import ORIGINAL
+from plantain.review.web.pages import as_json, href, image, rendered
+from plantain.review.web.run_view import RunView
+from plantain.review.web.study_view import PAGE, CaseQuery, StudyView
+
+MAX_SEARCH = 200
+
+run_router, study_router = APIRouter(), APIRouter()
+
+
+async def _run(request: Request) -> RunView:
+    view: RunView = request.app.state.view
+    return view
+
+
+async def _study(request: Request) -> StudyView:
+    view: StudyView = request.app.state.view
+    return view
+
+
+def _given(request: Request, query: type[TaskQuery | CaseQuery]) -> dict[str, str]:
+    """Return the fields of a query that a request states."""
+    given = {field.name: request.query_params.get(field.name, "").strip() for field in fields(query)}
+    for name, value in given.items():
+        if len(value) > MAX_SEARCH:
+            raise InputError(f"{name}: at most {MAX_SEARCH} characters")
+    return {name: value for name, value in given.items() if value}
+
+
+async def _task_query(request: Request) -> TaskQuery:
+    given = _given(request, TaskQuery)
+    number = given.pop("round", "0")
+    if not number.isdecimal() or len(number) > 6:
+        raise InputError("round: a whole number")
+    return TaskQuery(**given, round=int(number))
+
+
+async def _case_query(request: Request) -> CaseQuery:
+    return CaseQuery(**_given(request, CaseQuery))
+
+
+Run = Annotated[RunView, Depends(_run)]
+Study = Annotated[StudyView, Depends(_study)]
+Tasks = Annotated[TaskQuery, Depends(_task_query)]
+Cases = Annotated[CaseQuery, Depends(_case_query)]
+
+
+def _order(request: Request, view: Run) -> TaskOrder:
+    try:
+        asked = TaskOrder(request.query_params.get("order") or TaskOrder.ID)
+    except ValueError as error:
+        raise InputError(f"order: one of {', '.join(TaskOrder)}") from error
+    return asked if newest_call(view.reader) else TaskOrder.ID  # an imported release has no calls
+
+
+Order = Annotated[TaskOrder, Depends(_order)]
+
+# --- a run ------------------------------------------------------------------------------------------
+
+
+@run_router.get("/")
+def tasks(view: Run, query: Tasks, order: Order, after: str = "", before: str = "") -> Response:
+    found = view.page(query, order, after, before)
+    kept = query.given | ({} if order is TaskOrder.ID else {"order": order.value})
+    return rendered(
+        "run.html.j2",
+        view=view,
+        page=found,
+        query=query,
+        kept=kept,
+        order=order.value,
+        standing=view.standing(),
+        previous=href("/", kept, before=found.tasks[0].place) if found.before and found.tasks else "",
+        next=href("/", kept, after=found.tasks[-1].place) if found.behind and found.tasks else "",
+        first=href("/", kept),
+    )
+
+
+@run_router.get("/task/{task}")
+def task(view: Run, query: Tasks, order: Order, task: str, at: str = "") -> Response:
+    """Return one task in full; `at` is its place in the list that it was opened from."""
+    found = view.task(task)
+    kept = query.given | ({} if order is TaskOrder.ID else {"order": order.value})
+    place = at if order is TaskOrder.RECENT else found.row.id
+    previous, behind = view.beside(place, query, order) if place else ("", "")
+    return rendered(
+        "task.html.j2",
+        view=view,
+        task=found,
+        has=view.reader.has_blob,
+        kept=kept,
+        back=href("/", kept),
+        previous=href(f"/task/{previous}", kept) if previous else "",
+        next=href(f"/task/{behind}", kept) if behind else "",
+    )
+
+
+@run_router.get("/judges")
+def judges(view: Run) -> Response:
+    return rendered("judges.html.j2", view=view, pairs=judge_pairs(view.reader))
+
+
+@run_router.get("/calls")
+def calls(view: Run) -> Response:
+    return rendered("calls.html.j2", view=view, rows=costs(view.reader), standing=view.standing())
+
+
+@run_router.get("/api/standing")
+def standing(view: Run) -> Response:
+    return as_json(view.standing())
+
+
+@run_router.get("/api/mark/{task}")
+def mark(view: Run, task: str) -> Response:
+    return as_json({"mark": view.task(task).mark})
+
+
+@run_router.get("/api/count")
+def count(view: Run, query: Tasks, order: Order) -> Response:
+    return as_json({"count": count_of(view.reader, query, order)})
+
+
+@run_router.get("/api/offered")
+def filters(view: Run) -> Response:
+    return as_json(asdict(view.offered()))
+
+
+@run_router.get("/image/{sha256}")
+def blob(view: Run, sha256: str) -> Response:
+    try:
+        return image(view.reader.blobs.read(sha256))
+    except BadBlob as error:
+        raise HTTPException(404, "no such image") from error
+
+
+@run_router.get("/thumbnail/{what}/{sha256}")
+def blob_thumbnail(view: Run, what: str, sha256: str) -> Response:
+    """Return a small copy; `what` is "original" or "edited"."""
+    blobs = view.reader.blobs
+    try:
+        return image(view.thumbnails.of(sha256, lambda: blobs.read(sha256), synthetic=what != "original"))
+    except (BadBlob, BadImage) as error:
+        raise HTTPException(404, "no such image") from error
+
+
+# --- a study ----------------------------------------------------------------------------------------
+
+
+@study_router.get("/")
+def cases(view: Study, query: Cases, page: int = 1) -> Response:
+    found = view.cases(query)
+    page = max(1, min(page, -(-len(found) // PAGE) or 1))
+    return rendered(
+        "study.html.j2",
+        view=view,
+        query=query,
+        kept=query.given,
+        found=found[(page - 1) * PAGE : page * PAGE],
+        total=len(found),
+        readers=sorted({row.reader for rows in view.rows().values() for row in rows}),
+        last=view.ratings.last(),
+        original=ORIGINAL,
+        previous=href("/", query.given, page=page - 1) if page > 1 else "",
+        next=href("/", query.given, page=page + 1) if page * PAGE < len(found) else "",
+        first=href("/", query.given),
+    )
+
+
+@study_router.get("/case/{name}")
+def case(view: Study, query: Cases, name: str) -> Response:
+    found = view.case(name)
+    names = [one.case.id for one in view.cases(query)]
+    at = names.index(name) if name in names else -1
+    return rendered(
+        "case.html.j2",
+        view=view,
+        found=found,
+        kept=query.given,
+        original=ORIGINAL,
+        back=href("/", query.given),
+        previous=href(f"/case/{names[at - 1]}", query.given) if at > 0 else "",
+        next=href(f"/case/{names[at + 1]}", query.given) if 0 <= at < len(names) - 1 else "",
+    )
+
+
+@study_router.get("/api/standing")
+def study_standing(view: Study) -> Response:
+    return as_json({"newest": view.ratings.last()})
+
+
+@study_router.get("/api/mark/{name}")
+def study_mark(view: Study, name: str) -> Response:
+    return as_json({"mark": str(view.ratings.last())})
+
+
+@study_router.get("/image/{file}")
+def study_image(view: Study, file: str) -> Response:
+    return image(view.read(file))
+
+
+@study_router.get("/region/{item}/{reader}")
+def region(view: Study, item: str, reader: str) -> Response:
+    return image(view.region(item, reader))
+
+
+@study_router.get("/thumbnail/{what}/{file}")
+def study_thumbnail(view: Study, what: str, file: str) -> Response:
+    return image(view.thumbnails.of(file, lambda: view.read(file), synthetic=what != "original"))

@@ -1,0 +1,120 @@
+"""Edits that were made elsewhere go to readers first, and the readers' verdicts reach the imported run."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from plantain.cli import main
+from plantain.journal import JournalReader
+from plantain.records import TaskState
+from plantain.release.importing.pairs import import_pairs
+from plantain.review.ratings import Ratings
+from plantain.review.study import ORIGINAL, ReaderTask, open_study
+from report.run_on_paper import build_run
+
+MODELS = ("acme/zebra-9", "beta/yak-2")
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Three originals of 1,400 x 1,200 pixels, each edited by two models; no verdict, no licence."""
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    y, x = np.mgrid[:1200, :1400]
+    rows = []
+    for case in range(3):
+        before = (60 + 40 * np.sin(x / 90 + case) + 30 * np.cos(y / 70)).astype(np.uint8)
+        cv2.imwrite(str(folder / f"before{case}.png"), before)
+        for number, model in enumerate(MODELS):
+            after = cv2.circle(before.copy(), (500 + 90 * number, 600), 80, 220, -1)
+            name = f"after{case}-{number}.png"
+            cv2.imwrite(str(folder / name), after)
+            rows.append([f"before{case}.png", name, "chest_xray", "Pneumothorax", "add", model, "Add it."])
+    with (folder / "pairs.csv").open("w", newline="") as file:
+        head = ["original", "edited", "modality", "finding", "direction", "model", "instruction"]
+        csv.writer(file).writerows([head, *rows])
+    return folder / "pairs.csv"
+
+
+def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path, capsys):
+    """Two of three readers accept one model's edits and none the other's: passed 2/3 and 0, on all six edits."""
+    run, folder = tmp_path / "run", tmp_path / "people"
+    import_pairs(pairs, run)
+    assert main(["review", "new", str(folder), "--from", str(run), "--task", "accept"]) == 0
+    study = open_study(folder)
+    assert len(study.cases) == 6 and study.models == MODELS
+    ratings = Ratings.open(study)
+    names = [name for name, _ in study.blocks[0].criteria]
+    for number in range(3):
+        reader, _ = ratings.invite()
+        for item in study.blocks[0].items:
+            good = number < 2 and item.shown == (MODELS[0],)
+            value = {"criteria": dict.fromkeys(names, good), "codes": []}
+            ratings.save(reader.code, item.id, "k" * 8, "b1", list(item.shown), 0, value, 1)
+    ratings.close()
+    capsys.readouterr()
+    assert main(["judge", "rejudge", str(run), "--judge", f"people/{folder}", "--json"]) == 0
+    (judge,) = (
+        one for one in json.loads(capsys.readouterr().out)["judges"] if one["judge"] == "people/people"
+    )
+    assert judge["judged"] == 6
+    with JournalReader.open(run) as reader:
+        said = Counter()
+        for row in reader.tasks(TaskState.STOPPED):
+            (stored,) = reader.verdicts(row.id)
+            case = next(case for case in study.cases if case.source == row.id)
+            (model,) = set(case.images) - {ORIGINAL}
+            shares = {one.confidence for one in stored.verdict.observations.criteria.values()}
+            said[model, stored.verdict.qualified, round(max(shares), 3)] += 1
+    assert said == {(MODELS[0], True, 0.667): 3, (MODELS[1], False, 0.0): 3}
+
+
+def test_a_table_of_pairs_is_a_source_with_the_columns_of_import(pairs: Path, tmp_path: Path, capsys):
+    """A case of a comparison has the edits of both models of its original."""
+    assert main(["review", "new", str(tmp_path / "s"), "--from", str(pairs), "--task", "pair,rank"]) == 0
+    study = open_study(tmp_path / "s")
+    assert len(study.cases) == 3 and study.models == MODELS
+    assert all(set(case.images) == {ORIGINAL, *MODELS} for case in study.cases)
+    words = ["review", "new", str(tmp_path / "one"), "--from", str(pairs), "--task", "accept"]
+    assert main([*words, "--arms", MODELS[0]]) == 0
+    one = open_study(tmp_path / "one")
+    assert one.models == MODELS[:1] and len(one.blocks[0].items) == 3
+    capsys.readouterr()
+    (pairs.parent / "short.csv").write_text("original,edited\nbefore0.png,after0-0.png\n")
+    short = [
+        "review",
+        "new",
+        str(tmp_path / "no"),
+        "--from",
+        str(pairs.parent / "short.csv"),
+        "--task",
+        "rate",
+    ]
+    assert main(short) == 2
+    err = capsys.readouterr().err
+    assert "short.csv" in err and "finding" in err and err.count("\n") == 1
+
+
+def test_the_validation_preset_draws_judged_edits_in_turn(tmp_path: Path, capsys):
+    """One edit of each modality and direction of the run before a second one of any."""
+    run = build_run(tmp_path / "run")
+    with JournalReader.open(run) as reader:
+        rows = [row for row in reader.tasks() if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
+    strata = {f"{row.task.modality} {row.task.direction}" for row in rows if row.task.kind == "edit"}
+    words = ["review", "new", str(tmp_path / "s"), "--from", str(run), "--preset", "med-banana-validation"]
+    assert main([*words, "--cases", str(len(strata))]) == 0
+    study = open_study(tmp_path / "s")
+    assert {case.stratum for case in study.cases} == strata and len(study.cases) == len(strata)
+    assert [block.task for block in study.blocks] == [ReaderTask.ACCEPT]
+    assert all(case.verdicts for case in study.cases)
+    capsys.readouterr()
+    for more, line in (([], "--cases 100: there are"), (["--task", "rate"], "--task: name at least one")):
+        assert main([*words[:2], str(tmp_path / "no"), *words[3:], *more]) == 2
+        assert line in capsys.readouterr().err
