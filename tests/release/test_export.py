@@ -107,12 +107,6 @@ def test_credentialed_source_needs_the_agreement(tmp_path: Path, capsys: pytest.
     assert tree(tmp_path / "again") == tree(out)
 
 
-async def _reopen_all(run: Path) -> None:
-    journal = await asyncio.to_thread(Journal.open, run)
-    async with journal:
-        await journal.reopen_tasks([row.id for row in journal.reader.tasks()])
-
-
 def _stop_at(stage: str):
     def told(name: str) -> None:
         if name == stage:
