@@ -59,6 +59,28 @@ def test_the_first_sheet_that_the_workbook_names_is_read(tmp_path: Path) -> None
     assert rows == [(2, {"a": "1", "b": "2.5", "c": "true"}), (4, {"a": "x", "b": "", "c": "y"})]
 
 
+def test_a_workbook_of_strict_open_xml_is_read(tmp_path: Path) -> None:
+    """Excel's "Strict Open XML Spreadsheet": the namespaces of ISO/IEC 29500-1, Annex A."""
+    known = {
+        b"http://schemas.openxmlformats.org/spreadsheetml/2006/main": b"http://purl.oclc.org/ooxml/spreadsheetml/main",
+        b"http://schemas.openxmlformats.org/officeDocument/2006/relationships": (
+            b"http://purl.oclc.org/ooxml/officeDocument/relationships"
+        ),
+    }
+    (tmp_path / "t.xlsx").write_bytes(xlsx_bytes(ROWS))
+    with (
+        zipfile.ZipFile(tmp_path / "t.xlsx") as parts,
+        zipfile.ZipFile(tmp_path / "strict.xlsx", "w") as strict,
+    ):
+        for name in parts.namelist():
+            content = parts.read(name)
+            for transitional, new in known.items():
+                content = content.replace(transitional, new)
+            strict.writestr(name, content)
+    rows = [(line, cells) for line, cells, _ in read_table(tmp_path / "strict.xlsx").whole_rows()]
+    assert rows == WANTED
+
+
 def test_json_lines_are_rows_and_values_that_are_no_text_are_json(tmp_path: Path) -> None:
     lines = ["\ufeff" + json.dumps({"a": "x", "b": {"src": "b.png"}, "n": 1, "ok": True, "none": None}), ""]
     lines += ['{"a": "y", "b": NaN, "more": 2}', "{", "[1]"]

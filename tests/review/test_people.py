@@ -8,8 +8,10 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from plantain.cli import main
 from plantain.journal import JournalReader
@@ -189,3 +191,30 @@ def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study
     )
     ratings.close()
     assert main(words) == 2 and "another state or with other options" in capsys.readouterr().err
+
+
+def test_readers_judge_imported_edits_and_need_no_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The ids of imported tasks do not follow from their source; of an unknown licence nothing may be sent."""
+    rng = np.random.default_rng(5)
+    lines = ["original,edited,finding,modality,direction,verdict,licence"]
+    for number in range(3):
+        for kind in "ab":
+            Image.fromarray(rng.integers(0, 255, (40, 40, 3), np.uint8)).save(
+                tmp_path / f"{kind}{number}.png"
+            )
+        lines.append(f"a{number}.png,b{number}.png,AMD,fundus,add,true,unknown")
+    (tmp_path / "edits.csv").write_text("\n".join(lines))
+    run, folder = tmp_path / "run", tmp_path / "read"
+    assert main(["import", str(tmp_path / "edits.csv"), "--run", str(run)]) == 0
+    assert main(["review", "new", str(folder), "--from", str(run), "--task", "accept"]) == 0
+    made = open_study(folder)
+    ratings = Ratings.open(made)
+    reader, _ = ratings.invite()
+    for item in made.blocks[0].items:
+        value = {"criteria": {name: True for name, _ in made.blocks[0].criteria}, "codes": []}
+        ratings.save(reader.code, item.id, "k" * 8, "b1", list(item.shown), 0, value, 1)
+    ratings.close()
+    capsys.readouterr()
+    assert main(["judge", "rejudge", str(run), "--judge", f"people/{folder}", "--json"]) == 0
+    (mine,) = json.loads(capsys.readouterr().out)["judges"]
+    assert (mine["judged"], mine["qualified"]) == (3, 3)

@@ -15,7 +15,7 @@ from plantain.cli.ingest_table import group_remarks, table_line
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
 from plantain.sources.columns import patient_in_path
-from plantain.sources.entries import SourceOptions, TableRead
+from plantain.sources.entries import BadRow, SourceOptions, TableRead
 from plantain.sources.label_table import LabelTable
 
 TAXONOMY = load_taxonomy()
@@ -166,6 +166,18 @@ def test_several_rows_of_one_image_give_it_all_their_labels(tmp_path: Path) -> N
     table = opened(tmp_path, header, rows, ["aa11.png"])
     assert table.of("aa11.png", "chest_xray").labels == ("Cardiomegaly", "Pleural Effusion")
     assert table.rejected(["aa11.png"]) == []
+
+
+def test_a_word_among_marks_costs_its_image_and_not_the_column(tmp_path: Path) -> None:
+    """As CheXpert's columns, 1, 0, -1 or empty, with one cell that a person wrote."""
+    rows = ["a.png,1.0,,0", "b.png,perhaps,1,0", "c.png,-1,0,0.71"]
+    files = ["a.png", "b.png", "c.png"]
+    table = opened(tmp_path, "Image,Edema,Pneumonia,Pneumothorax", rows, files)
+    assert [table.of(name, "chest_xray").labels for name in ("a.png", "c.png")] == [("Edema",), ()]
+    with pytest.raises(BadRow, match=r"b.png: Edema 'perhaps' of labels.csv: 1 or 0") as caught:
+        table.of("b.png", "chest_xray")
+    assert (caught.value.row, caught.value.field) == (3, "Edema")
+    assert table.read is not None and table.read.columns.marked == ("Edema", "Pneumonia")
 
 
 def test_a_row_that_contradicts_another_is_rejected_with_row_and_field(tmp_path: Path) -> None:

@@ -12,13 +12,12 @@ from itertools import combinations
 
 from plantain.audit.pictures import cluster_of
 from plantain.audit.rejudge import JuryInRun, Rejudged, StoredAttempt, stored_attempts
-from plantain.journal import JournalReader, JsonValue, StoredVerdict
+from plantain.journal import JournalReader, JsonValue
+from plantain.journal.verdicts import PUBLISHED, published_verdict
 from plantain.metrics.statistics.agreement import cohen_kappa
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import shares
-
-PUBLISHED = "published"
-"""Name of the judge whose verdict came with imported edits; also the metric under which an import keeps it."""
+from plantain.records import Verdict
 
 IN_RUN = "(in the run)"
 """Appended to the name of a judge whose verdict decided in the run."""
@@ -93,15 +92,16 @@ def _judged(reader: JournalReader, juries: Sequence[JuryInRun], one: StoredAttem
     asked = {(jury.jury.name, jury.draws[0]) for jury in juries}
     for stored in reader.verdicts(task_id, generation):
         if stored.round == round and (stored.verdict.judge, stored.draw) in asked:
-            answers[stored.verdict.judge] = _answer(stored)
+            answers[stored.verdict.judge] = _answer(stored.verdict)
         elif stored.round == round and stored.decisive:
-            answers[f"{stored.verdict.judge} {IN_RUN}"] = _answer(stored)
+            answers[f"{stored.verdict.judge} {IN_RUN}"] = _answer(stored.verdict)
     own = ""
     for score in reader.scores(task_id, generation):
         if (score.metric, score.round) == (PUBLISHED, round):
             own = str(score.detail.get("id", ""))
-            if score.score.value is not None:
-                answers[PUBLISHED] = Answer({QUALIFIED: bool(score.score.value)})
+            said = published_verdict([(score.metric, score.score.value, score.detail)])
+            if said is not None and said.qualified is not None:
+                answers[PUBLISHED] = _answer(said)
     image = reader.image(task.image_id)
     about: Record = {
         "id": own or task_id,
@@ -117,8 +117,8 @@ def _judged(reader: JournalReader, juries: Sequence[JuryInRun], one: StoredAttem
     return JudgedAttempt(about, one.key, answers)
 
 
-def _answer(stored: StoredVerdict) -> Answer:
-    verdict, results = stored.verdict, stored.verdict.observations.criteria
+def _answer(verdict: Verdict) -> Answer:
+    results = verdict.observations.criteria
     passed = {name: result.passed for name, result in results.items()}
     values = {name: one.passed if one.value is None else one.value for name, one in results.items()}
     return Answer({QUALIFIED: verdict.qualified, **passed}, values)

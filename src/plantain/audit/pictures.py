@@ -14,6 +14,7 @@ import numpy as np
 from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
 from plantain.files.opening import read_inside
+from plantain.files.system_files import files_like
 from plantain.findings import Taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME
@@ -140,7 +141,7 @@ def _viewed(
 def folder_pictures(folder: Path) -> list[TrialPicture]:
     """Return the images of a folder `<modality>/<name>.(png|jpg|jpeg)`. Raise InputError without a readable one."""
     pictures = []
-    for path in sorted(folder.glob("*/*")):
+    for path in files_like(folder, "*/*"):
         modality = path.parent.name
         if path.suffix.lower() not in (".png", ".jpg", ".jpeg") or modality not in MODALITIES:
             continue

@@ -26,14 +26,24 @@ def import_run(
     ],
     run: Annotated[Path, typer.Option("--run", metavar="DIR", help="New folder for the run.")],
     layout: Annotated[
-        str, typer.Option("--layout", help="release, or pairs: any published set of edits, one a row.")
-    ] = "release",
+        str,
+        typer.Option(
+            "--layout",
+            help="release, or pairs: any published set of edits, one a row. Without it, a table is pairs.",
+        ),
+    ] = "",
     column: Annotated[
         list[str] | None,
         typer.Option(
             "--column",
             metavar="ROLE=NAME",
-            help="Of pairs: which column tells what, e.g. instruction=prompt.",
+            help="Of pairs: the column of each role, e.g. instruction=prompt.",
+        ),
+    ] = None,
+    constant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="ROLE=VALUE", help="Of pairs: one value for all rows, e.g. modality=brain_mri."
         ),
     ] = None,
     originals: Annotated[
@@ -46,13 +56,14 @@ def import_run(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
 ) -> None:
     """Read a release back, to look at it, report on it or export it again. What it does not say stays unknown."""
-    if layout not in ("release", "pairs"):
+    if layout not in ("", "release", "pairs"):
         raise InputError(f"--layout {layout}: release or pairs")
-    if layout == "pairs":
-        _pairs(path, run, column or [], originals, as_json=as_json)
+    if layout == "pairs" or (not layout and _is_table(path)):
+        roles = _by_role("--column", column), _by_role("--set", constant)
+        _pairs(path, run, *roles, originals, as_json=as_json)
         return
-    if column:
-        raise InputError("--column belongs to --layout pairs")
+    if column or constant:
+        raise InputError(f"{'--column' if column else '--set'} belongs to --layout pairs")
     from plantain.release.importing.importing import import_release
 
     summary = import_release(path, run, originals)
@@ -79,13 +90,32 @@ def import_run(
         )
 
 
-def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, as_json: bool) -> None:
+def _is_table(path: Path) -> bool:
+    """Return True if a path is a file, or a folder with a table of edits that is no release."""
+    from plantain.release.importing.pair_rows import tables_in
+    from plantain.release.importing.reading import OurRelease
+
+    return path.is_file() or (path.is_dir() and not OurRelease.recognised(path) and bool(tables_in(path)))
+
+
+def _by_role(option: str, given: list[str] | None) -> dict[str, str]:
+    if wrong := next((pair for pair in given or () if "=" not in pair), None):
+        raise InputError(f"{option} {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
+    return {role: value for role, _, value in (one.partition("=") for one in given or ())}
+
+
+def _pairs(
+    path: Path,
+    run: Path,
+    columns: dict[str, str],
+    constants: dict[str, str],
+    originals: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     from plantain.release.importing.pairs import import_pairs
 
-    if wrong := next((pair for pair in column if "=" not in pair), None):
-        raise InputError(f"--column {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
-    columns = {role: name for role, _, name in (one.partition("=") for one in column)}
-    summary = import_pairs(path, run, columns=columns, originals=originals)
+    summary = import_pairs(path, run, columns=columns, constants=constants, originals=originals)
     if as_json:
         print(orjson.dumps(summary, default=str).decode())
         return
@@ -99,7 +129,12 @@ def _pairs(path: Path, run: Path, column: list[str], originals: Path | None, *, 
         print(
             f"{counted(summary.without_instruction, 'row')} without an instruction: the finding stands in for it"
         )
+    if summary.guessed:
+        words = ", ".join(f"{n} {direction}" for direction, n in sorted(summary.guessed.items()))
+        print(f"direction taken from the instruction's words: {words}")
+    if summary.rejected is not None:
+        n = sum(summary.left_out.values())
+        print(f"left out {counted(n, 'row')}; each with its reason: {summary.rejected}")
     for reason, n in summary.left_out.most_common(5):
-        ids = summary.left_out_ids.get(reason, [])
-        rows = f" (id {', '.join(ids)}{', …' if n > len(ids) else ''})" if ids else ""
-        print(f"left out {counted(n, 'row')}{rows}: {reason}")
+        more = f" and {n - 1} more" if n > 1 else ""
+        print(f"  {summary.first[reason]}{more}: {reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -55,18 +56,25 @@ def verify(
             "bytes": proof.bytes,
             "images": proof.images,
             "release": proof.release,
+            "not_of_the_release": proof.system,
             "problems": [{"path": p.path, "kind": p.kind, "detail": p.detail} for p in proof.problems],
         }
         typer.echo(json.dumps(document, indent=1))
         return 0 if proof.ok else 1
     size = f"{counted(proof.files, 'file')}, {proof.bytes / 1e6:,.1f} MB, {counted(proof.images, 'edited image')}"
     if proof.ok:
-        typer.echo(f"OK: {size}; release {proof.release[:16]}")
+        typer.echo(f"OK: {size}; release {proof.release[:16]}{_system(proof.system)}")
         return 0
-    typer.echo(f"NOT OK: {counted(len(proof.problems), 'problem')} in {size}")
+    typer.echo(f"NOT OK: {counted(len(proof.problems), 'problem')} in {size}{_system(proof.system)}")
     shown = sorted(proof.problems, key=lambda problem: problem.kind not in _CAUSES)
     for problem in shown[:SHOWN]:
         typer.echo(f"  {problem}")
     if len(proof.problems) > SHOWN:
         typer.echo(f"  and {len(proof.problems) - SHOWN:,} more (--json names all)")
     return 1
+
+
+def _system(paths: Sequence[str]) -> str:
+    """Return the remark about files that a system or a download left among the release's."""
+    more = ", …" if len(paths) > 5 else ""
+    return f"; not of the release, and not checked: {', '.join(paths[:5])}{more}" if paths else ""

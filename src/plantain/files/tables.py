@@ -47,6 +47,12 @@ BYTE_ORDER_MARKS = {
 }
 """Encodings that a table's first bytes name; any other table is UTF-8, or Latin-1 where it is not valid UTF-8."""
 
+_END = "\0"
+"""A last line, which no text contains: a cell that ends with it has a quote that is never closed."""
+
+_UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
+"""What pandas calls a column without a name, such as the index that it wrote before."""
+
 _SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 _DAMAGE = (OSError, EOFError, zlib.error, csv.Error, UnicodeError)
@@ -55,6 +61,18 @@ _BAD_SHEET = (
     *(ValueError, TypeError, KeyError, IndexError, AttributeError),
 )
 """What openpyxl raises for a damaged, encrypted or foreign workbook."""
+
+_STRICT = tuple(
+    (
+        f"http://purl.oclc.org/ooxml/{strict}".encode(),
+        f"http://schemas.openxmlformats.org/{transitional}".encode(),
+    )
+    for strict, transitional in (
+        ("spreadsheetml/main", "spreadsheetml/2006/main"),
+        ("officeDocument/relationships", "officeDocument/2006/relationships"),
+    )
+)
+"""Namespaces of Strict Open XML (ISO/IEC 29500-1) and of the Transitional form (29500-4)."""
 
 csv.field_size_limit(MAX_LINE)
 
@@ -113,6 +131,7 @@ def read_table(path: Path) -> Table:
     header = next((cells for _, cells in numbered if any(cells)), None)
     if header is None:
         raise InputError(f"{path}: is empty; a header row is needed")
+    header = ["" if _UNNAMED.fullmatch(name) else name for name in header]
     return Table(path, _check_header(path, header), _rows_under(header, numbered))
 
 
@@ -140,6 +159,8 @@ def _rows_under(header: list[str], numbered: Iterator[tuple[int, list[str]]]) ->
             continue
         more = any(cells[len(header) :])
         fault = f"{len(cells)} cells under {len(header)} columns" if more else ""
+        if cells[-1].endswith(_END):
+            fault = "unexpected end of data: a quote is opened in this row and never closed"
         padded = chain(cells, [""] * (len(header) - len(cells)))
         yield TableRow(line, {name: cell for name, cell in zip(header, padded, strict=False) if name}, fault)
 
@@ -167,10 +188,14 @@ def _text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 named = _SEPARATOR.fullmatch(first)
                 outside = re.sub(r'"[^"]*("|$)', "", first)
                 delimiter = named[1] if named else max(DELIMITERS, key=outside.count)
-                reader = csv.reader(lines if named else chain([first], lines), delimiter=delimiter)
+                rest = chain([] if named else [first], lines, [_END])
+                reader = csv.reader(rest, delimiter=delimiter)
                 before -= not named
                 for cells in reader:
-                    line = before + reader.line_num
+                    if cells == [_END]:
+                        return
+                    cut = bool(cells) and cells[-1].endswith(_END)
+                    line = line + 1 if cut else before + reader.line_num
                     yield line, [whole(cell).strip() for cell in cells]
     except _DAMAGE as error:
         why = " ".join(str(error).split())[:120] or "cut short"
@@ -219,6 +244,8 @@ def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         with zipfile.ZipFile(data) as parts:
             if sum(p.file_size for p in parts.infolist() if p.filename.endswith(".xml")) > MAX_SHEET_BYTES:
                 raise InputError(f"{path}: more than {MAX_SHEET_BYTES >> 20} MB of cells")
+            if _STRICT[0][0] in parts.read("xl/workbook.xml"):
+                data = _transitional(parts)
         book = openpyxl.load_workbook(data, read_only=True, data_only=True)
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # some programs state a range that is too small
@@ -229,6 +256,17 @@ def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     except _BAD_SHEET as error:
         why = " ".join(str(error).split())[:120]
         raise InputError(f"{path}: is no .xlsx that can be read ({why})") from error
+
+
+def _transitional(parts: zipfile.ZipFile) -> io.BytesIO:
+    """Return a workbook of Strict Open XML with the namespaces that openpyxl knows."""
+    with zipfile.ZipFile(data := io.BytesIO(), "w") as rewritten:
+        for name in parts.namelist():
+            content = parts.read(name)
+            for strict, transitional in _STRICT if name.endswith((".xml", ".rels")) else ():
+                content = content.replace(strict, transitional)
+            rewritten.writestr(name, content)
+    return data
 
 
 def _sheet_text(value: object) -> str:

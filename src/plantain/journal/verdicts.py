@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 
@@ -21,9 +21,40 @@ PERSON = "person/"
 """Prefix of a person's code where that person corrected a verdict: a verdict of its own, never decisive; the latest of
 each person counts."""
 
+PUBLISHED = "published"
+"""Metric under which an import keeps a published verdict, and its name where it is shown beside those of judges."""
+
+PUBLISHED_CRITERIA = {"structure_reasonable": "structural_plausibility", "looks_realistic": "realism"}
+"""Med-Banana's names of two criteria (section 5.2), and ours."""
+
 _KEY = "task, generation, round, judge, draw"
 _PUT = f"INSERT INTO verdict VALUES ({', '.join('?' * 13)})"
 _PUT_CRITERION = f"INSERT INTO criterion VALUES ({', '.join('?' * 13)})"
+
+
+def published_verdict(
+    scores: Iterable[tuple[str, float | None, Mapping[str, object]]],
+) -> Verdict | None:
+    """Return an attempt's published verdict, which no judge of ours gave, or None.
+
+    Args:
+        scores: metric, value and detail of each score of the attempt.
+    """
+    for metric, value, detail in scores:
+        if metric == PUBLISHED:
+            said = {name: one for name, one in detail.items() if isinstance(one, bool)}
+            criteria = {
+                ours: CriterionResult(said[name], None, (), "")
+                for name, ours in PUBLISHED_CRITERIA.items()
+                if name in said
+            }
+            facts = {name: said[name] for name in ("has_disease",) if name in said}
+            seen = Observations(criteria, facts, reason=str(detail.get("reason") or ""))
+            decided = None if value is None else bool(value)
+            return (
+                None if decided is None and not said else Verdict(PUBLISHED, seen, None, None, None, decided)
+            )
+    return None
 
 
 def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.questions.tasks import started_by_state, started_in_state
-from plantain.journal.verdicts import PERSON, corrections_in
+from plantain.journal.verdicts import PERSON, corrections_in, published_verdict
 from plantain.pages.thumbnails import data_uri, difference
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_mask
-from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind
+from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind, Verdict
 from plantain.records.counts import shared_out
 from plantain.report.story import there
 
@@ -37,7 +37,7 @@ class RoundStory:
     """One attempt with its images as data URIs, or None.
 
     `panel` has the members' verdicts, `same_as` the earlier round with the same image, or 0, `by_hand` the corrections
-    of people.
+    of people, `published` the verdict that an imported edit came with.
     """
 
     attempt: Attempt
@@ -47,6 +47,12 @@ class RoundStory:
     panel: tuple[StoredVerdict, ...]
     same_as: int
     by_hand: tuple[StoredVerdict, ...] = ()
+    published: Verdict | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The judge's deciding verdict, else the published one."""
+        return self.attempt.verdict or self.published
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +149,9 @@ def _round(
     beside = [v for v in members if (v.generation, v.round) == here]
     panel = tuple(v for v in beside if not v.verdict.judge.startswith(PERSON))
     by_hand = tuple(v for v in beside if v.verdict.judge.startswith(PERSON))
+    published = published_in(reader, attempt)
     if attempt.edited is None or not there(reader, attempt.edited):
-        return RoundStory(attempt, None, None, False, panel, same_as, by_hand)
+        return RoundStory(attempt, None, None, False, panel, same_as, by_hand, published)
     after = decode(reader.read_blob(attempt.edited))
     mask: Mask | None = None
     if attempt.mask is not None and there(reader, attempt.mask):
@@ -154,7 +161,13 @@ def _round(
         usable = mask if mask is not None and mask.shape == before.shape[:2] else None
         changed = difference(before, after, size.side, size.limit, usable)
     edited = data_uri(after, size.side, size.limit, synthetic=True)
-    return RoundStory(attempt, edited, changed, mask is not None, panel, same_as, by_hand)
+    return RoundStory(attempt, edited, changed, mask is not None, panel, same_as, by_hand, published)
+
+
+def published_in(reader: JournalReader, attempt: Attempt) -> Verdict | None:
+    """Return the verdict that an imported attempt was published with, or None."""
+    scores = [s for s in reader.scores(attempt.task_id, attempt.generation) if s.round == attempt.round]
+    return published_verdict((s.metric, s.score.value, s.detail) for s in scores)
 
 
 def remark(task: TaskRow, image: SourceImage) -> str:

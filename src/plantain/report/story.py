@@ -9,6 +9,7 @@ import orjson
 from plantain.journal import JournalReader, TaskRow
 from plantain.journal.payload import dumps
 from plantain.journal.reader import BLOBS_ABSENT
+from plantain.journal.verdicts import PUBLISHED
 from plantain.records import SourceImage
 
 
@@ -65,6 +66,11 @@ def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
         "image": asdict(image),
         "attempts": orjson.loads(dumps(attempts)),
         "verdicts": orjson.loads(dumps(reader.verdicts(task.id))),
+        "published": [
+            {"generation": score.generation, "round": score.round, **score.detail}
+            for score in reader.scores(task.id)
+            if score.metric == PUBLISHED
+        ],
         "calls": [asdict(call) for call in reader.calls(task.id)],
         "files": {sha: str(reader.blob_path(sha)) for sha, why in absent.items() if not why},
         "absent": {sha: why for sha, why in absent.items() if why},

@@ -20,7 +20,7 @@ from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict, state_after
-from plantain.report.gallery import came_back_from, remark
+from plantain.report.gallery import came_back_from, published_in, remark
 from plantain.report.labels import DECISIONS, DIRECTIONS, STATES, fact_words, interval, judge_name, modality
 from plantain.report.story import absence
 from plantain.report.task_list import ListedTask
@@ -132,7 +132,8 @@ def _attempt(reader: JournalReader, attempt: Attempt, image: SourceImage, same_a
         if sha is not None
     ]
     verdict = [_verdict(attempt.verdict)] if attempt.verdict else []
-    return Group(text, *paths, *verdict)
+    published = published_in(reader, attempt)
+    return Group(text, *paths, *verdict, *([_verdict(published)] if published else []))
 
 
 def _path(name: str, reader: JournalReader, sha: str, image: SourceImage) -> Text:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from plantain.files.opening import is_inside
+from plantain.files.system_files import is_system_file
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode_planes
@@ -28,9 +29,6 @@ UNREAD: dict[str, Any] = {"source_sha256": "", "prepared_sha256": "", "geometry"
 
 STUDY_GROUP = "study:"
 """How the group of an image begins whose patient is unknown, but not its study."""
-
-CLUTTER = frozenset({"thumbs.db", "desktop.ini"})
-"""Files that Windows leaves in folders; hidden files are recognised by their dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +180,7 @@ class NamingReader:
 
 
 def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> Iterator[Path]:
-    """Yield every file below a folder, sorted by names as bytes, without hidden files and clutter.
+    """Yield every file below a folder, sorted by names as bytes, without hidden and system files.
 
     Args:
         root: the folder; folders more than 12 levels below it are not read.
@@ -197,17 +195,21 @@ def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> I
         here = Path(folder)
         if len(here.relative_to(root).parts) >= 12:
             folders.clear()
-        folders[:] = sorted((name for name in folders if not name.startswith(".")), key=os.fsencode)
+        folders[:] = sorted((name for name in folders if not _is_left_out(name)), key=os.fsencode)
         for link in (here / name for name in folders if (here / name).is_symlink()):
             leads_out(link)
         for name in sorted(files, key=os.fsencode):
             path = here / name
-            if name.startswith(".") or name.lower() in CLUTTER:
+            if _is_left_out(name):
                 continue
             if not path.is_symlink() or is_inside(path, root):
                 yield path
             else:
                 leads_out(path)
+
+
+def _is_left_out(name: str) -> bool:
+    return name.startswith(".") or is_system_file(name)
 
 
 def _stop(error: OSError) -> None:

@@ -38,6 +38,7 @@ MARKS = {"1": True, "1.0": True, "true": True, "yes": True, "y": True, "x": True
 )
 """Cells of a table with a column for each label. An uncertain finding (-1) is no label."""
 
+_NUMBER = re.compile(r"[+-]?[\d.,]+(e[+-]?\d+)?%?", re.IGNORECASE)
 _NO_FILE = "the table of labels names it, and no such image is there"
 
 
@@ -132,7 +133,7 @@ class LabelTable:
         stems = {stem(key) for key in keys}
         columns = choose(header, may, cells, stems, asked, path)
         self._files = cells[columns.file]
-        marks = [name for name in marks if {cell.lower() for cell in set(cells[name])} <= MARKS.keys()]
+        marks = [name for name in marks if _are_marks(cells[name])]
         columns = replace(
             columns, marked=tuple(marks), unused=tuple(n for n in columns.unused if n not in marks)
         )
@@ -212,6 +213,10 @@ class LabelTable:
                 raise BadRow(
                     f"{file}: label {one_line(word)!r} of {self.path.name}: {hint}", row.line, "labels"
                 )
+            elif "=" in word:
+                column, _, cell = word.partition("=")
+                why = f"{column} {one_line(cell)!r} of {self.path.name}: 1 or 0"
+                raise BadRow(f"{file}: {why}", row.line, column)
         if len({finding.name for finding in findings}) > 1 and any(finding.normal for finding in findings):
             raise BadRow(f"{file}: {self.path.name} calls it normal and not", row.line, "labels")
         order = [finding.name for finding in own]
@@ -271,8 +276,19 @@ class LabelledFiles:
 
 
 def _marked(columns: Sequence[str], marks: Sequence[str]) -> str | None:
-    """Return the marked columns as a cell of labels; None if none is marked."""
-    return ";".join(name for name, mark in zip(columns, marks, strict=True) if MARKS[mark.lower()]) or None
+    """Return the marked columns as a cell of labels, with cells that are no mark as "COLUMN=CELL"; None if empty."""
+    told = []
+    for name, mark in zip(columns, marks, strict=True):
+        if MARKS.get(mark.lower(), True):
+            told.append(name if mark.lower() in MARKS else f"{name}={re.sub('[;|]', ',', mark)}")
+    return ";".join(told) or None
+
+
+def _are_marks(cells: Sequence[str]) -> bool:
+    """Return True if cells are marks but for a few words; other numbers are probabilities or measurements."""
+    others = [cell for cell in cells if cell.lower() not in MARKS]
+    marks = sum(bool(cell) for cell in cells) - len(others)
+    return len(others) <= marks and not any(map(_NUMBER.fullmatch, set(others)))
 
 
 def _named(table: Path, root: Path) -> Path:

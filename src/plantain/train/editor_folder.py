@@ -8,6 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from plantain.files.system_files import files_like
 from plantain.journal.disk.blobs import sync_folder
 from plantain.models.diffusers.weights import LORA, TRAINED
 from plantain.records import InputError
@@ -83,7 +84,7 @@ def cannot_write(folder: Path, what: str, error: Exception) -> InputError:
 
 def _write(pipe: InstructionPipeline, base: Path, unfinished: Path, card: Card, *, lora: bool) -> None:
     merge = lora and (base / LORA).is_file()  # adapters on top of adapters: both are merged into the UNet
-    for path in sorted(base.rglob("*")):
+    for path in files_like(base, "**/*"):
         place = path.relative_to(base)
         changed = place.parts[0] == "unet" and (merge or not lora)
         if path.is_file() and not changed and str(place) not in (CARD, LORA, TRAINED):

@@ -17,6 +17,7 @@ from plantain.catalogue.groups import Groups
 from plantain.catalogue.store import Catalogue
 from plantain.files.installing import install_line
 from plantain.files.opening import check_received, read_inside
+from plantain.files.system_files import files_like
 from plantain.journal import JsonValue
 from plantain.journal.disk.blobs import BlobStore
 from plantain.journal.disk.connect import JOURNAL_NAME
@@ -90,7 +91,7 @@ class StoredOriginals:
     def _places(self) -> dict[str, Path | tuple[Path, int, int]]:
         """Where each original of a release is: a file, or (table, row group, row in it)."""
         places: dict[str, Path | tuple[Path, int, int]] = {}
-        for path in sorted((self.folder / TABLES / "originals").glob("*.parquet")):
+        for path in files_like(self.folder / TABLES / "originals", "*.parquet"):
             with _opened(path) as table:
                 for group in range(table.num_row_groups):
                     names = table.read_row_group(group, columns=["sha256"])["sha256"].to_pylist()
@@ -219,7 +220,7 @@ class ReleasePreferences(_ReleaseTable):
 
 
 def _shards(release: Path, table: str) -> list[Path]:
-    files = sorted((release / TABLES / table).glob("*.parquet"))
+    files = files_like(release / TABLES / table, "*.parquet")
     if not files:
         raise InputError(
             f"{release}: no table {TABLES}/{table} here; export the run with --layout parquet (and preference)"

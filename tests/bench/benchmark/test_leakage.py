@@ -164,3 +164,30 @@ def test_a_crop_and_a_mirrored_copy_are_known_again_and_said_to_be(bench: Benchm
     assert ("0", "astronaut.png", True) in found
     assert ("2", "coffee.png", True) in found
     assert ("3", "chelsea.png", False) in found
+
+
+def test_files_of_systems_are_no_images_and_containers_that_are_not_read_are_named(
+    bench: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """AppleDouble files begin with 00051607 (RFC 1740) and are named like the image that they belong to."""
+    apple = b"\x00\x05\x16\x07" + bytes(60)
+    place = tmp_path / "place"
+    files(place, {"rocket.png": encoded(picture("rocket"), "PNG"), "._rocket.png": apple, "notes.md": b"# A"})
+    files(place, {"__MACOSX/._b.png": apple, ".cache/huggingface/c.png": b"", "LICENSE": "Müller".encode()})
+    tars(
+        place / "shards", {"./a.png": encoded(picture("coffee"), "PNG"), "./._a.png": apple, "b.zip": b"PK\0"}
+    )
+    files(
+        place,
+        {"rest.zip": b"PK\x03\x04\0", "train/data.arrow": b"ARROW1\0\0", "e.jsonl": b'"' + b"iVBO" * 600},
+    )
+    assert main(["bench", "leakage", str(bench.root), str(place), "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["seen"], found["clusters_found"]) == (2, 1)
+    assert found["unread"] == ["e.jsonl", "rest.zip", "shards/train-000.tar/b.zip", "train/data.arrow"]
+    (place / "shards/train-000.tar").unlink()
+    assert main(["bench", "leakage", str(bench.root), str(place)]) == 0
+    assert capsys.readouterr().out == (
+        "no sample is a near duplicate of 1 image in place; not read, so not compared: e.jsonl, rest.zip, "
+        "train/data.arrow\n"
+    )

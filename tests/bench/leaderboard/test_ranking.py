@@ -151,6 +151,8 @@ def test_the_ceiling_does_not_hang_on_the_scales_that_people_used(
         ("sample,model,EA\n1,a,x\n", "line 2: ea: 'x' is not a number; leave it empty if not rated"),
         ("sample,model,EA\n99,a,1\n", "line 2: sample: this run has no '99'"),
         ("sample,model,EA\n1,a,1\n1,a,2\n", "line 3: sample '1' of 'a' was rated in line 2 already"),
+        ("sample,model,EA\n1,a,2,3\n", "line 2: 4 cells under 3 columns"),
+        ("sample;model;EA\n1;a;x\n", "line 2: ea: 'x' is not a number"),
         ("sample,model\n1,a\n", "line 1: no ratings; add a column EA, CP or VQ"),
     ],
 )

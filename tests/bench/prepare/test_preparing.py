@@ -230,6 +230,7 @@ def test_a_pair_whose_files_say_synthetic_is_told_apart_from_real_ones(raw: Path
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("", "is empty; a header row is needed"),
         ("id,organ\na,Skin\n", "'task' is missing"),
         ("id,organ,task,promt\n", "column 'promt' is not known; did you mean 'prompt'?"),
         ("id,organ,task\n../a,Skin,T\n", "line 2: id: '../a'; an id becomes a file name"),
@@ -244,6 +245,28 @@ def test_a_bad_table_is_one_line(raw: Path, tmp_path: Path, text: str, said: str
         read_raw(tmp_path)
     found = str(caught.value)
     assert said in found and "pairs.csv" in found and "\n" not in found
-    (tmp_path / "pairs.csv").write_bytes("id,organ,task\na,Skin,Wundhöhle\n".encode("latin-1"))
-    with pytest.raises(InputError, match="not UTF-8"):
-        read_raw(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,organ,task,prompt\nmoved,Skin,Wundhöhle,Close; then wait.\n",
+        "id;organ;task;prompt\nmoved;Skin;Wundhöhle;Close; then wait.\n".replace(
+            "Close; then wait.", '"Close; then wait."'
+        ),
+        ",id,organ,task,prompt\n0,moved,Skin,Wundhöhle,Close; then wait.\n",
+        "Unnamed: 0,index,id,organ,task,prompt\n0,0,moved,Skin,Wundhöhle,Close; then wait.\n",
+        "sep=|\r\nid|organ|task|prompt\r\nmoved|Skin|Wundhöhle|Close; then wait.\r\n",
+        "ID\tOrgan\tTask\tPrompt\nmoved\tSkin\tWundhöhle\tClose; then wait.\n",
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_a_table_is_read_as_excel_and_pandas_write_it(
+    raw: Path, tmp_path: Path, text: str, encoding: str
+) -> None:
+    for folder in ("before", "after"):
+        (tmp_path / folder).symlink_to(raw / folder)
+    (tmp_path / "pairs.csv").write_bytes(text.encode(encoding))
+    (pair,) = read_raw(tmp_path)
+    assert (pair.id, pair.organ, pair.task) == ("moved", "Skin", "Wundhöhle")
+    assert pair.prompt == "Close; then wait."

@@ -15,6 +15,8 @@ from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
+from plantain.report.page import gather
+from plantain.review.web.run_view import RunView
 from release.runs import make_run, picture, tree
 
 SAMPLES = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "med-banana-samples"
@@ -135,6 +137,49 @@ def test_paper_form_is_read_and_nothing_is_made_up(tmp_path: Path) -> None:
     ours = {name: digest for name, digest in tree(tmp_path / "out").items() if name.endswith(".jpeg")}
     assert ours == {name: d for name, d in tree(tmp_path / "tree").items() if name.endswith(".jpeg")}
     assert list((tmp_path / "out").glob("data/preference/*.parquet"))
+
+
+def test_published_verdicts_survive_import_and_are_exported_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The form of the paper's section 5.2: three booleans, `qualified` and a reason for each round."""
+    import_release(published(tmp_path / "tree"), tmp_path / "run")
+    told = json.loads((tmp_path / "tree/Fundus-edit/all_conversations.json").read_text())[0]["rounds"]
+    with JournalReader.open(tmp_path / "run") as reader:
+        task = next(row.id for row in reader.tasks() if row.task.image_id == "0_left")
+        judged = gather(reader).judged
+        seen = RunView(tmp_path / "run").task(task).rounds[0]
+    # Two attempts have a verdict, one of them qualified; no judge of ours has said anything.
+    assert {name: (yes, n) for name, yes, n in judged.published} == {
+        "qualified": (1, 2),
+        "has_disease": (2, 2),
+        "structure_reasonable": (2, 2),
+        "looks_realistic": (0, 2),
+    }
+    assert judged.judged == 0 and ("published verdict only", 2) in judged.unjudged
+    assert [(one.verdict.judge, one.verdict.qualified) for one in seen.judges] == [("published", False)]
+    assert seen.judges[0].verdict.observations.facts == {"has_disease": True}
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "run"), task]) == 0
+    said = capsys.readouterr().out
+    assert "by published" in said and "hard rim" in said
+    assert main(["show", str(tmp_path / "run"), task, "--json"]) == 0
+    assert [
+        {name: value for name, value in one.items() if name not in ("generation", "round")}
+        for one in json.loads(capsys.readouterr().out)["published"]
+    ] == [one["verdict"] for one in told]
+    assert main(["show", str(tmp_path / "run"), task, "--to", str(tmp_path / "t.html")]) == 0
+    assert (
+        "hard rim" in (tmp_path / "t.html").read_text()
+        and "under way" not in (tmp_path / "t.html").read_text()
+    )
+    export_run(tmp_path / "run", tmp_path / "out", ExportOptions(("med-banana",)))
+    again = json.loads((tmp_path / "out/Fundus-edit/all_conversations.json").read_text())
+    (entry,) = [
+        one for one in (again.values() if isinstance(again, dict) else again) if one["image_id"] == "0_left"
+    ]
+    for before, after in zip(told, entry["rounds"], strict=True):
+        assert before["verdict"].items() <= after["verdict"].items()
 
 
 def break_record(root: Path) -> str:

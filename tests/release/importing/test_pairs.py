@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import os
@@ -163,13 +164,13 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
     )
     capsys.readouterr()
     try:
-        assert main(["rejudge", str(run), "--judge", "offline/instruments", "--json"]) == 0
+        assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments", "--json"]) == 0
     finally:
         close_workers()
     said = json.loads(capsys.readouterr().out)
     (judge,) = said["judges"]
     # The instruments measure nothing of a finding that is none of ours.
-    assert (judge["judge"], judge["judged"], judge["unjudged"], judge["qualified"]) == (
+    assert (judge["judge"], judge["judged"], sum(judge["unjudged"].values()), judge["qualified"]) == (
         "offline/instruments",
         2,
         1,
@@ -183,7 +184,7 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
     ]
     whole = said["flips"][0]
     assert (whole["second"], whole["n"], whole["second_only"], whole["neither"]) == ("published", 2, 1, 1)
-    assert [picture["id"] for picture in whole["pictures"]] == ["a1"]
+    assert [picture["id"] for picture in whole["examples"]] == ["a1"]
     page = (run / "rejudged.html").read_text()
     assert "no card" in page and "data:image/jpeg" in page
 
@@ -203,30 +204,40 @@ def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_p
     done = import_pairs(table(pictures, "spoilt.jsonl", spoilt), tmp_path / "run")
     assert (done.rows, done.tasks, sum(done.left_out.values())) == (10, 4, 6)
     assert done.without_instruction == 1
+    listed = list(csv.DictReader((tmp_path / "run" / "rejected.csv").open(newline="")))
+    assert [row["row"] for row in listed] == ["4", "5", "6", "7", "8", "9"]
+    assert done.rejected == tmp_path / "run" / "rejected.csv"
     reasons = " ".join(done.left_out)
     for word in (
-        "earlier row",
+        "the same original, edit and finding as row 1",
         "leads out",
         "no such file",
         "add or remove",
-        "verdict 'perhaps'",
+        "verdict: 'perhaps'",
         "did you mean 'fundus'",
     ):
         assert word in reasons
-    assert sorted(ids[0] for ids in done.left_out_ids.values()) == ["b", "c", "d", "f", "g"]
+    assert [row["id"] for row in listed] == ["a1", "b", "c", "d", "f", "g"]
 
 
 @pytest.mark.parametrize(
     ("change", "options", "told"),
     [
         ({}, {"columns": {"instructoin": "prompt"}}, "did you mean 'instruction'"),
-        ({"modality": "toes"}, {}, "no row could be taken"),
+        ({}, {"constants": {"edited": "e/1.png"}}, "--set edited: no such column"),
+        (
+            {"direction": "up"},
+            {},
+            "no row could be imported; row 2, id a1: direction: 'up': add or remove; all 3",
+        ),
     ],
 )
-def test_what_is_wrong_leaves_nothing_behind(pictures, tmp_path, change, options, told):
+def test_what_is_wrong_leaves_nothing_but_the_list_of_rejected_rows(
+    pictures, tmp_path, change, options, told
+):
     with pytest.raises(InputError, match=told):
         import_pairs(table(pictures, "wrong.csv", rows(**change)), tmp_path / "run", **options)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == (["run.rejected.csv"] if change else [])
 
 
 def test_a_missing_column_is_named_and_originals_are_joined_by_name(pictures, tmp_path):
@@ -239,6 +250,69 @@ def test_a_missing_column_is_named_and_originals_are_joined_by_name(pictures, tm
         import_pairs(path, tmp_path / "no")
     done = import_pairs(path, tmp_path / "run", originals=pictures / "o")
     assert (done.tasks, done.without_original) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("cell", "taken"),
+    [
+        ("e/2.png", ""),
+        (".\\\\e\\\\2.png", ""),
+        ({"path": "e/2.png", "bytes": None}, ""),
+        ({"bytes": "B64", "path": None}, ""),
+        ("data:image/png;base64,B64", ""),
+        (None, "edited: is empty"),
+        (float("nan"), "edited: is empty"),
+        ("", "edited: is empty"),
+        (["e/1.png", "e/2.png"], "edited: a list of 2; expected the name of a file"),
+        ({"src": "e/2.png", "height": 40}, "edited: an object with src, height; expected the name of a file"),
+        ({"bytes": "no"}, "edited: bytes that are not base64"),
+        ({"bytes": [137, 80]}, "edited: bytes that are not base64"),
+        (
+            "https://a.example/2.png",
+            "edited: a web address; download the image and give the name of its file",
+        ),
+        ("b'" + "x" * 2008, "edited: 2010 characters; expected the name of a file"),
+        ("\ud800.png", "edited: has half of a surrogate pair, which is no character"),
+        (7, "edited: 7: no such file"),
+    ],
+)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_json_cell_is_an_image_or_one_line_and_costs_its_row_alone(pictures, tmp_path, cell, taken, mark):
+    """Forms in which pandas, `datasets`, its viewer and JavaScript write an image into JSON."""
+    data = (pictures / "e" / "2.png").read_bytes()
+    text = json.dumps([{**rows()[1], "edited": cell}, {**rows()[2], "verdict": float("nan")}])
+    text = text.replace("B64", base64.b64encode(data).decode())
+    lines = "\n".join(json.dumps(row) for row in json.loads(text))
+    (pictures / "cells.jsonl").write_text(f"{mark}{lines}\n{{broken\n", encoding="utf-8")
+    done = import_pairs(pictures / "cells.jsonl", tmp_path / "run")
+    listed = list(csv.reader((tmp_path / "run" / "rejected.csv").open(newline="")))[1:]
+    assert done.published["none"] == 1 and done.tasks == 2 - bool(taken)
+    assert [row[0] for row in listed] == (["1", "3"] if taken else ["3"])
+    if taken:
+        assert taken.replace("7: no", "FILE: no") in listed[0][2].replace(f"{pictures}/", "")
+
+
+def test_rows_are_told_by_their_instruction_and_constants_and_missing_columns_are_asked_together(
+    pictures, tmp_path, capsys
+):
+    (pictures / "bare.csv").write_text(
+        'before;after;prompt\no/1.png;e/1.png;"Add drusen; then stop."\n'
+        "o/1.png;e/2.png;Please remove the haze.\no/2.png;e/3.png;Brighten it.\n"
+    )
+    command = ["import", str(pictures / "bare.csv"), "--run", str(tmp_path / "run")]
+    assert main(command) == 2
+    asked = capsys.readouterr().err
+    assert "no column for the finding, modality; name each with --column finding=NAME, or one value" in asked
+    assert main([*command, "--set", "modality=OCT"]) == 0  # none of ours, so without a finding
+    said = capsys.readouterr().out
+    assert (
+        "2 edits of 3 rows" in said
+        and "direction taken from the instruction's words: 1 add, 1 remove" in said
+    )
+    assert f"left out 1 row; each with its reason: {tmp_path / 'run' / 'rejected.csv'}" in said
+    with JournalReader.open(tmp_path / "run") as reader:
+        told = {(row.task.modality, row.task.finding, row.task.direction.value) for row in reader.tasks()}
+    assert told == {("OCT", "", "add"), ("OCT", "", "remove")}
 
 
 def test_a_published_tree_is_joined_to_its_originals_by_their_ids(pictures, tmp_path):

@@ -27,6 +27,29 @@ def test_verify_of_an_untouched_release_finds_nothing(release: Path, small_run: 
         assert proof.images == reader.connection.execute(query).fetchone()[0]
 
 
+def test_files_that_a_download_and_a_mac_leave_are_a_remark(
+    copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`hf download --local-dir` writes .cache/huggingface; the Hub adds .gitattributes; Finder the other two."""
+    for name in (
+        ".cache/huggingface/download/README.md.metadata",
+        ".gitattributes",
+        ".DS_Store",
+        "data/._train",
+    ):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        (copy / name).write_bytes(b"\x00\x05\x16\x07")
+    assert main(["verify", str(copy)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("OK: ")
+    assert said.rstrip().endswith(
+        "not of the release, and not checked: .DS_Store, .cache, .gitattributes, data/._train"
+    )
+    (copy / "notes.txt").write_text("mine")
+    assert main(["verify", str(copy)]) == 1
+    assert "notes.txt: extra: is not a file of this release" in capsys.readouterr().out
+
+
 # --- lies that carry right checksums --------------------------------------------------------------
 
 

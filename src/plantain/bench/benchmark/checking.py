@@ -16,6 +16,7 @@ from plantain.bench.benchmark.entries import Reading
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.regions import read_mask, resized_region
 from plantain.bench.benchmark.samples import BenchmarkProblem, Sample
+from plantain.files.system_files import files_like
 from plantain.metrics.preservation import preservation
 from plantain.metrics.ssim import ssim
 from plantain.pixels.arrays import Field, Mask, Pixels
@@ -227,7 +228,7 @@ def _stray_files(reading: Reading) -> Iterator[BenchmarkProblem]:
     with_problems = {problem.file for problem in reading.problems}
     counts: Counter[str] = Counter()
     for folder in sorted({path.parent for path in named} - {reading.root}):
-        for path in folder.iterdir():
+        for path in files_like(folder, "*"):
             known = path in named or str(path.relative_to(reading.root)) in with_problems
             counts[str(folder.relative_to(reading.root))] += path.is_file() and not known
     for name, count in counts.items():

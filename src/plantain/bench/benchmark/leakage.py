@@ -8,8 +8,9 @@ on all sides, and mirrored.
 from __future__ import annotations
 
 import io
+import re
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,8 @@ from PIL import Image
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
-from plantain.files.opening import MAX_FILE_BYTES, check_received, read_inside
+from plantain.files.opening import MAX_FILE_BYTES, check_inside, check_received, open_regular, read_inside
+from plantain.files.system_files import files_like, is_system_file
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted, one_line
 from plantain.pixels.likeness import BITS, LIMIT, Codes, distances, likeness
@@ -31,6 +33,9 @@ from plantain.records.counts import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
+SHOWN_UNREAD = 10
+"""Files that were not read and are named in a line; the JSON has all."""
+
 CUT_LIMIT = 25
 """Most bits between an image and a cropped or mirrored copy: half a step of `_CUTS` changes up to 22 of them."""
 
@@ -39,6 +44,8 @@ _CUTS = (0.01, 0.02, 0.03)
 
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"})
 _BORDER_LEVELS, _SMALLEST = 6, 64
+_HEAD = 1 << 16
+_BASE64 = re.compile(rb"[A-Za-z0-9+/]{2000}")
 _PROGRESS_EVERY = 50
 
 
@@ -72,6 +79,7 @@ class Leakage:
         samples, clusters: of the benchmark; samples of one original form one cluster.
         seen: images of the place.
         pairs: for each image of the benchmark that occurs there, the nearest one.
+        unread: files, tar members and columns of the place that may contain images and were not read.
     """
 
     benchmark: str
@@ -81,6 +89,7 @@ class Leakage:
     clusters: int
     seen: int
     pairs: tuple[Duplicate, ...]
+    unread: tuple[str, ...] = ()
 
     @property
     def samples_found(self) -> int:
@@ -94,10 +103,12 @@ class Leakage:
     def line(self) -> str:
         """Return the result as one line."""
         if not self.pairs:
-            return f"no sample is a near duplicate of {counted(self.seen, 'image')} in {self.place}"
+            compared = f"{counted(self.seen, 'image')} in {self.place}"
+            return f"no sample is a near duplicate of {compared}{_not_read(self.unread)}"
         return (
             f"{self.clusters_found:,} of {counted(self.clusters, 'original')} "
             f"({counted(self.samples_found, 'sample')}) are near duplicates of images in {self.place}"
+            f"{_not_read(self.unread)}"
         )
 
     def as_json(self) -> dict[str, object]:
@@ -108,6 +119,11 @@ class Leakage:
             "samples_found": self.samples_found,
             "clusters_found": self.clusters_found,
         }
+
+
+def _not_read(unread: Sequence[str]) -> str:
+    more = f" and {len(unread) - SHOWN_UNREAD} more" if len(unread) > SHOWN_UNREAD else ""
+    return f"; not read, so not compared: {', '.join(unread[:SHOWN_UNREAD])}{more}" if unread else ""
 
 
 def find_leakage(
@@ -126,7 +142,8 @@ def find_leakage(
     names: list[str] = []
     codes: list[bytes] = []
     cuts: list[bool] = []
-    for seen, (name, pixels) in enumerate(_images_of(place)):
+    unread: list[str] = []
+    for seen, (name, pixels) in enumerate(_images_of(place, unread)):
         if seen % _PROGRESS_EVERY == 0:
             progress(seen, None)
         for cut, of_image in ((False, _whole_codes(pixels)), (True, _cut_codes(pixels))):
@@ -134,7 +151,7 @@ def find_leakage(
             codes += of_image
             cuts += [cut] * len(of_image)
     if not codes:
-        raise InputError(f"{place}: no images to compare with")
+        raise InputError(f"{place}: no images to compare with{_not_read(unread)}")
     there = _CodesOfPlace(np.frombuffer(b"".join(codes), np.uint8).reshape(len(codes), -1), np.array(cuts))
     pairs = []
     for done, sample in enumerate(bench.samples):
@@ -152,7 +169,14 @@ def find_leakage(
                 pairs.append(Duplicate(sample.id, sample.cluster, what, names[at], bits, either_cut))
     clusters = len({sample.cluster for sample in bench.samples})
     return Leakage(
-        bench.name, bench.digest, place.name, len(bench.samples), clusters, len(set(names)), tuple(pairs)
+        bench.name,
+        bench.digest,
+        place.name,
+        len(bench.samples),
+        clusters,
+        len(set(names)),
+        tuple(pairs),
+        tuple(unread),
     )
 
 
@@ -198,50 +222,68 @@ def _without_borders(pixels: Pixels) -> Pixels:
     return pixels[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
-def _images_of(place: Path) -> Iterator[tuple[str, Pixels]]:
-    """Yield (name, pixels) of every image of a place. Raises InputError if it is no folder."""
+def _images_of(place: Path, unread: list[str]) -> Iterator[tuple[str, Pixels]]:
+    """Yield (name, pixels) of every image of a place; add files that may have images and are not read to `unread`.
+
+    Raises:
+        InputError: it is no folder.
+    """
     if (place / CATALOGUE).is_file():
         with Catalogue.open(place) as catalogue:
             for image in catalogue.images():
                 yield image.id, decode_untrusted(catalogue.read(image), image.id)
     elif place.is_dir():
         check_received(place)
-        for path in sorted(place.rglob("*")):
-            yield from _images_in_file(place, path)
+        for path in files_like(place, "**/*"):
+            yield from _images_in_file(place, path, unread)
     else:
         raise InputError(f"{place}: not a catalogue or folder")
 
 
-def _images_in_file(place: Path, path: Path) -> Iterator[tuple[str, Pixels]]:
+def _images_in_file(place: Path, path: Path, unread: list[str]) -> Iterator[tuple[str, Pixels]]:
     name = str(path.relative_to(place))
     if path.suffix.lower() in _SUFFIXES:
         yield name, decode_untrusted(read_inside(place, path), name)
     elif path.suffix == ".tar":
-        for member, data in _images_in_tar(path, name):
+        for member, data in _images_in_tar(path, name, unread):
             yield member, decode_untrusted(data, member)
     elif path.suffix == ".parquet":
-        for cell, data in _images_in_parquet(path, name):
+        for cell, data in _images_in_parquet(path, name, unread):
             pixels = decode_untrusted(data, cell)
             if not _is_mask(data, pixels):
                 yield cell, pixels
+    elif path.is_file():
+        check_inside(place, path)
+        with open_regular(path, name, None) as file:
+            if _may_have_images(file.read(_HEAD)):
+                unread.append(one_line(name))
 
 
-def _images_in_tar(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
+def _may_have_images(head: bytes) -> bool:
+    """Return True if a file's first bytes have a NUL, which no text has, or an image as base64."""
+    return b"\0" in head or _BASE64.search(head) is not None
+
+
+def _images_in_tar(path: Path, name: str, unread: list[str]) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(path, "r:") as archive:
             for member in archive:
-                if not member.isfile() or Path(member.name).suffix.lower() not in _SUFFIXES:
+                if not member.isfile() or is_system_file(member.name):
                     continue
                 if member.size > MAX_FILE_BYTES:
                     raise InputError(f"{path}: {member.name[:200]!r} claims {member.size >> 20} MB")
                 file = archive.extractfile(member)
-                if file is not None:
+                if file is None:
+                    continue
+                if Path(member.name).suffix.lower() in _SUFFIXES:
                     yield f"{name}/{member.name}", file.read()
+                elif _may_have_images(file.read(_HEAD)):
+                    unread.append(one_line(f"{name}/{member.name}"))
     except (tarfile.TarError, EOFError, OSError) as error:
         raise InputError(f"{path}: not a readable tar file: {one_line(str(error))}") from error
 
 
-def _images_in_parquet(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
+def _images_in_parquet(path: Path, name: str, unread: list[str]) -> Iterator[tuple[str, bytes]]:
     """Yield images as `datasets` embeds them: structs of bytes and path."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -251,6 +293,8 @@ def _images_in_parquet(path: Path, name: str) -> Iterator[tuple[str, bytes]]:
     try:
         with pq.ParquetFile(path) as file:
             columns = [field.name for field in file.schema_arrow if _is_image_column(field.type)]
+            others = [field for field in file.schema_arrow if field.name not in columns]
+            unread += [one_line(f"{name}: {field.name}") for field in others if "binary" in str(field.type)]
             if too_far := unpacks_too_far(file, frozenset(columns)):
                 raise InputError(f"{path}: {too_far}")
             start = 0

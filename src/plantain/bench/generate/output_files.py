@@ -15,6 +15,7 @@ from pathlib import Path
 
 from plantain.bench.generate.arms import Arm, ArmKind, GridPoint
 from plantain.bench.generate.runfile import BenchRun
+from plantain.files.system_files import files_like
 from plantain.files.writing import replace_file
 from plantain.pixels.decode import one_line
 from plantain.pixels.encode import XMP_PACKET
@@ -141,8 +142,8 @@ def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[Imp
     """
     if not root.is_dir():
         raise InputError(f"--outputs: {root}: no such folder; expected {{model}}/{{id}}_{{k}}.png in it")
-    folders = [path for path in sorted(root.iterdir()) if path.is_dir()]
-    flat = any(path.suffix.lower() in SUFFIXES for path in root.iterdir() if not path.is_dir())
+    folders = [path for path in files_like(root, "*") if path.is_dir()]
+    flat = any(p.suffix.lower() in SUFFIXES for p in files_like(root, "*") if not p.is_dir())
     if flat and folders:
         raise InputError(
             f"--outputs: {root}: contains images and folders; give the folder of one, or of all models"
@@ -173,7 +174,7 @@ def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[Imp
 def _in_folder(folder: Path, label: str, sample_ids: frozenset[str]) -> ImportedOutputs:
     files: dict[tuple[str, int], OutputFile] = {}
     strangers: list[str] = []
-    for path in sorted(folder.iterdir()):
+    for path in files_like(folder, "*"):
         if path.suffix.lower() not in SUFFIXES:
             continue
         match = _NUMBERED.match(path.stem)

@@ -7,8 +7,6 @@ allowed). An empty cell was not rated. The column `note` is ignored.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.files.csv_form import whole
-from plantain.files.opening import read_regular
+from plantain.files.tables import read_table
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 from plantain.records.suggestions import nearest, suggest
@@ -31,7 +28,6 @@ _RATINGS = {
 """Column -> dimension, and the sign that makes higher better."""
 
 _KEYS = ("sample", "model")
-MAX_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,24 +110,11 @@ def _read(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the rows by line number, keyed by lower-case column."""
-    try:
-        text = read_regular(path, str(path), MAX_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = [name.strip().lower() for name in next(reader, [])]
-        _check_header(path, header)
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            if len(cells) != len(header):
-                raise InputError(
-                    f"{path}: line {reader.line_num}: {len(cells)} cells under {len(header)} columns"
-                )
-            yield reader.line_num, dict(zip(header, (whole(cell.strip()) for cell in cells), strict=True))
-    except csv.Error as error:
-        raise InputError(f"{path}: line {reader.line_num}: {error}") from error
+    table = read_table(path)
+    names = {column: column.lower() for column in table.columns}
+    _check_header(path, list(names.values()))
+    for line, cells, _ in table.whole_rows():
+        yield line, {names[column]: cell for column, cell in cells.items()}
 
 
 def _check_header(path: Path, header: Sequence[str]) -> None:

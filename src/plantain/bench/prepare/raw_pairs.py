@@ -6,8 +6,6 @@ The folder holds `pairs.csv`, `before/` and `after/`. The table has one row a pa
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,8 +14,8 @@ from pathlib import Path
 from plantain.bench.benchmark.entries import is_inside
 from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.prepare.describers import GIVEN
-from plantain.files.csv_form import whole
-from plantain.files.opening import read_inside
+from plantain.files.opening import check_inside
+from plantain.files.tables import read_table
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence
 from plantain.records.counts import counted
@@ -45,6 +43,8 @@ COLUMNS = {
     "after": "file name in the folder after/",
 }
 NEEDED = ("id", "organ", "task")
+INDEX = ("index", "level_0")
+"""Columns that pandas writes for the index of a table; they are ignored."""
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 LONGEST = 4000
 
@@ -77,14 +77,11 @@ def read_raw(raw: Path) -> list[RawPair]:
     path = raw / TABLE
     if not path.is_file():
         raise InputError(f"{path}: no such file; it needs the columns {', '.join(NEEDED)}")
-    try:
-        text = read_inside(raw, path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save it as CSV in UTF-8") from error
+    check_inside(raw, path)
     problems: list[str] = []
     pairs: list[RawPair] = []
     seen: dict[str, int] = {}
-    for line, row in _rows(path, text):
+    for line, row in _rows(path):
         try:
             pair = _pair(raw, row)
             if pair.id.casefold() in seen:
@@ -102,27 +99,18 @@ def read_raw(raw: Path) -> list[RawPair]:
     return pairs
 
 
-def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = [name.strip().casefold().replace(" ", "_") for name in next(reader, [])]
-        for name in header:
-            if name not in COLUMNS:
-                raise InputError(f"{path}: column {one_line(name)!r} is not known; {suggest(name, COLUMNS)}")
-        missing = [name for name in NEEDED if name not in header]
-        if missing or len(set(header)) < len(header):
-            what = f"{missing[0]!r} is missing" if missing else "one is there twice"
-            raise InputError(f"{path}: columns: {what}")
-        for values in reader:
-            if not any(whole(value.strip()) for value in values):
-                continue
-            if len(values) != len(header):
-                raise InputError(
-                    f"{path}: line {reader.line_num}: {counted(len(values), 'cell')}, the header has {len(header)}"
-                )
-            yield reader.line_num, dict(zip(header, (whole(value.strip()) for value in values), strict=True))
-    except csv.Error as error:
-        raise InputError(f"{path}: line {reader.line_num}: {error}") from error
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    table = read_table(path)
+    names = {column: column.casefold().replace(" ", "_") for column in table.columns}
+    for name in names.values():
+        if name not in COLUMNS and name not in INDEX:
+            raise InputError(f"{path}: column {one_line(name)!r} is not known; {suggest(name, COLUMNS)}")
+    missing = [name for name in NEEDED if name not in names.values()]
+    if missing or len(set(names.values())) < len(names):
+        what = f"{missing[0]!r} is missing" if missing else "one is there twice"
+        raise InputError(f"{path}: columns: {what}")
+    for line, cells, _ in table.whole_rows():
+        yield line, {names[column]: cell for column, cell in cells.items()}
 
 
 def _pair(raw: Path, row: dict[str, str]) -> RawPair:

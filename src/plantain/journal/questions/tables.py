@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from plantain.journal.questions.telemetry import BY_STEP, came_back, put_back
 from plantain.journal.questions.units import NOTHING, rates, units
 from plantain.journal.reader import JournalReader
-from plantain.journal.verdicts import JUDGED_AGAIN
+from plantain.journal.verdicts import JUDGED_AGAIN, PUBLISHED
 from plantain.metrics.statistics.clusters import Rate
 from plantain.records import TaskState
 
@@ -98,6 +98,7 @@ class Judged:
         opinion: the judge's own overall yes, where it gave one; `opinion_agrees` how often it equals the run's policy.
         attempts: of current generations; `judged` of them have a verdict, `unjudged` says why the others have none.
         came_back, put_back: as of `telemetry`.
+        published: yes and all of each answer of published verdicts, which count in no other number.
         code_totals: failed criterion and code, with counts.
     """
 
@@ -113,6 +114,7 @@ class Judged:
     came_back: int
     put_back: tuple[int, float, int]
     code_totals: tuple[tuple[str, str, int], ...]
+    published: tuple[tuple[str, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,18 @@ def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
         came_back=came_back(reader),
         put_back=put_back(reader),
         code_totals=codes,
+        published=_published(reader),
     )
+
+
+def _published(reader: JournalReader) -> tuple[tuple[str, int, int], ...]:
+    rows = reader.connection.execute(
+        "SELECT 'qualified', sum(value), count(value) FROM score WHERE metric = ?1 UNION ALL"
+        " SELECT key, sum(j.value), count(*) FROM score, json_each(score.detail) j WHERE metric = ?1"
+        " AND j.type IN ('true', 'false') AND key <> 'qualified' GROUP BY key",
+        (PUBLISHED,),
+    )
+    return tuple((name, int(yes), n) for name, yes, n in rows if n)
 
 
 def rounds_to_success(reader: JournalReader) -> tuple[RoundRow, ...]:
@@ -316,10 +329,12 @@ def _coverage(reader: JournalReader) -> tuple[int, int, tuple[tuple[str, int], .
     """Attempts, how many are judged, and why the others are not."""
     judged = 0
     unjudged: Counter[str] = Counter()
-    for edit, judge, has_verdict, n in reader.connection.execute(
+    for edit, judge, has_verdict, published, n in reader.connection.execute(
         "SELECT a.edit_outcome, a.judge_outcome, EXISTS (SELECT 1 FROM verdict v WHERE v.task = a.task AND"
-        " v.generation = a.generation AND v.round = a.round AND v.decisive = 1), count(*) FROM attempt a"
-        " JOIN task t ON t.id = a.task AND t.generation = a.generation AND t.kind = 'edit' GROUP BY 1, 2, 3"
+        " v.generation = a.generation AND v.round = a.round AND v.decisive = 1), EXISTS (SELECT 1 FROM score s WHERE"
+        " s.task = a.task AND s.generation = a.generation AND s.round = a.round AND s.metric = 'published' AND"
+        " s.value NOTNULL), count(*) FROM attempt a"
+        " JOIN task t ON t.id = a.task AND t.generation = a.generation AND t.kind = 'edit' GROUP BY 1, 2, 3, 4"
     ):
         if has_verdict:
             judged += n
@@ -327,6 +342,8 @@ def _coverage(reader: JournalReader) -> tuple[int, int, tuple[tuple[str, int], .
             unjudged["not edited yet"] += n
         elif edit != "ok":
             unjudged[f"edit {edit}"] += n
+        elif published:
+            unjudged["published verdict only"] += n
         else:
             why = {None: "not judged yet", "ok": "verdict not published"}
             unjudged[why.get(judge, f"judge {judge}")] += n

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from plantain.files.system_files import files_like
 from plantain.records import InputError
 
 INDEX = "model_index.json"
@@ -140,7 +141,7 @@ def _missing_weights(part: Path) -> str:
 
 def _here(part: Path, kinds: Sequence[str]) -> set[str]:
     """Return names of files of some kinds; a broken link into the hub's cache does not count."""
-    return {path.name for kind in kinds for path in part.glob(kind) if path.exists()}
+    return {path.name for kind in kinds for path in files_like(part, kind) if path.exists()}
 
 
 def variant_of(weights: Weights) -> str:
@@ -154,7 +155,7 @@ def variant_of(weights: Weights) -> str:
 
 def size_gb(weights: Weights) -> float:
     """Return gigabytes on disk, to a tenth; below one to a megabyte."""
-    files = [weights.folder] if weights.folder.is_file() else weights.folder.rglob("*")
+    files = [weights.folder] if weights.folder.is_file() else files_like(weights.folder, "**/*")
     size = sum(path.stat().st_size for path in files if path.is_file()) / 1e9
     return round(size, 1 if size >= 1.0 else 3)
 
@@ -176,7 +177,7 @@ def folder_digest(folder: Path) -> str:
     commit = folder.name if folder.parent.name == "snapshots" else ""
     if _COMMIT.fullmatch(commit):
         return commit[:12]
-    files = [folder] if folder.is_file() else sorted(path for path in folder.rglob("*") if path.is_file())
+    files = [folder] if folder.is_file() else [path for path in files_like(folder, "**/*") if path.is_file()]
     digest = hashlib.sha256()
     for path in files:
         size = path.stat().st_size

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import base64
+import binascii
+import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
-import orjson
-
 from plantain.files.installing import install_line
 from plantain.files.opening import check_inside, open_regular
+from plantain.files.system_files import files_like
+from plantain.files.tables import read_table
+from plantain.findings import load_taxonomy
 from plantain.records import InputError
-from plantain.records.suggestions import fold, suggest
+from plantain.records.suggestions import fold, nearest, suggest
 from plantain.release.importing.published import PublishedTree
-
-LARGEST_LINE = 64_000_000
 
 _BATCH = 4
 """Rows of Parquet at once: a dictionary can make each of them as large as the largest cell."""
 
-ENDINGS = (".csv", ".jsonl", ".parquet")
+ENDINGS = (".csv", ".tsv", ".csv.gz", ".xlsx", ".jsonl", ".ndjson", ".parquet")
 IMAGES = (".jpg", ".jpeg", ".png")
 
 CALLED: Mapping[str, tuple[str, ...]] = {
@@ -40,7 +42,17 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "row_id", "key"),
 }
 """Names of each column; the first that is there is used."""
-NEEDED = ("edited", "finding", "modality", "direction")
+NEEDED = ("original", "edited", "finding", "modality", "direction")
+CONSTANT = tuple(role for role in CALLED if role not in ("original", "edited", "id"))
+"""Roles that may have one value for all rows."""
+
+LONGEST_NAME = 1024
+_ALIKE = 0.85
+"""Least likeness of a modality to one of ours that makes it a misspelling of it."""
+
+_MODALITIES = dict.fromkeys(("chestxray", "cxr", "xray", "chest"), "chest_xray")
+_MODALITIES |= dict.fromkeys(("mri", "brain"), "brain_mri")
+_MODALITIES |= dict.fromkeys(("retina", "fundusphotograph"), "fundus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +66,10 @@ class RowImage:
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """One published edit as its table has it; "" for empty cells."""
+    """One published edit as its table has it, with its line (of Parquet its number); "" for empty cells."""
 
     id: str
+    row: int
     original: RowImage | None
     original_name: str
     edited: RowImage
@@ -71,23 +84,55 @@ class PairRow:
     dataset: str = ""
 
 
-def rows_of(path: Path, columns: Mapping[str, str], originals: Path | None) -> tuple[Path, Iterator[PairRow]]:
+@dataclass(frozen=True, slots=True)
+class RejectedRow:
+    """A row that cannot be imported: its line (of Parquet its number), its id, and why, beginning with the field."""
+
+    row: int
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableRules:
+    """How a table of edits is read.
+
+    Attributes:
+        columns: role -> column, where its name is not one of the usual ones.
+        constants: role -> the value of all rows.
+        originals: a folder whose images are joined by name.
+    """
+
+    columns: Mapping[str, str]
+    constants: Mapping[str, str]
+    originals: _Originals | None
+
+
+_Rows = Iterator[tuple[int, Mapping[str, object], str]]
+"""Line or number, cells and fault of each row; the header comes first, as a row of its own."""
+
+
+def rows_of(
+    path: Path, columns: Mapping[str, str], constants: Mapping[str, str], originals: Path | None
+) -> tuple[Path, Iterator[PairRow | RejectedRow]]:
     """Return the folder that the rows' files are in, and the rows.
 
     Args:
         path: a table, a folder that contains one or shards of one, or Med-Banana's tree.
         columns: role -> column.
+        constants: role -> value of all rows.
         originals: a folder whose images are joined by name.
 
     Raises:
-        InputError: nothing there that can be read, or a column is missing.
+        InputError: nothing there that can be read, or columns are missing.
     """
-    if unknown := [role for role in columns if role not in CALLED]:
-        raise InputError(f"--column {unknown[0]}: no such column; {suggest(unknown[0], list(CALLED))}")
+    for option, given, allowed in (("--column", columns, tuple(CALLED)), ("--set", constants, CONSTANT)):
+        if unknown := [role for role in given if role not in allowed]:
+            raise InputError(f"{option} {unknown[0]}: no such column; {suggest(unknown[0], allowed)}")
     joined = _Originals(originals) if originals is not None else None
+    rules = TableRules(columns, constants, joined)
     if path.is_dir():
-        tables = sorted(p for p in path.iterdir() if p.suffix in ENDINGS and p.stem.startswith("metadata"))
-        tables = tables[:1] or sorted(path.glob("*.parquet")) or sorted(path.glob("data/*.parquet"))
+        tables = tables_in(path)
         if not tables and PublishedTree.recognised(path):
             return path, _tree(path, joined)
         if not tables:
@@ -96,28 +141,62 @@ def rows_of(path: Path, columns: Mapping[str, str], originals: Path | None) -> t
             )
         for table in tables:
             check_inside(path, table)
-        return path, chain.from_iterable(_table(table, columns, joined) for table in tables)
-    if path.suffix not in ENDINGS:
+        return path, chain.from_iterable(_table(table, rules) for table in tables)
+    if not path.name.lower().endswith(ENDINGS):
         raise InputError(f"{path}: expected a file that ends in {', '.join(ENDINGS)}, or a folder")
-    return path.parent, _table(path, columns, joined)
+    return path.parent, _table(path, rules)
 
 
-def _table(path: Path, columns: Mapping[str, str], joined: _Originals | None) -> Iterator[PairRow]:
-    if path.suffix == ".parquet":
-        rows = _parquet(path, columns, joined)
-    else:
-        rows = _csv(path) if path.suffix == ".csv" else _jsonl(path)
-    header = next(rows, None)
+def tables_in(folder: Path) -> list[Path]:
+    """Return a folder's table of edits: `metadata.*`, or all shards of a Parquet table; empty without one."""
+    named = [p for p in files_like(folder, "metadata*") if p.name.lower().endswith(ENDINGS)]
+    return named[:1] or files_like(folder, "*.parquet") or files_like(folder, "data/*.parquet")
+
+
+@cache
+def modality_of(word: str) -> str | None:
+    """Return the modality of ours that a word means; None for another one. Raise InputError for a misspelling."""
+    ours = load_taxonomy().modalities
+    known = {fold(name): name for name in ours} | _MODALITIES
+    if (found := known.get(fold(word))) is None and (near := nearest(word, ours, _ALIKE)):
+        raise InputError(f"modality: {word[:40]!r}: did you mean {near!r}?")
+    return found
+
+
+def _table(path: Path, rules: TableRules) -> Iterator[PairRow | RejectedRow]:
+    rows = _parquet(path, rules) if path.suffix == ".parquet" else _text_rows(path)
+    _, header, _ = next(rows)
     if not header:
         raise InputError(f"{path}: has no rows")
-    named = _columns(path, list(header), columns, joined)
-    return (_row(number, row, named, joined) for number, row in enumerate(rows, start=1))
+    named = {tuple(header): _columns(path, list(header), rules)}
+    return (_row_or_reason(path, number, row, named, rules) for number, row in enumerate(rows, start=1))
 
 
-def _columns(
-    path: Path, header: Sequence[str], asked: Mapping[str, str], joined: _Originals | None
-) -> dict[str, str]:
-    """Return the column of each role."""
+def _row_or_reason(
+    path: Path,
+    number: int,
+    row: tuple[int, Mapping[str, object], str],
+    named: dict[tuple[str, ...], dict[str, str]],
+    rules: TableRules,
+) -> PairRow | RejectedRow:
+    """Return a row; `named` has the columns by header: a row of JSON lines may have more than the first row."""
+    line, cells, fault = row
+    id = ""
+    try:
+        if fault:
+            raise InputError(fault)
+        if (header := tuple(cells)) not in named:
+            named[header] = _columns(path, header, rules) | next(iter(named.values()))
+        columns = named[header]
+        id = _text("id", cells.get(columns.get("id", "")))
+        return _row(id or str(number), line, cells, columns, rules)
+    except InputError as error:
+        return RejectedRow(line, id or str(number), str(error))
+
+
+def _columns(path: Path, header: Sequence[str], rules: TableRules) -> dict[str, str]:
+    """Return the column of each role. Raise InputError with all that are missing."""
+    asked = rules.columns
     for role, column in asked.items():
         if column not in header:
             raise InputError(
@@ -129,61 +208,109 @@ def _columns(
         found = next((free[fold(name)] for name in names if fold(name) in free), None)
         if role not in named and found is not None:
             named[role] = found
-    needed = NEEDED if joined is not None else (*NEEDED, "original")
-    if missing := next((role for role in needed if role not in named), None):
+    known = {*named, *rules.constants}
+    known |= {"original"} if rules.originals is not None else set()
+    known |= {"direction"} if "instruction" in known else set()
+    modality = rules.constants.get("modality")
+    known |= {"finding"} if modality is not None and modality_of(modality) is None else set()
+    if missing := [role for role in NEEDED if role not in known]:
+        constant = next((role for role in missing if role in CONSTANT), "")
+        value = f", or one value for all rows with --set {constant}=VALUE" if constant else ""
         raise InputError(
-            f"{path}: no column for the {missing}; name it with --column {missing}=NAME; there are "
-            f"{', '.join(map(str, header[:20]))}"
+            f"{path}: no column for the {', '.join(missing)}; name each with --column {missing[0]}=NAME{value}; "
+            f"there are {', '.join(map(str, header[:20]))}"
         )
     return named
 
 
 def _row(
-    number: int, cells: Mapping[str, object], named: Mapping[str, str], joined: _Originals | None
+    id: str, line: int, cells: Mapping[str, object], named: Mapping[str, str], rules: TableRules
 ) -> PairRow:
     def value_of(role: str) -> str:
-        value = cells.get(named[role]) if role in named else None
-        return "" if value is None else str(value)
+        return rules.constants.get(role) or _text(role, cells.get(named.get(role, "")))
 
-    original = _image(cells.get(named["original"])) if "original" in named else None
+    original = _image("original", cells.get(named.get("original", "")))
+    edited = _image("edited", cells.get(named["edited"]))
+    if edited is None:
+        raise InputError("edited: is empty")
     called = Path(original.name).stem if original is not None and original.name else ""
-    if joined is not None:
-        original = joined.find(called or value_of("id")) or (original if original and original.data else None)
-    return PairRow(
-        id=value_of("id") or str(number),
-        original=original,
-        original_name=called,
-        edited=_image(cells.get(named["edited"])) or RowImage(""),
-        **{role: value_of(role) for role in CALLED if role not in ("id", "original", "edited")},
-    )
+    if rules.originals is not None:
+        found = rules.originals.find(called or id)
+        original = found or (original if original and original.data else None)
+    values = {role: value_of(role) for role in CONSTANT}
+    return PairRow(id=id, row=line, original=original, original_name=called, edited=edited, **values)
 
 
-def _image(cell: object) -> RowImage | None:
-    """Return the image of a cell: a path, the bytes of a file, or both as in Hugging Face's tables."""
-    if isinstance(cell, Mapping):
-        data, name = cell.get("bytes"), cell.get("path")
-        return RowImage(str(name or ""), data if isinstance(data, bytes) else None) if data or name else None
+def _text(role: str, cell: object) -> str:
+    """Return a cell as text, "" for null and NaN. Raise InputError for a list, an object or bytes."""
+    cell = _parsed(role, cell)
+    if isinstance(cell, Mapping | list | bytes):
+        raise InputError(f"{role}: {_kind(cell)}; expected text")
+    return "" if cell is None or (isinstance(cell, float) and math.isnan(cell)) else str(cell)
+
+
+def _image(role: str, cell: object) -> RowImage | None:
+    """Return the image of a cell: a path, a data URL, the bytes of a file, or an object as Hugging Face's tables have.
+
+    Raises:
+        InputError: it is anything else.
+    """
+    cell = _parsed(role, cell)
+    if cell in (None, "") or (isinstance(cell, float) and math.isnan(cell)):
+        return None
     if isinstance(cell, bytes):
         return RowImage("", cell)
-    return RowImage(str(cell)) if cell not in (None, "") else None
+    if isinstance(cell, Mapping) and not {"bytes", "path"}.isdisjoint(cell):
+        data, name = cell.get("bytes"), str(cell.get("path") or "").replace("\\", "/")
+        if not data:
+            return RowImage(name) if name else None
+        return RowImage(name, data if isinstance(data, bytes) else _base64(role, data))
+    if not isinstance(cell, str):
+        raise InputError(f"{role}: {_kind(cell)}; expected the name of a file")
+    if cell.startswith("data:"):
+        return RowImage("", _base64(role, cell.partition(";base64,")[2]))
+    if "://" in cell:
+        raise InputError(f"{role}: a web address; download the image and give the name of its file")
+    if len(cell) > LONGEST_NAME:
+        raise InputError(f"{role}: {len(cell)} characters; expected the name of a file")
+    return RowImage(cell.replace("\\", "/"))
+
+
+def _parsed(role: str, cell: object) -> object:
+    """Return a cell that is text with a JSON object or list as that. Raise InputError for half a character."""
+    if isinstance(cell, str) and not cell.isascii() and any("\ud800" <= one <= "\udfff" for one in cell):
+        raise InputError(f"{role}: has half of a surrogate pair, which is no character")
+    if isinstance(cell, str) and cell[:1] in ("{", "["):
+        try:
+            return json.loads(cell)
+        except (ValueError, RecursionError):
+            return cell
+    return cell
+
+
+def _kind(cell: object) -> str:
+    if isinstance(cell, Mapping):
+        return f"an object with {', '.join(map(str, cell))[:80] or 'nothing in it'}"
+    return f"a list of {len(cell)}" if isinstance(cell, list) else f"a value of type {type(cell).__name__}"
+
+
+def _base64(role: str, text: object) -> bytes:
+    try:
+        data = base64.b64decode(text if isinstance(text, str) else "", validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    if not data:
+        raise InputError(f"{role}: bytes that are not base64")
+    return data
 
 
 # --- tables: each yields its header as a row of its own, then its rows ------------------------------
 
 
-def _csv(path: Path) -> Iterator[Mapping[str, object]]:
-    with open_regular(path, str(path), None) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        try:
-            delimiter = max(",;\t", key=text.readline(LARGEST_LINE).count)
-            text.seek(0)
-            reader = csv.DictReader(text, delimiter=delimiter)
-            yield _header(path, reader.fieldnames or ())
-            for number, row in enumerate(reader, start=1):
-                if any(row.pop(None, ())):
-                    raise InputError(f"{path}: row {number}: more cells than the header has")
-                yield row
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
+def _text_rows(path: Path) -> _Rows:
+    table = read_table(path)
+    yield 0, dict.fromkeys(table.columns), ""
+    yield from table.rows
 
 
 def _header(path: Path, names: Sequence[str]) -> dict[str, object]:
@@ -192,29 +319,7 @@ def _header(path: Path, names: Sequence[str]) -> dict[str, object]:
     return dict.fromkeys(names)
 
 
-def _jsonl(path: Path) -> Iterator[Mapping[str, object]]:
-    """The header is that of the first row."""
-    with open_regular(path, str(path), None) as file:
-        lines = iter(lambda: file.readline(LARGEST_LINE + 1), b"")
-        first = True
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                raise InputError(f"{path}: line {number}: not JSON ({error})") from error
-            if not isinstance(row, dict):
-                raise InputError(f"{path}: line {number}: expected an object")
-            if first:
-                yield dict.fromkeys(row)
-                first = False
-            yield row
-
-
-def _parquet(
-    path: Path, columns: Mapping[str, str], joined: _Originals | None
-) -> Iterator[Mapping[str, object]]:
+def _parquet(path: Path, rules: TableRules) -> _Rows:
     """Only the columns of a role are read: the size of others is not bounded by the file's."""
     try:
         import pyarrow as pa
@@ -226,12 +331,15 @@ def _parquet(
     try:
         with open_regular(path, str(path), None) as file, pq.ParquetFile(file) as table:
             header = _header(path, table.schema_arrow.names)
-            yield header
-            read = list(dict.fromkeys(_columns(path, list(header), columns, joined).values()))
+            yield 0, header, ""
+            read = list(dict.fromkeys(_columns(path, list(header), rules).values()))
+            start = 1
             if too_far := unpacks_too_far(table, frozenset(read)):
                 raise InputError(f"{path}: {too_far}")
             for batch in table.iter_batches(_BATCH, columns=read):
-                yield from batch.to_pylist()
+                for number, row in enumerate(batch.to_pylist(), start):
+                    yield number, row, ""
+                start += batch.num_rows
     except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
         if isinstance(error, InputError):
             raise
@@ -241,10 +349,11 @@ def _parquet(
 
 def _tree(root: Path, joined: _Originals | None) -> Iterator[PairRow]:
     """Yield every image of Med-Banana's tree. Its folder is the verdict; everything else is unknown."""
-    for edit in PublishedTree(root).edits():
+    for number, edit in enumerate(PublishedTree(root).edits(), 1):
         key = edit.key
         yield PairRow(
             id=edit.path.stem,
+            row=number,
             original=joined.find(key.image_id) if joined is not None else None,
             original_name=f"{key.dataset}-{key.image_id}",
             edited=RowImage(edit.path.relative_to(root).as_posix(), None, root),
@@ -264,7 +373,7 @@ class _Originals:
         if not root.is_dir():
             raise InputError(f"--originals {root}: no such folder")
         self._root = root
-        found = [p for p in sorted(root.rglob("*")) if p.suffix.lower() in IMAGES and p.is_file()]
+        found = [p for p in files_like(root, "**/*") if p.suffix.lower() in IMAGES and p.is_file()]
         in_folder = Counter(path.parent.name.lower() for path in found)
         alone = {p.parent.name.lower(): p for p in found if in_folder[p.parent.name.lower()] == 1}
         self._files = alone | {path.stem.lower(): path for path in reversed(found)}

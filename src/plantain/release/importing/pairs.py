@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -18,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from plantain.files.csv_form import csv_line
 from plantain.files.opening import read_inside
 from plantain.files.source_type import declared_synthetic
 from plantain.findings import Taxonomy, load_taxonomy
@@ -25,8 +28,9 @@ from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeade
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.statements import NO_VERDICT
+from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage, decode_output, decode_untrusted, grey_bits
+from plantain.pixels.decode import BadImage, decode_output, decode_untrusted, grey_bits, one_line
 from plantain.pixels.encode import encode_prepared
 from plantain.pixels.fingerprint import pixel_sha256
 from plantain.pixels.prepare import prepare, settle_grey
@@ -44,7 +48,7 @@ from plantain.records import (
     task_id,
 )
 from plantain.records.suggestions import fold, suggest
-from plantain.release.importing.pair_rows import PairRow, RowImage, rows_of
+from plantain.release.importing.pair_rows import PairRow, RejectedRow, RowImage, modality_of, rows_of
 from plantain.release.plan import IMPORTED
 
 AT_ONCE = 32
@@ -53,10 +57,8 @@ NO_IMAGE = BlobRef("", 0, "image/jpeg")
 SIDE = 1024
 STRETCH = 0.02
 """Largest relative difference of aspect ratio between an edit and its original."""
-NAMED = 5
-"""Row ids listed for each reason of leaving rows out."""
-PUBLISHED = "published"
-"""Metric under which the journal keeps a published verdict."""
+REJECTED = "rejected.csv"
+"""Every row that was not imported, with its reason: in the run; beside it, behind its name, if there is no run."""
 
 YES = frozenset({"true", "yes", "1", "1.0", "pass", "passed", "success", "qualified", "accept", "accepted"})
 NO = frozenset(
@@ -64,6 +66,9 @@ NO = frozenset(
 )
 DIRECTIONS = dict.fromkeys(("add", "edit", "insert"), Direction.ADD)
 DIRECTIONS |= dict.fromkeys(("remove", "removal", "erase"), Direction.REMOVE) | {"change": Direction.CHANGE}
+GUESSED = dict.fromkeys(("add", "insert", "introduce", "simulate"), Direction.ADD)
+GUESSED |= dict.fromkeys(("remove", "erase", "delete", "eliminate"), Direction.REMOVE)
+"""Words of an instruction that show its direction, where the table has none."""
 
 
 @dataclass(slots=True)
@@ -75,7 +80,9 @@ class PairsSummary:
         rows: read; tasks: made of them; without_original: those whose original is missing.
         without_instruction: rows without an instruction; direction and finding are used instead.
         published: rows with a verdict, by verdict.
-        left_out: rows that could not be imported, by reason; left_out_ids: the first few of each.
+        guessed: rows whose direction is from their instruction's words, by direction.
+        left_out: rows that could not be imported, by reason; first: the first of each.
+        rejected: the file that lists them; None if there are none.
     """
 
     run: Path
@@ -86,14 +93,19 @@ class PairsSummary:
     without_instruction: int = 0
     published: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
-    left_out_ids: dict[str, list[str]] = field(default_factory=dict)
+    guessed: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+    rejected: Path | None = None
 
-    def leave_out(self, reason: str, row: str) -> None:
-        """Count a row, by its id, that could not be imported."""
-        self.left_out[reason] += 1
-        ids = self.left_out_ids.setdefault(reason, [])
-        if len(ids) < NAMED:
-            ids.append(row)
+    def leave_out(self, row: RejectedRow, file: Path) -> None:
+        """Count a row that could not be imported, and add it to the file."""
+        self.left_out[row.reason] += 1
+        self.first.setdefault(row.reason, f"row {row.row}, id {row.id}")
+        with file.open("a", encoding="utf-8") as listed:
+            if self.rejected is None:
+                listed.write(csv_line(("row", "id", "reason")))
+            listed.write(csv_line((row.row, row.id, row.reason)))
+        self.rejected = self.run / REJECTED
 
 
 def import_pairs(
@@ -101,23 +113,25 @@ def import_pairs(
     run: Path,
     *,
     columns: Mapping[str, str] | None = None,
+    constants: Mapping[str, str] | None = None,
     originals: Path | None = None,
 ) -> PairsSummary:
     """Make a run from a published set of edits.
 
     Args:
-        path: a .csv, .jsonl or .parquet file, a folder with one (`metadata.*`, or shards), or Med-Banana's tree.
+        path: a table (see `pair_rows.ENDINGS`), a folder with one (`metadata.*`, or shards), or Med-Banana's tree.
         run: the run's folder; must be empty or new.
         columns: role -> column, where its name is not one of the usual ones.
+        constants: role -> value of all rows, such as {"modality": "brain_mri"}.
         originals: a folder whose images are joined by name to the originals that rows name.
 
     Raises:
         InputError: nothing there that can be read, a missing column, no row that can be imported, or `run` is not
-            empty. Nothing is left then.
+            empty. Nothing is left then but the list of rejected rows.
     """
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
         raise InputError(f"{run}: is not an empty folder; an import makes a new run")
-    root, rows = rows_of(path, columns or {}, originals)
+    root, rows = rows_of(path, columns or {}, constants or {}, originals)
     run.parent.mkdir(parents=True, exist_ok=True)
     part = run.with_name(f".{run.name}.importing")
     shutil.rmtree(part, ignore_errors=True)
@@ -125,9 +139,13 @@ def import_pairs(
     try:
         asyncio.run(_fill(part, path, root, rows, summary))
         if not summary.tasks:
-            why = summary.left_out.most_common(1)
+            if summary.rejected is None:
+                raise InputError(f"{path}: has no rows")
+            listed = run.with_name(f"{run.name}.{REJECTED}")
+            (part / REJECTED).replace(listed)
+            reason, where = next(iter(summary.first.items()))
             raise InputError(
-                f"{path}: no row could be taken" + (f": {why[0][0]} ({why[0][1]} rows)" if why else "")
+                f"{path}: no row could be imported; {where}: {reason}; all {summary.rows} are in {listed}"
             )
         if run.exists():
             run.rmdir()
@@ -142,12 +160,13 @@ async def _fill(
     run: Path,
     path: Path,
     root: Path,
-    rows: Iterator[PairRow],
+    rows: Iterator[PairRow | RejectedRow],
     summary: PairsSummary,
 ) -> None:
     name = path.resolve().name
     header = RunHeader(hashlib.sha256(name.encode()).hexdigest()[:16], name, 0, {}, "")
     importer = _RowImporter(root, load_taxonomy())
+    seen: dict[str, int] = {}
     async with Journal.create(run, header) as journal:
         while batch := list(islice(rows, AT_ONCE)):
             made = await asyncio.gather(
@@ -156,21 +175,24 @@ async def _fill(
             images, tasks = {}, []
             for row, one in zip(batch, made, strict=True):
                 summary.rows += 1
-                if isinstance(one, str):
-                    summary.leave_out(one, row.id)
+                if not isinstance(one, RejectedRow) and (same := seen.get(one.task.row.id)) is not None:
+                    why = f"the same original, edit and finding as row {same}"
+                    one = RejectedRow(row.row, row.id, why)
+                if isinstance(one, RejectedRow):
+                    await asyncio.to_thread(summary.leave_out, one, run / REJECTED)
                     continue
+                assert isinstance(row, PairRow)
+                seen[one.task.row.id] = row.row
                 summary.without_instruction += not row.instruction.strip()
+                summary.guessed.update(
+                    [one.task.row.task.direction.value] if not row.direction.strip() else []
+                )
                 images[one.image.id] = (one.image, one.original)
                 tasks.append(one.task)
                 summary.without_original += not one.image.prepared_sha256
                 summary.published[{True: "success", False: "failed", None: "none"}[one.verdict]] += 1
             await journal.add_images(images.values())
-            added = await journal.add_recorded(tasks)
-            summary.tasks += added
-            if added < len(tasks):
-                summary.left_out["an earlier row has the same original, edit and finding"] += (
-                    len(tasks) - added
-                )
+            summary.tasks += await journal.add_recorded(tasks)
         source_facts: dict[str, JsonValue] = {
             "kind": "pairs",
             "models": {},
@@ -206,11 +228,11 @@ class _RowImporter:
         self._root = root
         self._taxonomy = taxonomy
         self._originals: dict[tuple[str, bool], _PreparedOriginal] = {}
-        modalities = sorted({finding.modality for finding in taxonomy.findings})
-        self._modalities = {fold(name): name for name in modalities} | _MODALITIES
 
-    def imported(self, journal: Journal, row: PairRow) -> _Imported | str:
+    def imported(self, journal: Journal, row: PairRow | RejectedRow) -> _Imported | RejectedRow:
         """Return a row as the journal keeps it, or why it cannot be imported."""
+        if isinstance(row, RejectedRow):
+            return row
         try:
             return self._imported(journal, row)
         except (InputError, BadImage) as error:
@@ -218,37 +240,37 @@ class _RowImporter:
             for image in (row.original, row.edited):  # so that equal reasons are counted together
                 if image is not None and image.name:
                     reason = reason.replace(image.name, "FILE")
-            return reason[:200]
+            return RejectedRow(row.row, row.id, reason[:200])
 
     def _imported(self, journal: Journal, row: PairRow) -> _Imported:
-        if fold(row.modality) not in self._modalities:
-            known = sorted(set(self._modalities.values()))
-            raise InputError(f"modality {row.modality!r}: {suggest(row.modality, known)}")
-        modality = self._modalities[fold(row.modality)]
-        direction = DIRECTIONS.get(row.direction.strip().lower())
-        if direction is None:
-            raise InputError(f"direction {row.direction[:40]!r}: add or remove")
-        if not row.finding.strip():
-            raise InputError("no finding is named")
+        if not row.modality.strip():
+            raise InputError("modality: is empty")
+        ours = modality_of(row.modality.strip())
+        modality = ours or one_line(row.modality.strip())[:64]
+        direction = _direction(row)
+        if ours and not row.finding.strip():
+            raise InputError("finding: is empty")
         verdict = _verdict(row.verdict)
-        known_finding = next(
-            (f for f in self._taxonomy.of(modality) if fold(f.name) == fold(row.finding)), None
-        )
+        findings = self._taxonomy.of(ours) if ours else ()
+        known_finding = next((f for f in findings if fold(f.name) == fold(row.finding)), None)
         finding = known_finding.name if known_finding is not None else row.finding.strip()
-        original = None if row.original is None else _read(self._root, row.original)
-        edited = _read(self._root, row.edited)
-        bits = 8 if original is None else grey_bits(original, row.original.name if row.original else "")
-        after = decode_output(edited, row.edited.name or "edited", bits)
+        title = known_finding.title if known_finding is not None else finding
+        if not row.instruction.strip() and not title:
+            raise InputError("instruction: is empty, and no finding is named")
+        original = None if row.original is None else _read(self._root, row.original, "original")
+        edited = _read(self._root, row.edited, "edited")
+        with _named("original"):
+            bits = 8 if original is None else grey_bits(original, row.original.name if row.original else "")
+        after = _decoded(edited, row.edited, "edited", lambda data, name: decode_output(data, name, bits))
         source = hashlib.sha256(original).hexdigest() if original is not None else ""
         grey = modality != "fundus"
         before = None if original is None else self._prepared(journal, original, source, grey, row)
         if before is not None and abs(_ratio(after) / before.ratio - 1) > STRETCH:
-            raise InputError("the edit has another shape than its original")
+            raise InputError("edited: has another shape than its original")
         image = _image(row, modality, source, before)
         data = _kept(edited, after, grey=grey, synthetic=True)
         blob = replace(journal.put_blob(data, "image/jpeg"), pixel_sha256=pixel_sha256(data))
         name = task_id(f"pairs:{image.id}:{blob.sha256}:{row.model}", 0, finding, direction)
-        title = known_finding.title if known_finding is not None else finding
         instruction = row.instruction.strip() or f"{direction.value.capitalize()} {title}."
         state = TaskState.STOPPED if verdict is None else TaskState.SUCCESS if verdict else TaskState.FAILED
         detail: dict[str, JsonValue] = {"id": row.id, "model": row.model, "file": row.edited.name}
@@ -268,7 +290,7 @@ class _RowImporter:
     ) -> _PreparedOriginal:
         """Prepare an original once for all its rows."""
         if (source, grey) not in self._originals:
-            pixels = decode_untrusted(original, row.original.name if row.original else "")
+            pixels = _decoded(original, row.original, "original")
             synthetic = bool(declared_synthetic(original))
             data = _kept(original, pixels, grey=grey, synthetic=synthetic)
             geometry = prepare(np.zeros(pixels.shape[:2], np.uint8), SIDE)[1]
@@ -277,9 +299,18 @@ class _RowImporter:
         return self._originals[source, grey]
 
 
-_MODALITIES = dict.fromkeys(("chestxray", "cxr", "xray", "chest"), "chest_xray")
-_MODALITIES |= dict.fromkeys(("mri", "brain"), "brain_mri")
-_MODALITIES |= dict.fromkeys(("retina", "fundusphotograph"), "fundus")
+def _direction(row: PairRow) -> Direction:
+    """Return a row's direction by its own cell, else by the words of its instruction."""
+    word = row.direction.strip().lower()
+    if word:
+        if word not in DIRECTIONS:
+            raise InputError(f"direction: {row.direction[:40]!r}: add or remove")
+        return DIRECTIONS[word]
+    words = re.findall(r"[a-z]+", row.instruction.lower())
+    found = [GUESSED[one] for one in words if one in GUESSED]
+    if not found or (len(set(found)) > 1 and words[0] not in GUESSED):
+        raise InputError("direction: is empty, and the instruction says neither only add nor only remove")
+    return found[0]
 
 
 def _image(row: PairRow, modality: str, source: str, original: _PreparedOriginal | None) -> SourceImage:
@@ -313,10 +344,31 @@ def _ratio(pixels: Pixels) -> float:
     return float(pixels.shape[1] / pixels.shape[0])
 
 
-def _read(root: Path, image: RowImage) -> bytes:
+def _read(root: Path, image: RowImage, field: str) -> bytes:
     if image.data is not None:
         return image.data
-    return read_inside(image.root or root, (image.root or root) / image.name)
+    try:
+        return read_inside(image.root or root, (image.root or root) / image.name)
+    except InputError as error:
+        raise InputError(f"{field}: {error}") from error
+
+
+def _decoded(
+    data: bytes,
+    image: RowImage | None,
+    field: str,
+    decode: Callable[[bytes, str], Pixels] = decode_untrusted,
+) -> Pixels:
+    with _named(field):
+        return decode(data, image.name if image is not None and image.name else field)
+
+
+@contextmanager
+def _named(field: str) -> Iterator[None]:
+    try:
+        yield
+    except BadImage as error:
+        raise InputError(f"{field}: {str(error).removeprefix(f'{field}: ')}") from error
 
 
 def _verdict(cell: str) -> bool | None:
@@ -325,11 +377,11 @@ def _verdict(cell: str) -> bool | None:
         return word in YES
     if word in ("", "none", "null", "nan", "unknown"):
         return None
-    raise InputError(f"verdict {cell[:40]!r}: true or false")
+    raise InputError(f"verdict: {cell[:40]!r}: true or false")
 
 
 def _licence(cell: str) -> Licence:
     try:
         return Licence(cell.strip().lower()) if cell.strip() else Licence.UNKNOWN
     except ValueError:
-        raise InputError(f"licence {cell[:40]!r}: {suggest(cell, [one.value for one in Licence])}") from None
+        raise InputError(f"licence: {cell[:40]!r}: {suggest(cell, [one.value for one in Licence])}") from None

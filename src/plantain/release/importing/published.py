@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 import orjson
 
+from plantain.files.system_files import files_like
 from plantain.findings import load_taxonomy
+from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import (
     OK,
@@ -32,12 +34,13 @@ from plantain.records import (
 )
 from plantain.release.importing.reading import LARGEST_IMAGE, digest
 from plantain.release.naming import safe
-from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord
+from plantain.release.task_record import AttemptRecord, RecordedPicture, ScoreRecord, TaskRecord
 
 _FOLDER = re.compile(r"(?P<dataset>.+)-(?P<task>edit|remove)(?P<failed>-failed)?")
 _FILE = re.compile(
     r"(?P<stem>.+)-(?P<task>edit|remove)(?:-failed(?:-(?P<round>\d{1,2}))?)?\.jpe?g", re.IGNORECASE
 )
+_VERDICT = ("has_disease", "structure_reasonable", "looks_realistic", "qualified", "reason")
 _DIRECTION = {"edit": Direction.ADD, "remove": Direction.REMOVE}
 
 
@@ -79,7 +82,7 @@ class PublishedTree:
     def edits(self) -> Iterator[TreeImage]:
         """Yield every image by its path; none is opened. Raises InputError for a name of another form."""
         for folder, place in self._folders():
-            for path in sorted((*folder.glob("*/*.jpeg"), *folder.glob("*/*.jpg"))):
+            for path in sorted((*files_like(folder, "*/*.jpeg"), *files_like(folder, "*/*.jpg"))):
                 if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_IMAGE:
                     continue
                 match = _FILE.fullmatch(path.name)
@@ -185,7 +188,7 @@ def _rounds(entry: Mapping[str, object]) -> dict[int, Mapping[str, object]]:
 
 
 def _attempt(number: int | None, image: TreeImage | None, entry: Mapping[str, object]) -> AttemptRecord:
-    """Return one round. A published verdict has three of the four criteria, so it is kept as text."""
+    """Return one round. A published verdict has three of the four criteria: it is kept as text and as a score."""
     prompt = entry.get("generate_prompt")
     instruction = entry.get("instruction") or (prompt.get("prompt") if isinstance(prompt, dict) else None)
     verdict = entry.get("verdict") or entry.get("verification")
@@ -204,8 +207,16 @@ def _attempt(number: int | None, image: TreeImage | None, entry: Mapping[str, ob
         support=None,
         judge_outcome=Outcome(OutcomeKind.OK, text) if edited is not None or text else None,
         verdicts=(),
-        scores=(),
+        scores=_published(verdict) if isinstance(verdict, dict) else (),
     )
+
+
+def _published(verdict: Mapping[str, object]) -> tuple[ScoreRecord, ...]:
+    """Return a published verdict as the score that keeps its booleans and reason."""
+    detail = {name: verdict[name] for name in _VERDICT if isinstance(verdict.get(name), bool | str)}
+    decided = verdict.get("qualified")
+    value = float(decided) if isinstance(decided, bool) else None
+    return (ScoreRecord(PUBLISHED, value, "" if value is not None else "no decision was published", detail),)
 
 
 def _picture(path: Path) -> RecordedPicture:
@@ -219,5 +230,5 @@ def _picture(path: Path) -> RecordedPicture:
 
 def tree_id(root: Path) -> str:
     """Return an id for the imported run that depends on the tree's files alone."""
-    names = sorted(str(path.relative_to(root)) for path in root.rglob("*.jp*g"))
+    names = sorted(str(path.relative_to(root)) for path in files_like(root, "**/*.jp*g"))
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]

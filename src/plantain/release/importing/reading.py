@@ -10,6 +10,7 @@ from typing import Protocol
 
 import orjson
 
+from plantain.files.system_files import files_like, is_system_file
 from plantain.records import InputError
 from plantain.release.originals import FOLDER
 from plantain.release.plan import FACTS, TRAJECTORIES
@@ -48,7 +49,7 @@ class OurRelease:
     def recognised(root: Path) -> bool:
         """Return True if a folder contains records of a release."""
         return (root / TRAJECTORIES).is_file() or any(
-            next(root.glob(f"data/{name}/*.parquet"), None) for name in _RECORDED
+            files_like(root, f"data/{name}/*.parquet") for name in _RECORDED
         )
 
     def facts(self) -> dict[str, object]:
@@ -70,23 +71,23 @@ class OurRelease:
             yield from _from_lines(self.root / TRAJECTORIES)
             return
         for name in _RECORDED:
-            if tables := sorted(self.root.glob(f"data/{name}/*.parquet")):
+            if tables := files_like(self.root, f"data/{name}/*.parquet"):
                 for path in tables:
                     for _, line in _cells(path, ("record",), needed=True):
                         yield _parse("" if line is None else line, f"{path}: record")
                 return
 
     def pictures(self) -> Iterator[tuple[str, bytes]]:
-        for path in sorted(self.root.glob("data/*/*.parquet")):
+        for path in files_like(self.root, "data/*/*.parquet"):
             # A training table has nothing that the table of successes has not.
             if path.parent.name != "trajectories" and not (
                 path.parent.name == "train" and any(self.root.glob("data/success/*.parquet"))
             ):
                 yield from _pictures_of_table(path)
-        for path in sorted(self.root.glob("wds/*.tar")):
+        for path in files_like(self.root, "wds/*.tar"):
             for name, data in _members(path, (".jpg", ".png")):
                 yield f"{path}:{name}", data
-        for folder in sorted(self.root.iterdir()):
+        for folder in files_like(self.root, "*"):
             if folder.is_dir() and not folder.is_symlink() and folder.name not in ("data", "wds"):
                 yield from tree_pictures(folder)
 
@@ -94,7 +95,7 @@ class OurRelease:
 def tree_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield images two levels down: `{dataset}-{task}/{disease}/*.jpeg`, and originals. Links are not followed."""
     endings = ("jpeg", "jpg", "png") if folder.name == FOLDER else ("jpeg", "jpg")
-    for path in sorted(path for ending in endings for path in folder.glob(f"*/*.{ending}")):
+    for path in sorted(path for ending in endings for path in files_like(folder, f"*/*.{ending}")):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
             yield str(path), path.read_bytes()
 
@@ -160,7 +161,7 @@ def _members(path: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]
     try:
         with tarfile.open(path, "r|") as tar:
             for member in tar:
-                if not member.isfile() or not member.name.endswith(endings):
+                if not member.isfile() or not member.name.endswith(endings) or is_system_file(member.name):
                     continue
                 if member.size > LARGEST_IMAGE:
                     raise InputError(f"{path}: {member.name}: larger than {LARGEST_IMAGE} bytes")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plantain.journal import JsonValue
+from plantain.journal.verdicts import published_verdict
 from plantain.records import Criterion, TaskState
 from plantain.release.task_record import AttemptRecord, TaskRecord
 
@@ -60,8 +61,8 @@ def conversation(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
 
 
 def verdict(attempt: AttemptRecord) -> JsonValue:
-    """The deciding verdict in the paper's words, with the criteria that its three booleans leave out."""
-    decided = attempt.verdict
+    """The deciding verdict, else the published one, in the paper's words, with criteria that its booleans leave out."""
+    decided = attempt.verdict or published_verdict((s.metric, s.value, s.detail) for s in attempt.scores)
     if decided is None:
         return None
     seen = decided.observations

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from plantain.files.system_files import is_system_file
 from plantain.release.plan import ORIGINAL, STAGING, ReleaseFile
 
 LONGEST_PATH = 1024
@@ -66,6 +67,7 @@ class Inventory:
         beside: a file with the original next to edits of a task, by (task, hash); taken out likewise.
         trajectory_rows: rows of the Parquet tables of trajectories; None where there are none.
         problems: what was found on the way.
+        system: files and folders of systems and downloads, which are not of the release.
     """
 
     files: dict[str, KnownFile] = field(default_factory=dict)
@@ -74,6 +76,7 @@ class Inventory:
     beside: dict[tuple[str, str], str] = field(default_factory=dict)
     trajectory_rows: int | None = None
     problems: list[ReleaseProblem] = field(default_factory=list)
+    system: list[str] = field(default_factory=list)
 
     def add(self, path: str) -> KnownFile:
         """Return the entry of a path, made where it is new."""
@@ -122,7 +125,9 @@ def take_stock(out: Path, inventory: Inventory) -> None:
             inventory.report(_shown(folder), "extra", EMPTY)
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if path == STAGING:
+            if is_system_file(path):
+                inventory.system.append(_shown(path))
+            elif path == STAGING:
                 inventory.report(path, "unfinished", "says that the export did not finish; run it again")
             elif _shown(path) != path:
                 inventory.report(_shown(path), "extra", "has a name that is not UTF-8")

@@ -51,6 +51,7 @@ class Proof:
         images: edited images of the manifest, each counted once.
         release: SHA-256 of SHA256SUMS, the one hash that identifies the release; "" without that file.
         problems: sorted by path.
+        system: files and folders that a system or a download left there.
     """
 
     files: int
@@ -58,6 +59,7 @@ class Proof:
     images: int
     release: str
     problems: tuple[ReleaseProblem, ...]
+    system: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -118,7 +120,8 @@ def verify_release(out: Path, *, against: Path | None = None, pixels: bool = Fal
         images = len(inventory.images)
         problems = [*inventory.problems, *check_records(out, inventory, reader)]
         release = _hash(out / SUMS) if inventory.get(SUMS).size is not None else ""
-    return Proof(len(present), sum(present), images, release, tuple(sorted(set(_without_echo(problems)))))
+    found = tuple(sorted(set(_without_echo(problems))))
+    return Proof(len(present), sum(present), images, release, found, tuple(sorted(inventory.system)))
 
 
 def _without_echo(problems: list[ReleaseProblem]) -> Iterator[ReleaseProblem]:
@@ -208,7 +211,7 @@ def _jobs(check: _Check) -> Iterator[_Job]:
         else:
             yield _Job(path, known.size, known.sums)
     for path in unlisted(inventory):
-        inventory.report(path, "extra", "is not listed")
+        inventory.report(path, "extra", "is not a file of this release")
 
 
 def _manifest(check: _Check) -> Iterator[tuple[ReleaseFile, int | None, list[ReleaseFile]]]:

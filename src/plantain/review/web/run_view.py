@@ -18,6 +18,7 @@ from plantain.journal.questions.browsing import (
     offered,
     page_of,
 )
+from plantain.journal.verdicts import published_verdict
 from plantain.records import Attempt, SourceImage
 from plantain.review.web.thumbnails import Thumbnails
 
@@ -176,6 +177,9 @@ def _round(
 ) -> ViewedRound:
     key = (attempt.generation, attempt.round)
     judges = [one for one in verdicts if (one.generation, one.round) == key]
+    own = [(s.metric, s.score.value, s.detail) for s in scores if (s.generation, s.round) == key]
+    if (published := published_verdict(own)) is not None:
+        judges.append(StoredVerdict(attempt.task_id, *key, published, 0, decisive=False))
     return ViewedRound(
         attempt,
         tuple(sorted(judges, key=lambda one: (not one.decisive, one.verdict.judge, one.draw))),
