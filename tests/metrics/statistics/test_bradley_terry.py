@@ -104,11 +104,3 @@ def test_staple_is_simpleitks_inside_the_widened_union():
     assert mine.specificity == pytest.approx(tuple(check.GetSpecificity()), abs=1e-3)
     assert dice(mine.region, majority(masks)) > 0.9
     assert not mine.probability[~inside].any()
-
-
-def test_staple_needs_three_readers_and_something_drawn():
-    with pytest.raises(ValueError, match="at least 3"):
-        staple(outlines(1, 2))
-    with pytest.raises(ValueError, match="nothing is drawn"):
-        staple([np.zeros((8, 8), bool)] * 3)
-    assert dice(np.zeros((2, 2), bool), np.zeros((2, 2), bool)) is None
