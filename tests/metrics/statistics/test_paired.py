@@ -73,9 +73,6 @@ def test_interval_and_p_say_the_same():
             assert (found.p < 0.05) == (found.estimate.low > 0 or found.estimate.high < 0)
 
 
-ENDS: tuple[dict[str, float], ...] = ({"low": 0, "high": 1}, {})
-
-
 def test_differences_below_the_scores_resolution_are_none():
     drawn = np.full(30, (0.7 + 0.7 + 0.7) / 3)  # a constant judge, asked three times
     (found,) = paired_differences({"a": drawn, "b": np.full(30, 0.7)}, range(30))
