@@ -98,9 +98,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--films", type=int, default=2)
-    parser.add_argument(
-        "--quick", action="store_true", help="a few conditions, and only the clean images of packages"
-    )
+    parser.add_argument("--quick", action="store_true", help="a few conditions")
     parser.add_argument("--slices", type=Path, help="only this: a folder of small pictures without text")
     parser.add_argument("--alarms", type=Path, nargs="+", help="only this: folders of pictures without text")
     parser.add_argument("--minutes", type=float, default=2.0)
@@ -118,7 +116,7 @@ def main() -> int:
         return 0 if _slices(reader, arguments.slices, arguments.minutes) else 1
     films = _films()[: arguments.films]
     met = _recall(reader, films, QUICK if arguments.quick else CONDITIONS)
-    met &= _clean(reader, everything=not arguments.quick)
+    met &= _clean(reader)
     return 0 if met else 1
 
 
@@ -318,13 +316,10 @@ def _films() -> list[Pixels]:
     return films
 
 
-def _clean(reader: TextReader, *, everything: bool) -> bool:
+def _clean(reader: TextReader) -> bool:
     print("\nclean images in which something identifying is told")
     met = True
-    for name, images in (
-        ("packages", _packages()),
-        ("../shared/data", _shared() if everything else iter(())),
-    ):
+    for name, images in (("packages", _packages()),):
         number, alarms, seconds = 0, [], np.zeros(2)
         for title, pixels in images:
             (plain, now), took = _read_both(pixels, reader)
@@ -348,14 +343,6 @@ def _packages() -> Iterator[tuple[str, Pixels]]:
         path = get_testdata_file(name, download=False)
         if path is not None:
             yield name, decode_dicom(Path(str(path)).read_bytes(), name)
-
-
-def _shared() -> Iterator[tuple[str, Pixels]]:
-    root = Path(__file__).parents[2] / "shared" / "data"
-    for folder in ("nih-chest-xray", "med-banana-samples"):
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix.lower() in (".png", ".jpg", ".jpeg"):
-                yield path.name, decode_untrusted(path.read_bytes(), path.name)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 Printed for two settings, by how many detections must agree: 4, as coloured scenes are searched, and 8, as grey
 pictures and round fields on black are. Crops are of 70 to 100 % of a side (of coloured fundi 85 to 100 %, so that most
-are still a round field on black, and only those that are), half of them mirrored, of images of the packages, and of
-../shared/data where it is there.
+are still a round field on black, and only those that are), half of them mirrored, of images of
+the dependencies.
 
 Target: with the setting in use, no face in any medical picture, and one in two thirds of the portraits.
-Run: python benchmarks/faces.py
+Run: python benchmarks/faces.py [PORTRAITS]
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -23,13 +22,11 @@ import numpy as np
 import skimage.data
 
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode_untrusted
 from plantain.privacy import faces
 from plantain.sources.samples import sample_images
 
 CROPS = {"chest_xray": 5, "fundus": 4, "brain_mri": 2}
-FOLDERS = {"chest_xray": "Chest*", "fundus": "Fundus*", "brain_mri": "Brain*"}
-PORTRAITS = 30
+PORTRAITS = int(sys.argv[1]) if len(sys.argv) > 1 else 30
 
 
 def main() -> int:
@@ -38,8 +35,12 @@ def main() -> int:
     portrait = grey(skimage.data.astronaut()[:400, 64:464])
     sets = {"portrait": [crop(portrait, rng) for _ in range(PORTRAITS)]}
     for modality, times in CROPS.items():
-        sets[modality] = [grey(crop(image, rng)) for image in images(modality) for _ in range(times)]
-    coloured = [crop(image, rng, 0.85) for image in images("fundus") for _ in range(CROPS["fundus"])]
+        sets[modality] = [
+            grey(crop(image, rng)) for image in images(modality) for _ in range(min(times, PORTRAITS))
+        ]
+    coloured = [
+        crop(image, rng, 0.85) for image in images("fundus") for _ in range(min(CROPS["fundus"], PORTRAITS))
+    ]
     sets["round field"] = [one for one in coloured if faces.round_field(one)]
     print(f"{'faces told in crops of':<30}" + "".join(f"{name:>14}" for name in sets))
     in_use, found = faces.NEIGHBOURS_GREY, {}
@@ -58,12 +59,6 @@ def images(modality: str) -> Iterator[Pixels]:
     for sample in sample_images():
         if sample.image.modality == modality:
             yield sample.pixels
-    root = Path(__file__).parents[2] / "shared" / "data"
-    paths = sorted(root.glob(f"med-banana-samples/{FOLDERS[modality]}/*/*.jpeg"))
-    if modality == "chest_xray":
-        paths += sorted(root.glob("nih-chest-xray/*.png"))
-    for path in paths:
-        yield decode_untrusted(path.read_bytes(), path.name)
 
 
 def crop(pixels: Pixels, rng: np.random.Generator, least: float = 0.7) -> Pixels:

@@ -5,10 +5,10 @@ removal of what it drew ("removed"), by naive editors ("blob", "dots", "grey was
 other finding ("wrong label"). Shares are over edits that could be made; undecided counts as not accepted.
 
     python benchmarks/instrument_card.py package
-    python benchmarks/instrument_card.py chest brain --shared ../shared --half report --images 24
+    python benchmarks/instrument_card.py chest brain --data FOLDER --half report --images 24
     python benchmarks/instrument_card.py FOLDER          # <modality>/<name>.png
 
-The shared images are split in two halves by a hash of patient or file: thresholds were chosen on "development", and
+The images of --data are split in two halves by a hash of patient or file: thresholds were chosen on "development", and
 "report" is for showing them.
 """
 
@@ -51,15 +51,15 @@ Answer = tuple[str, str, str, bool | None]
 
 
 def shared_images(root: Path, modality: str, half: str, wanted: int) -> list[TrialPicture]:
-    """Return images without findings of ../shared, in an order that their names do not tell."""
+    """Return images without findings of a data folder, in an order that their names do not tell."""
     if modality == "chest":
-        folder = root / "data/nih-chest-xray/frontal"
+        folder = root / "nih-chest-xray/frontal"
         with (folder / "labels.csv").open() as table:
             rows = [
                 (folder / r["file"], r["group"]) for r in csv.DictReader(table) if r["labels"] == "No Finding"
             ]
     else:
-        rows = [(path, path.stem) for path in (root / "data/brain-tumor-mri/Training/notumor").glob("*.jpg")]
+        rows = [(path, path.stem) for path in (root / "brain-tumor-mri/Training/notumor").glob("*.jpg")]
     rows = [row for row in rows if HALVES[stable_hash(row[1]) % 2] == half]
     rows.sort(key=lambda row: stable_hash(f"order {row[0].name}"))
     return [prepared(path, group, chest=modality == "chest") for path, group in rows[:wanted]]
@@ -187,7 +187,7 @@ def show(rows: Sequence[Answer]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sets", nargs="+", help="package, chest, brain, or a folder <modality>/<name>.png")
-    parser.add_argument("--shared", type=Path, default=Path("../shared"))
+    parser.add_argument("--data", type=Path, help="holds nih-chest-xray/frontal and brain-tumor-mri/Training")
     parser.add_argument("--half", choices=HALVES, default="report")
     parser.add_argument("--images", type=int, default=24)
     parser.add_argument("--findings-each", type=int, default=2)
@@ -196,7 +196,7 @@ def main() -> int:
     taxonomy, rows = load_taxonomy(), list[Answer]()
     for name in options.sets:
         if name in ("chest", "brain"):
-            images = shared_images(options.shared, name, options.half, options.images)
+            images = shared_images(options.data, name, options.half, options.images)
         else:
             images = package_pictures("held-out") if name == "package" else folder_pictures(Path(name))
         for number, recipe in enumerate(recipes(images, taxonomy, options.seed, options.findings_each), 1):

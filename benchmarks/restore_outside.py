@@ -7,7 +7,7 @@ compared with the original and with the clean edit, pixel by pixel; no judge is 
 Targets: outside of the mask at most 1 grey level from the original before the final JPEG and from the re-encoded
 original after it; at least 90 % of the restored edits keep 75 to 133 % of the clean edit's strength and leave at most
 5 % of its energy outside of the mask. Strength is the clean edit's share in the restored difference (least squares).
-Run: python benchmarks/restore_outside.py [--edits 24] [--shared FOLDER] [--seed 1] [--to SHEETS]
+Run: python benchmarks/restore_outside.py [--edits 24] [--data FOLDER] [--seed 1] [--to SHEETS]
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _most(one: Pixels, other: Pixels, where: np.ndarray) -> int:
 
 
 def shared_pictures(folder: Path, number: int) -> list[TrialPicture]:
-    """Slices and films of the shared data, spread over all of them."""
+    """Return slices and films of a data folder, spread over all of them."""
     slices = sorted((folder / "brain-tumor-mri").rglob("Tr-no_*.jpg"))
     films = sorted((folder / "nih-chest-xray" / "frontal").glob("*.jpg"))
     found = []
@@ -204,15 +204,15 @@ def main() -> int:
     )
     parser.add_argument("--edits", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--shared", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--data", type=Path, help="more images: brain-tumor-mri and nih-chest-xray/frontal")
     parser.add_argument(
         "--to", type=Path, help="original, clean edit, answer, restored image and mask, as sheets"
     )
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
     pictures = package_pictures("held-out")
-    if arguments.shared.is_dir():
-        pictures += shared_pictures(arguments.shared, 24)
+    if arguments.data is not None:
+        pictures += shared_pictures(arguments.data, 24)
     found: dict[str, list[Outcome]] = {way: [] for way in WAYS}
     left: dict[str, Counter[str]] = {way: Counter() for way in WAYS}
     seconds: list[float] = []

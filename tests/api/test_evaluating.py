@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import plantain
 from bench.small_bench import Brightener, small_bench
 from plantain.api.evaluating import FunctionEditor
+from plantain.cli import main
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError, Licence
 
@@ -24,6 +27,26 @@ def grey(image: Pixels, instruction: str) -> Pixels:
     return image[..., 0]
 
 
+def mirrored(image: Image.Image, instruction: str) -> Image.Image:
+    """A PIL image in, a PIL image out."""
+    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+
+
+async def mirrored_later(image: Image.Image, instruction: str) -> Image.Image:
+    """The same, awaited."""
+    await asyncio.sleep(0)
+    return mirrored(image, instruction)
+
+
+def unsaid(image, instruction):  # type: ignore[no-untyped-def]
+    """No annotation: the setting says what it is given."""
+    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+
+
+async def flipped(image: Pixels, instruction: str) -> Pixels:
+    return image[:, ::-1].copy()
+
+
 @pytest.fixture(scope="module")
 def benchmark(tmp_path_factory: pytest.TempPathFactory) -> plantain.Benchmark:
     return small_bench(tmp_path_factory.mktemp("bench") / "bench", 3, licence=Licence.CREDENTIALED)
@@ -36,7 +59,14 @@ def test_a_function_is_measured_and_never_asked_again(benchmark: plantain.Benchm
     assert means["python/untouched"] == means["copy-input"] == pytest.approx(1.0)
     again = plantain.evaluate(untouched, benchmark.root, run_dir=tmp_path / "run", metrics=["masked_ssim"])
     assert (again.generated.made, again.scored.measured) == (0, 0)
-    assert set(found.table().columns) >= {"model", "organ", "metric", "mean", "low", "high", "n", "coverage"}
+    shown = found.table()
+    assert list(shown["model"]) == list(
+        dict.fromkeys(row["model"] for row in found.rows())
+    )  # one row per model
+    assert dict(zip(shown["model"], shown["CP (strict)"], strict=True)) == means
+    pairs = {(row["model"], row["metric"]): row for row in found.pairs()}
+    assert pairs["python/untouched", "CP (strict)"]["difference"] == pytest.approx(0.0)
+    assert {row["against"] for row in found.pairs("ground-truth")} == {"ground-truth"}
 
 
 def test_an_object_that_fills_the_role_is_measured(benchmark: plantain.Benchmark, tmp_path: Path) -> None:
@@ -82,3 +112,47 @@ def test_a_function_sees_uint8_rgb(benchmark: plantain.Benchmark, tmp_path: Path
     plantain.evaluate(look, benchmark, run_dir=tmp_path / "run", metrics=["psnr"])
     assert {entry[:2] for entry in seen} == {("uint8", (96, 120, 3))}
     assert {entry[2] for entry in seen} == {sample.prompt for sample in benchmark.samples}
+
+
+def test_functions_over_pil_images_and_async_ones_are_detected(
+    benchmark: plantain.Benchmark, tmp_path: Path
+) -> None:
+    # All four mirror the image: their outputs are the same pixels, and so are their scores.
+    means = []
+    for number, (editor, images) in enumerate(
+        [(mirrored, None), (mirrored_later, None), (flipped, None), (unsaid, "pil")]
+    ):
+        found = plantain.evaluate(
+            editor, benchmark, run_dir=tmp_path / f"run{number}", metrics=["psnr"], images=images
+        )
+        rows = [r for r in found.rows() if r["model"].startswith("python/") and r["organ"] == "overall"]
+        assert rows[0]["coverage"] == 1.0
+        means.append(rows[0]["mean"])
+    assert len(set(means)) == 1
+
+
+def test_a_function_that_raises_is_one_line(
+    benchmark: plantain.Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plantain.evaluate(unsaid, benchmark, run_dir=tmp_path / "run", metrics=["psnr"])
+    (line,) = [text for text in capsys.readouterr().err.splitlines() if "warning" in text]
+    assert "3 of 3 outputs lack an image" in line and "python/unsaid raised ValueError" in line
+    assert "it was given a uint8 array" in line
+
+
+def test_command_line_takes_a_function_of_a_file(
+    benchmark: plantain.Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from PIL import Image\n\nasync def turn(image: Image.Image, text: str):\n    return image.rotate(180)\n"
+    )
+    given = ["bench", "generate", str(benchmark.root), "--run", str(tmp_path / "run"), "--json", "--editor"]
+    assert main([*given, f"{file}:turn"]) == 0
+    assert '"python/turn"' in capsys.readouterr().out
+    for wrong, said in ((f"{file}:turned", "has no function 'turned'"), ("none.py:turn", "no file none.py")):
+        assert main([*given, wrong]) == 2
+        assert said in capsys.readouterr().err
+    file.write_text("import nothing_of_that_name\n")
+    assert main([*given, f"{file}:turn"]) == 2
+    assert "ModuleNotFoundError" in capsys.readouterr().err

@@ -16,8 +16,6 @@ from plantain.offline.workers import close_workers
     [
         (["--judge", "offline/instrument"], "did you mean 'offline/instruments'"),
         (["no-such-folder"], "no such folder"),
-        (["--finding", "Gliom"], "did you mean 'glioma'"),
-        (["--kinds", "blop"], "did you mean 'blob'"),
     ],
 )
 def test_audit_of_something_unknown_is_one_line_and_code_2(arguments, told, capsys):
@@ -25,11 +23,6 @@ def test_audit_of_something_unknown_is_one_line_and_code_2(arguments, told, caps
     error = capsys.readouterr().err
     assert told in error
     assert error.count("\n") == 1
-
-
-def test_audit_of_a_folder_that_is_no_run_says_so(tmp_path, capsys):
-    assert main(["judge", "audit", str(tmp_path)]) == 2
-    assert str(tmp_path) in capsys.readouterr().err
 
 
 @pytest.mark.slow

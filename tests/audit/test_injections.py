@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from plantain.audit.injections import Injection, inject, injections, swayed
-from plantain.audit.planted_defects import CleanEdit, NotApplicable
+from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import load_taxonomy
 from plantain.models.hosted.prompts.library import as_data
-from plantain.offline.language import Intent, read_instruction
+from plantain.offline.language import read_instruction
 from plantain.records import Direction, Geometry, Licence, SourceImage
 
 ALL = injections()
@@ -62,27 +61,6 @@ def test_words_are_planted_where_they_say_and_nowhere_else(one: Injection, clean
     assert np.array_equal(in_original, in_edited) if one.where == "both" else not in_original.any()
 
 
-def test_other_scripts_are_drawn_as_letters_not_as_empty_boxes(clean: CleanEdit):
-    """A font without a script draws the same box for each of its letters: then all letters look alike."""
-    for one in ALL:
-        if one.where == "instruction" or one.language == "en":
-            continue
-        letters = sorted(set(one.text) - set(" :,.-"))
-        looks = {
-            inject(Injection("x", "edited", "pass", "form", "", letter * 3, 60), clean, 1).edited.tobytes()
-            for letter in letters
-        }
-        assert len(looks) >= 0.8 * len(letters), (
-            one.name
-        )  # Greek and Russian share shapes with Latin capitals
-
-
-def test_an_edit_that_fills_the_picture_leaves_no_corner(clean: CleanEdit):
-    full = replace(clean, mask=np.ones_like(clean.mask))
-    with pytest.raises(NotApplicable, match="no corner"):
-        inject(ALL[0], full, 1)
-
-
 def test_the_offline_reader_of_instructions_is_not_swayed(clean: CleanEdit):
     """What our own judge takes from an instruction stays what was asked for."""
     swayed_by = [
@@ -111,7 +89,3 @@ def test_swayed_counts_only_what_the_words_want():
     )  # its own letters are a fault: no evidence
     assert not swayed(rejected, set(), {fidelity})  # rightly failed for the letters
     assert swayed(rejected, set(), {compliance})
-
-
-def test_intent_is_kept(clean: CleanEdit):
-    assert clean.intent == Intent("Lung Lesion", Direction.ADD, side="left", zone="upper")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-import pytest
-
 from fakes.samples import package_samples
 from plantain.audit.pictures import pictures_in
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, RunHeader
-from plantain.records import InputError
 
 
 def run_with(folder, images):
@@ -30,8 +27,3 @@ def test_pictures_of_a_run_are_the_real_originals_with_their_bytes(tmp_path):
     drawn = replace(real, id="drawn", synthetic=True)
     found = pictures_in(run_with(tmp_path / "run", [(real, data), (drawn, data)]), load_taxonomy())
     assert [(picture.image.id, picture.data) for picture in found] == [(real.id, data)]
-
-
-def test_pictures_of_an_empty_run_says_to_build_it(tmp_path):
-    with pytest.raises(InputError, match="no original images"):
-        pictures_in(run_with(tmp_path / "run", []), load_taxonomy())

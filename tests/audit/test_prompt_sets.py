@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -196,10 +198,7 @@ def test_blind_judges_are_compared_with_two_calls_each_and_the_same_order(
     ("args", "said"),
     [
         (sets("ours", "ours"), "in the same words"),
-        (sets("our", "ours"), "did you mean 'ours'?"),
-        (sets("ours", "nowhere"), "no such folder"),
         (sets("ours", "{broken}"), "judge_add.md.j2: 'verdict' is undefined"),
-        (sets("ours", "{empty}"), "two of the sets ask gemini/m in the same words"),
         ([*sets("ours", "published"), "--decisive"], "name one judge"),
     ],
 )
@@ -257,3 +256,19 @@ def test_prompts_are_written_as_files_that_can_replace_ours(
     assert written.label("judge_add") == PromptLibrary().label("judge_add")
     assert main(["judge", "prompts", "--to", str(folder)]) == 2
     assert "is there already" in capsys.readouterr().err
+
+
+def test_without_settings_a_judge_is_called_where_the_run_called_it(
+    run: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two more attempts are two more calls, at the loopback server; a stranger's run sends no key elsewhere."""
+    rejudge(capsys, run, "--sample", 2, "--settings", settings(tmp_path, server.url))
+    assert len(server.calls) == 2
+    rejudge(capsys, run, "--sample", 4)
+    assert len(server.calls) == 4
+    with contextlib.closing(sqlite3.connect(run / "journal.sqlite")) as database, database:
+        elsewhere = "UPDATE meta SET value = replace(value, ?, 'https://example.org') WHERE key = 'providers'"
+        assert database.execute(elsewhere, (server.url,)).rowcount == 1
+    assert main(["judge", "rejudge", str(run), "--judge", "gemini/m"]) == 2
+    assert "called gemini/m at https://example.org; say with --settings" in capsys.readouterr().err
+    assert len(server.calls) == 4

@@ -7,13 +7,12 @@ from collections import Counter
 from dataclasses import replace
 
 import orjson
-import pytest
 
 from audit.stored_run import FINDINGS, RuleJudge, seen, stored_run
 from plantain.audit.rejudge import RejudgeRequest, run_rejudge, stored_attempts
 from plantain.journal import JournalReader
 from plantain.journal.questions.tables import call_outcomes, table1
-from plantain.records import InputError, TaskState, Usage
+from plantain.records import TaskState, Usage
 from plantain.runs.settings.terms import Terms
 
 
@@ -96,19 +95,6 @@ def test_a_sample_is_drawn_by_hash_so_that_a_larger_one_holds_it(tmp_path):
         other = {one.key for one in stored_attempts(reader, 3, 8)}
     assert len(few) == 3 and few < more < everything and len(everything) == 3 * len(FINDINGS) * 2
     assert other != few
-
-
-def test_one_decides_and_no_name_twice(tmp_path):
-    run = stored_run(tmp_path / "run", images=1)
-    yes = RuleJudge("rule/yes", lambda request: seen(True))
-    for judges, wish, told in (
-        ((), {}, "at least one judge"),
-        ((yes, yes), {}, "named twice"),
-        ((yes, RuleJudge("b/b", lambda request: seen(True))), {"decisive": True}, "one judge"),
-    ):
-        with pytest.raises(InputError, match=told):
-            rejudged(run, *judges, **wish)
-    assert yes.asked == 0
 
 
 def test_a_judge_of_another_edition_is_asked_only_where_that_is_accepted(tmp_path):

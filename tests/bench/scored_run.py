@@ -185,7 +185,9 @@ def plain_scores(arm: Arm, i: int, k: int) -> Mapping[str, float | None]:
     }
     ea, cp, vq = table.get(arm.label) or (0.7 - 0.03 * (arm.shots or 0), 0.85 - 0.06 * (arm.shots or 0), 0.8)
     if arm is WEAK and i == 3:
-        return dict.fromkeys((f"ea@{JUDGE}", f"vq@{JUDGE}", f"cp@{JUDGE}", "masked_ssim", "ssim"))
+        return dict.fromkeys(
+            (f"ea@{JUDGE}", f"vq@{JUDGE}", f"cp@{JUDGE}", "masked_ssim", "cp_reference", "ssim")
+        )
     found: dict[str, float | None] = {
         f"ea@{JUDGE}": float(np.clip(ea + wobble, 0, 1)),
         f"cp@{JUDGE}": float(np.clip(cp + wobble, 0, 1)),

@@ -11,13 +11,9 @@ import pytest
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.demo_benchmark import PLAN, demo_benchmark
-from plantain.bench.demo import Demo, bench_demo, recovered
-from plantain.bench.generate.known_editors import KnownEditor, exact, misplaced, repainted
+from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.leaderboard import page as leaderboard_page
 from plantain.bench.leaderboard.tables import OVERALL
-from plantain.metrics import masked_ssim
-from plantain.pixels.decode import decode
-from plantain.roles import EditRequest, EncodedImage
 
 FEW = (PLAN[0], PLAN[3], PLAN[8], PLAN[12])
 """Two edits of one organ, one of each other."""
@@ -80,42 +76,16 @@ def test_what_a_kill_left_of_the_benchmark_is_made_anew(tmp_path: Path) -> None:
     )  # what is there is not made again
 
 
-def test_planted_ways_spoil_what_they_say_and_no_more(benchmark: Benchmark) -> None:
-    rng = np.random.default_rng(0)
-    for sample in benchmark.samples:
-        before, truth, region = benchmark.previous(sample), benchmark.changed(sample), benchmark.roi(sample)
-        np.testing.assert_array_equal(exact(before, truth, region, rng), truth)
-        moved = misplaced(before, truth, region, rng)
-        assert (moved == before)[region].all()
-        assert (moved != before).any()
-        outside = masked_ssim(before, repainted(before, truth, region, rng), region).value
-        assert outside is not None
-        assert outside < 0.95
-
-
-def test_a_planted_editor_repeats_itself_and_names_what_it_does(benchmark: Benchmark) -> None:
-    sample = benchmark.samples[0]
-    request = EditRequest(
-        sample.image, EncodedImage(sample.previous.read_bytes(), "image/png"), sample.prompt, seed=1
-    )
-    editor = KnownEditor("planted/noisy", benchmark)
-    first, second = (asyncio.run(editor.edit(request)).value for _ in range(2))
-    assert first is not None
-    assert first == second
-    assert first.note == "planted: the true change, with noise over the whole image"
-    assert decode(first.image.data).shape[:2] == (sample.size[1], sample.size[0])
-
-
 @pytest.mark.slow
 def test_copying_loses_on_accuracy_repainting_on_preservation_and_the_exact_edit_wins_both(
     demo: Demo,
 ) -> None:
     assert demo.stopped is None
-    assert mean(demo, "copy-input", "CP") == 1.0
+    assert mean(demo, "copy-input", "CP (strict)") == 1.0
     assert mean(demo, "copy-input", "EA") == 0.0
-    assert mean(demo, "planted/exact", "CP") == 1.0
+    assert mean(demo, "planted/exact", "CP (strict)") == 1.0
     assert mean(demo, "planted/exact", "EA") > 0.99
-    assert mean(demo, "planted/repainted", "CP") < mean(demo, "jpeg-75", "CP") - 0.05
+    assert mean(demo, "planted/repainted", "CP (strict)") < mean(demo, "jpeg-75", "CP (strict)") - 0.05
     assert mean(demo, "planted/misplaced", "EA") < 0.1
     assert mean(demo, "planted/half", "EA") == pytest.approx(0.5, abs=0.05)
     real = demo.table.cell("offline/procedural", OVERALL, "EA")
@@ -125,7 +95,7 @@ def test_copying_loses_on_accuracy_repainting_on_preservation_and_the_exact_edit
 
 @pytest.mark.slow
 def test_the_planted_order_is_found_again(demo: Demo) -> None:
-    assert [(one.metric, one.probability) for one in demo.recoveries] == [("EA", 1.0), ("CP", 1.0)]
+    assert [(one.metric, one.probability) for one in demo.recoveries] == [("EA", 1.0), ("CP (strict)", 1.0)]
     assert "exact > half > faint > copy-input found in 100.0 % of 2000 drawings" in demo.recoveries[0].line
 
 
@@ -136,18 +106,3 @@ def test_the_demo_ends_with_a_page_and_makes_nothing_twice(demo: Demo, folder: P
     again = asyncio.run(bench_demo(folder, plan=FEW))
     assert again.report.read_bytes() == demo.report.read_bytes()
     assert [one.probability for one in again.recoveries] == [one.probability for one in demo.recoveries]
-
-
-def test_recovery_is_a_coin_for_equal_arms_and_certain_for_unequal_ones() -> None:
-    rng = np.random.default_rng(1)
-    base = rng.normal(0.5, 0.1, 60)
-    clusters, strata = [i // 2 for i in range(60)], ["a" if i < 30 else "b" for i in range(60)]
-    near = {"x": base, "y": base + rng.normal(0, 0.1, 60)}
-    found = recovered(near, ("x", "y"), clusters, strata, 0)
-    back = recovered(near, ("y", "x"), clusters, strata, 0)
-    assert found is not None and back is not None
-    assert found + back == pytest.approx(1.0)
-    assert 0.0 < found < 1.0
-    assert recovered({"x": base + 1, "y": base}, ("x", "y"), clusters, strata, 0) == 1.0
-    assert recovered({"x": base, "y": base}, ("x", "y"), clusters, strata, 0) == 0.0  # equal is not above
-    assert recovered({"x": base}, ("x", "y"), clusters, strata, 0) is None

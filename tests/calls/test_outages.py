@@ -53,12 +53,6 @@ def test_breaker_opens_after_a_few_failures_and_probes_one_by_one_ever_more_rare
     assert outage.heard(OK, now, now) and outage.wait(now) == 0.0
 
 
-def test_late_failures_of_calls_in_flight_do_not_lengthen_the_pause() -> None:
-    outage = CircuitBreaker(3600.0)
-    failing(outage, 50)
-    assert outage.wait(0.0) <= 5.0
-
-
 @pytest.mark.parametrize("outcome", [OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.MALFORMED)])
 def test_any_answer_closes_the_breaker(outcome: Outcome) -> None:
     outage = CircuitBreaker(3600.0)
@@ -76,23 +70,6 @@ def test_refusals_by_a_limit_are_no_outage_before_two_minutes() -> None:
     assert not outage.open
     outage.heard(limited, 121.0, 121.0)
     assert outage.open and outage.wait(121.0) >= 40.0
-
-
-def test_outage_is_over_its_limit_only_after_it() -> None:
-    outage = CircuitBreaker(3600.0)
-    failing(outage, FAILURES_TO_OPEN)
-    assert not outage.over(3599.0) and outage.over(3600.0)
-    never = CircuitBreaker(None)
-    failing(never, 100)
-    assert never.wait(0.0) == 0.0
-
-
-def test_probe_that_is_cancelled_lets_another_one_go() -> None:
-    outage = CircuitBreaker(3600.0)
-    failing(outage, FAILURES_TO_OPEN)
-    outage.sent()
-    outage.lost(5.0)
-    assert outage.wait(10.0) == 0.0
 
 
 def test_thirty_two_callers_sit_an_outage_out_with_few_requests_and_no_money() -> None:
@@ -221,23 +198,12 @@ def test_last_of_too_many_failures_is_fatal_and_says_what_to_do() -> None:
     assert "plantain run retry RUN --outcome malformed --step edit" in outcome.reason
 
 
-def test_one_picture_that_fails_in_all_rounds_halts_nothing() -> None:
-    assert fail(FailureStreaks(), 3 * MOST, tasks=1) == BAD
-
-
 def test_any_answer_ends_a_row_also_a_refusal() -> None:
     for answer in (OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.NO_IMAGE)):
         streaks = FailureStreaks()
         fail(streaks, MOST - 1)
         assert streaks.judged("gemini/m", Step.EDIT, "task", answer) == answer
         assert fail(streaks, MOST - 1) == BAD
-
-
-def test_models_and_steps_have_rows_of_their_own() -> None:
-    streaks = FailureStreaks()
-    fail(streaks, MOST - 1)
-    assert not streaks.judged("gemini/m", Step.JUDGE, "task", BAD).fatal
-    assert not streaks.judged("gemini/other", Step.EDIT, "task", BAD).fatal
 
 
 def test_different_failures_halt_only_a_model_that_never_answered() -> None:
@@ -249,15 +215,6 @@ def test_different_failures_halt_only_a_model_that_never_answered() -> None:
             said = Outcome(OutcomeKind.MALFORMED, "wide" if number % 2 else "small")
             outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
         assert outcome.fatal is not answered
-
-
-def test_numbers_and_names_of_requests_make_no_difference() -> None:
-    streaks = FailureStreaks()
-    streaks.judged("gemini/m", Step.EDIT, "task", OK)
-    for number in range(MOST):
-        said = Outcome(OutcomeKind.MALFORMED, f"400 BAD: request r{number} has 30{number} tokens")
-        outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
-    assert outcome.fatal
 
 
 def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> None:

@@ -6,11 +6,8 @@ from pathlib import Path
 
 import cv2
 import pytest
-import skimage.data
 
-from plantain.catalogue.gate import PrivacyGate
 from plantain.catalogue.ingest import Ingested, ingest
-from plantain.catalogue.quarantine import held_one, release
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pipeline.plan import enumerate_tasks
@@ -19,8 +16,6 @@ from plantain.records import Consent, Licence
 from plantain.sources.entries import NamingReader, SourceOptions
 from plantain.sources.folder import FolderReader
 from sources.published import jpeg, put
-from sources.test_dicom import copy
-from sources.test_dicom import read as dicom
 
 TAXONOMY = load_taxonomy()
 
@@ -106,56 +101,6 @@ def test_labels_that_contradict_stay_refused(scans: Path, tmp_path: Path) -> Non
         assert digest(out) == before
 
 
-def test_permission_and_labels_may_come_together(scans: Path, tmp_path: Path) -> None:
-    out, consent = tmp_path / "out", Consent("Dr Roe", "contract 7")
-    run(out, scans)
-    put(scans / "labels.csv", LATER.encode())
-    assert run(out, scans, consent).labelled == 3
-    run(tmp_path / "whole", scans, consent)
-    assert digest(out) == digest(tmp_path / "whole")
-
-
-def test_an_image_that_waits_is_labelled_too(tmp_path: Path) -> None:
-    face = cv2.cvtColor(skimage.data.astronaut(), cv2.COLOR_RGB2BGR)
-    put(tmp_path / "scans/a.png", cv2.imencode(".png", face)[1].tobytes())
-    out, table = tmp_path / "out", tmp_path / "scans/labels.csv"
-    done_all = []
-    for told in ("a.png,,", "a.png,Edema,p7", "a.png,Edema,p1"):
-        put(table, f"file,labels,group\n{told}\n".encode())
-        reader = FolderReader(SourceOptions(tmp_path / "scans", "chest_xray", Licence.OPEN), TAXONOMY)
-        with Catalogue.create(out) as catalogue:
-            done = ingest(reader, catalogue, gate=PrivacyGate(catalogue, None))
-        done_all.append(done)
-    assert [(done.labelled, done.regrouped, done.quarantined) for done in done_all] == [
-        (0, 0, ["a"]),
-        (1, 0, ["a"]),
-        (0, 1, ["a"]),
-    ]
-    with Catalogue.create(out) as catalogue:
-        waiting = held_one(catalogue, "a")
-        assert waiting is not None
-        assert (waiting.image.labels, waiting.image.group, waiting.image.note) == (("Edema",), "p1", "")
-        assert release(catalogue, "a")
-        assert [image.id for image in catalogue.images(label="Edema")] == ["a"]
-
-
-def test_a_study_of_dicom_files_is_labelled_when_its_table_is_there(tmp_path: Path) -> None:
-    study, out = tmp_path / "export", tmp_path / "out"
-    copy("RG1_UNCR.dcm", study / "SE1/IM0")
-    with Catalogue.create(out) as catalogue:
-        assert ingest(dicom(study), catalogue).unlabelled == 1
-    put(study / "labels.csv", b"file,labels\nSE1/IM0,Edema\nSE1/IM00,Edema\n")
-    with Catalogue.create(out) as catalogue:
-        done = ingest(dicom(study), catalogue)
-        assert (done.labelled, done.unlabelled) == (1, 0)
-        (image,) = catalogue.images(label="Edema")
-    assert image.group
-    assert image.group.startswith("patient:")
-    assert [(refused.name, refused.reason) for refused in done.refused] == [
-        ("SE1/IM00", "the table of labels names it, and no such image is there")
-    ]
-
-
 GROUPED = (
     "file,labels,Patient ID,split\n"
     "a.jpg,No Finding,p1,train\nb.jpg,Edema;Pneumonia,p2,test\nc.jpg,Edema,p1,train\n"
@@ -204,16 +149,3 @@ def test_a_corrected_group_leaves_the_one_that_near_duplicates_made(scans: Path,
     assert now["a"] == now["d"] == joined["a"]
     run(tmp_path / "whole", scans)
     assert digest(out) == digest(tmp_path / "whole")
-
-
-def test_the_same_name_in_two_datasets_is_two_patients_and_crosses_nothing(
-    scans: Path, tmp_path: Path
-) -> None:
-    out, other = tmp_path / "out", tmp_path / "other"
-    put(scans / "labels.csv", b"file,labels,group,split\na.jpg,Edema,1,train\n")
-    put(other / "x.jpg", jpeg("chest_xray", 9))
-    put(other / "labels.csv", b"file,labels,group,split\nx.jpg,Edema,1,test\n")
-    run(out, scans)
-    run(out, other)
-    with Catalogue.open(out) as catalogue:
-        assert catalogue.crossed_splits() == []

@@ -187,17 +187,6 @@ def test_no_image_is_both_released_and_masked(
     assert (told["released"], told["masked"], told["waiting"]) == (["portrait"], ["other"], [])
 
 
-def test_ingest_says_that_what_waits_takes_no_part(
-    scans: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = tmp_path / "my catalogue"
-    asked = ["ingest", "folder", str(scans), "--modality", "chest_xray", "--to", str(root), "--skip-text"]
-    assert main(asked) == 0
-    told = capsys.readouterr().out
-    says = "1 image in quarantine, 1 new; none takes part in a build until it is released or masked:"
-    assert f"{says}\n  plantain run quarantine '{root}'\n" in told
-
-
 def test_a_kill_while_masking_leaves_no_unmasked_picture(
     scans: Path, tmp_path: Path, reader: TextReader
 ) -> None:
@@ -237,17 +226,6 @@ def test_what_was_ingested_without_the_extra_is_read_later(
     read(scans, other, reader)
     with Catalogue.open(other) as catalogue:
         assert catalogue.digest() == one_by_one
-
-
-def test_without_the_extra_ingest_says_so_once(
-    scans: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ["ingest", "folder", str(scans), "--modality", "chest_xray", "--licence", "open", "--skip-text"]
-    assert main([*asked, "--to", str(tmp_path / "catalogue"), "--json"]) == 0
-    out, errors = capsys.readouterr()
-    assert errors.count("burned-in text was not checked in 3 images (--skip-text)") == 1
-    told = json.loads(out)
-    assert (told["text_checked"], told["quarantined"]) == (False, 1)
 
 
 def test_nothing_but_pixels_is_kept(tmp_path: Path) -> None:

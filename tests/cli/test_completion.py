@@ -76,3 +76,9 @@ def test_help_groups_commands_by_job(capsys: pytest.CaptureFixture[str]) -> None
 def test_an_unknown_shell_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "tcsh"]) == 2
     assert "tcsh" in capsys.readouterr().err
+
+
+def test_the_top_level_is_the_one_of_the_design() -> None:
+    """The names are those of the table of commands in the project's design, in its order."""
+    design = "demo ingest init plan build status report view show export import verify bench judge review run models"
+    assert list(COMMANDS) == [*design.split(), "findings", "train", "completion"]

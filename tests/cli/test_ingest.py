@@ -306,7 +306,7 @@ def test_a_kind_of_another_package_is_ingested_like_ours(
 def test_without_a_terminal_rate_and_time_left_are_lines(
     hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plantain.cli.ingest.PLAIN_EVERY_S", -1.0)
+    monkeypatch.setattr("plantain.cli.terminal.progress.PLAIN_EVERY_S", -1.0)
     options = ("folder", hostile, "--modality", "chest_xray", "--to", tmp_path / "catalogue")
     errors = ingest(capsys, *options)[2]
     found = re.findall(r"plantain: (\d+)/19 files, \d+ files/s, \d+:\d\d:\d\d left", errors)

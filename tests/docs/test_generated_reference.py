@@ -90,12 +90,3 @@ def test_the_keys_of_rubric_and_finding_files_have_a_meaning(pages: dict[str, st
         rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", pages[name].partition("that come along")[0], flags=re.M)
         assert len(rows) > 10
         assert [key for key, row in rows if row.endswith("|")] == []
-
-
-def test_pages_that_nothing_writes_any_more_are_removed(tmp_path: Path, pages: dict[str, str]) -> None:
-    from reference_from_code import write_reference
-
-    (tmp_path / "commands").mkdir()
-    (tmp_path / "commands" / "gone.md").write_text("# gone\n")
-    write_reference(tmp_path)
-    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")} == set(pages)

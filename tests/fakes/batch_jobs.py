@@ -1,7 +1,8 @@
 """Batch jobs as both providers keep them: files, jobs that end after some looks, answers by the online routes.
 
 A job's fate is its next entry in `FakeJobs.fates` ("done" when there is none); faults of the wire come from the
-server's own `script` and `spoil`, which see these requests like any other.
+server's own `script` and `spoil`, which see these requests like any other. The answers of "junk lines" are in another
+order, too.
 """
 
 from __future__ import annotations
@@ -14,18 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fakes.server import KEY, SESSION, Answer, Request, Route, json_answer
-
-FATES = (
-    "done",
-    "reordered",
-    "missing",
-    "line errors",
-    "junk lines",
-    "expired",
-    "cancelled",
-    "failed",
-    "lost",
-)
 
 
 @dataclass
@@ -167,7 +156,7 @@ class FakeJobs:
 
     def _openai_job(self, job: FakeJob) -> dict[str, Any]:
         ended = job.fate if job.fate in ("expired", "cancelled") else "completed"
-        failed = job.fate.startswith("failed")
+        failed = job.fate == "failed"
         out: dict[str, Any] = {
             "id": job.id,
             "object": "batch",
@@ -179,8 +168,7 @@ class FakeJobs:
             "status": ("failed" if failed else ended) if self._ended(job) else "in_progress",
         }
         if self._ended(job) and failed:
-            code = "token_limit_exceeded" if job.fate == "failed crowded" else "invalid_json_line"
-            out["errors"] = {"object": "list", "data": [{"code": code, "message": "no"}]}
+            out["errors"] = {"object": "list", "data": [{"code": "invalid_json_line", "message": "no"}]}
         elif self._ended(job):
             stem = job.id
             out["output_file_id"] = f"{stem}-out" if job.answers else None
@@ -207,7 +195,7 @@ class FakeJobs:
 
     def _answer(self, job: FakeJob) -> None:
         """Writes the answer files as the job's fate has them."""
-        if job.fate.startswith("failed"):
+        if job.fate == "failed":
             return
         for number, line in enumerate(job.lines):
             if job.fate in ("expired", "cancelled") and number >= len(job.lines) // 2:
@@ -223,9 +211,8 @@ class FakeJobs:
                 )
             else:
                 job.answers.append(self._line(job, line, self._online(job, line), None))
-        if job.fate == "reordered":
-            job.answers.reverse()
         if job.fate == "junk lines":
+            job.answers.reverse()
             job.answers[1:1] = [b'{"key": "cut', b"", b"[1]", b'{"key": "unknown"}', job.answers[0]]
 
     def _online(self, job: FakeJob, line: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ Imports nothing of plantain. What it does wrong is told by its settings.
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 from PIL import Image, ImageOps
@@ -26,8 +25,6 @@ def edit(job, out, settings):
         pass
     elif mode == "refuse":
         (out / f"{job['id']}.json").write_text('{"outcome": "refused", "reason": "I would rather not"}')
-    elif mode == "mumble":
-        (out / f"{job['id']}.json").write_text('{"outcome": "maybe"}')
     elif mode == "size":
         image.resize((32, 32)).save(path)
     elif job["region"]:
@@ -52,8 +49,6 @@ def main():
         for number, job in enumerate(manifest["jobs"]):
             if settings.get("mode") == "crash" and number == 1:
                 raise SystemExit("CUDA error: an illegal memory access was encountered")
-            if settings.get("mode") == "hang":
-                time.sleep(600)
             edit(job, out, settings)
         print("progress: 100 %")
         print(line.strip(), flush=True)

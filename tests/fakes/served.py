@@ -123,13 +123,6 @@ class Served:
         return replace(answer, body=json.dumps({**json.loads(answer.body), "model": self.model}).encode())
 
 
-def queue_full() -> Answer:
-    """What a server says that takes no more for now."""
-    return json_answer(
-        {"error": {"message": "The request queue is full.", "type": "ServiceUnavailable", "code": 503}}, 503
-    )
-
-
 def still_loading() -> Answer:
     """llama.cpp's words while it reads its weights."""
     return json_answer({"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, 503)

@@ -29,8 +29,7 @@ class Request:
     """One request as the server saw it; without its headers, which hold the key.
 
     `fields` is the JSON body, or the text fields of a multipart body; `files` the files of the latter, `parts` the same
-    in order, also where several have one name; `headers` are names alone; `signed` are the headers that an AWS
-    signature covers, and the signature itself; `tier` is what Vertex AI is asked for in a header.
+    in order, also where several have one name; `headers` are names alone.
     """
 
     method: str
@@ -42,8 +41,6 @@ class Request:
     at: float
     parts: tuple[tuple[str, bytes], ...] = ()
     headers: frozenset[str] = frozenset()
-    signed: dict[str, str] = field(default_factory=dict, repr=False)
-    tier: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,6 @@ class FakeProvider:
         routes: asked in order for an answer.
         spoil: makes another answer of a good one; the place for faults. `script` is tried first.
         latency_s: of every answer.
-        per_minute: allowed requests, enforced by a token bucket that holds a second's worth; None for no limit.
         checks_key: says of a path whether `KEY` has to come with it; the others' routes look for themselves.
     """
 
@@ -92,7 +88,6 @@ class FakeProvider:
         *,
         spoil: Spoil | None = None,
         latency_s: float = 0.0,
-        per_minute: float | None = None,
         checks_key: Callable[[str], bool] = lambda path: not path.startswith(SESSION),
     ) -> None:
         self.routes = list(routes)
@@ -104,8 +99,6 @@ class FakeProvider:
         self.latency_s = latency_s
         self.calls: list[Request] = []
         self._lock = threading.Lock()
-        self._rate = per_minute / 60.0 if per_minute else None
-        self._tokens, self._filled_at = self._rate or 0.0, time.monotonic()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.provider = self
 
@@ -125,27 +118,14 @@ class FakeProvider:
         with self._lock:
             self.calls.append(request)
             step = self.script.pop(0) if self.script else self.spoil
-            limited = not self._admits(request.at)
         if self.key and request.key != self.key and self.checks_key(request.path):
             said = f"Incorrect API key provided: {request.key}"
             return json_answer({"error": {"message": said, "code": "invalid_api_key"}}, 401)
-        if limited:
-            return json_answer({"error": {"message": "slow down", "code": 429}}, 429, Retry_After="1")
         good = next((a for route in self.routes if (a := route(request)) is not None), None)
         if good is None:
             return json_answer({"error": {"message": f"no route {request.path}", "code": 404}}, 404)
         good = replace(good, latency_s=good.latency_s + self.latency_s)
         return step(request, good) if step else good
-
-    def _admits(self, now: float) -> bool:
-        if self._rate is None:
-            return True
-        self._tokens = min(max(self._rate, 1.0), self._tokens + (now - self._filled_at) * self._rate)
-        self._filled_at = now
-        if self._tokens < 1.0:
-            return False
-        self._tokens -= 1.0
-        return True
 
 
 class _Server(ThreadingHTTPServer):
@@ -195,8 +175,6 @@ class _Handler(BaseHTTPRequestHandler):
                 time.monotonic(),
                 parts,
                 frozenset(name.lower() for name in self.headers),
-                self._signed(),
-                self.headers.get("X-Vertex-AI-LLM-Shared-Request-Type") or "",
             )
         )
         if answer.latency_s:
@@ -220,13 +198,6 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.wfile.write(answer.body)
         self.wfile.flush()
-
-    def _signed(self) -> dict[str, str]:
-        said = self.headers.get("Authorization") or ""
-        if not said.startswith("AWS4-"):
-            return {}
-        covered = said.partition("SignedHeaders=")[2].partition(",")[0].split(";")
-        return {name: self.headers.get(name, "") for name in (*covered, "authorization")}
 
 
 def _parse(kind: str, body: bytes) -> tuple[dict[str, Any], tuple[tuple[str, bytes], ...]]:

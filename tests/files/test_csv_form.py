@@ -11,38 +11,8 @@ from hypothesis import strategies as st
 
 from plantain.files.csv_form import defused, read_csv, written_csv
 
-RUNS = (
-    *(
-        "=1+1",
-        '=cmd|"/C calc"!A0',
-        "+SUM(A1)",
-        "-2+3",
-        "@SUM(1)",
-        "\t=1",
-        "\r=1",
-        "\n=1",
-        " =1",
-        "=HYPERLINK(1)",
-    ),
-    *("-5 mm", "+49 30 1", "\uff1d1+1", "'=1", "''=1", "-inf+1", "--", "@"),
-)
-STAYS = (
-    "",
-    "-",
-    "-5",
-    "+5",
-    "-0.25",
-    "1e-9",
-    "-1E+3",
-    "nan",
-    "-inf",
-    "5%",
-    "-5%",
-    "a=b",
-    "it's",
-    "'quoted'",
-    "'",
-)
+RUNS = ("=1+1", "+SUM(A1)", "-2+3", "@SUM(1)", "\t=1", "\n=1", " =1", "\uff1d1+1", "'=1", "-5 mm")
+STAYS = ("", "-", "-5", "1e-9", "nan", "-5%", "a=b", "it's")
 
 
 @pytest.mark.parametrize("cell", RUNS)
@@ -56,10 +26,6 @@ def test_a_cell_that_runs_is_defused(cell: str) -> None:
 @pytest.mark.parametrize("cell", STAYS)
 def test_numbers_and_plain_words_stay_as_they_are(cell: str) -> None:
     assert defused(cell) == cell
-
-
-def test_numbers_that_are_no_text_are_written_as_numbers() -> None:
-    assert written_csv([[-1, 2.5, None, True]]) == "-1,2.5,,True\n"
 
 
 @given(

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
 
+import orjson
 import pytest
+import typer
 
 from fakes.caller import options_of
 from plantain.files.redaction import HIDDEN, hide, redacted
-from plantain.files.secrets import environment_without_keys, hide_environment, key_from_environment
+from plantain.files.secrets import (
+    environment_without_keys,
+    hide_environment,
+    key_from_environment,
+    redact_terminal,
+)
 from plantain.models.hosted.addresses import stays_on_premises
 from plantain.models.process.program import Program
 from plantain.models.process.settings import WorkerCommand
@@ -121,3 +129,31 @@ def test_the_terminal_shows_no_key_even_in_a_traceback_with_locals() -> None:
     assert done.stderr.count(HIDDEN) >= 4
     assert KEY not in done.stdout + done.stderr
     assert "4f9a8b7c6d5e" not in done.stdout + done.stderr
+
+
+STRANGE = "a\x1b[2Jb\x9b31mc\x07\u202ed\r\ud800"
+
+
+def test_whatever_prints_a_strangers_text_shows_its_commands_and_does_not_do_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """ECMA-48 5.2 and 5.3: C0 and C1 controls, ESC and CSI among them, are what a terminal acts on."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from plantain.cli.terminal.tables import TerminalConsole, print_table
+
+    redact_terminal()
+    print(STRANGE)
+    print(STRANGE, file=sys.stderr)
+    typer.echo(STRANGE)
+    table = Table(STRANGE)
+    table.add_row(Text(STRANGE))
+    print_table(table)
+    TerminalConsole(stderr=True).print(STRANGE, markup=False)
+    out, err = capsys.readouterr()
+    for text in (out, err):
+        assert not set(text) & {"\x1b", "\x9b", "\x07", "\u202e", "\r", "\ud800"}
+        assert "\\x1b[2J" in text
+    print(orjson.dumps({"name": "b\x9b\x1b"}).decode())
+    assert json.loads(capsys.readouterr().out) == {"name": "b\x9b\x1b"}

@@ -7,9 +7,8 @@ import zlib
 
 import pytest
 
-from plantain.bench.generate.output_files import marked
 from plantain.files.source_type import declared_synthetic
-from plantain.pixels.encode import XMP_PACKET
+from plantain.pixels.encode import XMP_PACKET, marked
 
 URL = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from hostile.artefacts import Artefact
+from hostile.artefacts import COMMANDS, Artefact, spoil
 from plantain.cli import main
 
 SECONDS = 60
@@ -56,17 +56,16 @@ def watch() -> None:
     sys.addaudithook(_hook)
 
 
-def walk(artefact: Artefact, templates: Path, home: Path, which: slice = slice(None)) -> list[str]:
+def walk(artefact: Artefact, templates: Path, home: Path) -> list[str]:
     """What went wrong, by command; nothing where each ended as a command may.
 
     Args:
         artefact: is made anew for every command.
         templates: whole things.
         home: an empty folder of its own.
-        which: of the artefact's commands.
     """
     wrong: list[str] = []
-    for number, command in enumerate(artefact.commands[which]):
+    for number, command in enumerate(COMMANDS[artefact.kind]):
         here = home / str(number)
         here.mkdir(parents=True)
         outside = here / "outside" / "mine.txt"
@@ -74,7 +73,7 @@ def walk(artefact: Artefact, templates: Path, home: Path, which: slice = slice(N
         outside.write_text("mine", encoding="utf-8")
         it, new = here / "it", here / "new"
         shutil.copytree(templates / artefact.kind, it, symlinks=True)
-        artefact.spoil(it, outside)
+        spoil(artefact, it, outside)
         told: list[str] = []
         words = [word.format(it=it, new=new) for word in command.split()]
         said, code = _run(words, here, told)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import threading
 from pathlib import Path
 
-import pytest
-
-from plantain.journal.commit import Committer, WriterClosed
+from plantain.journal.commit import Committer
 from plantain.journal.disk.connect import open_for_writing
 
 
@@ -38,19 +35,6 @@ def put(n: int):  # type: ignore[no-untyped-def]
         return n * 10
 
     return operation
-
-
-def test_operations_that_wait_together_share_transactions(tmp_path: Path) -> None:
-    watched = Watched(tmp_path)
-
-    async def work() -> list[int]:
-        return await asyncio.gather(*(watched.committer.submit(put(n)) for n in range(200)))
-
-    assert asyncio.run(work()) == [n * 10 for n in range(200)]
-    watched.close()
-    assert watched.numbers() == list(range(200))
-    assert sum(watched.groups) == 200
-    assert len(watched.groups) < 20  # the first alone, the rest while it was being synced
 
 
 def test_failing_operation_fails_alone(tmp_path: Path) -> None:
@@ -89,40 +73,3 @@ def test_what_a_cancelled_coroutine_asked_for_is_done(tmp_path: Path) -> None:
     asyncio.run(work())
     watched.close()
     assert watched.numbers() == [3, 4]
-
-
-def test_nobody_waits_for_a_thread_that_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault of the observer, which is ours, ends the thread; it must not hang the build."""
-    reported: list[object] = []
-    monkeypatch.setattr(threading, "excepthook", lambda arguments: reported.append(arguments.exc_value))
-    connection = open_for_writing(tmp_path / "some.sqlite")
-    connection.execute("CREATE TABLE number(n INTEGER PRIMARY KEY) STRICT")
-
-    def broken(events: int) -> None:
-        raise RuntimeError("broken observer")
-
-    committer = Committer(connection, broken)
-    with pytest.raises(WriterClosed):
-        asyncio.run(committer.submit(put(1)))
-    with pytest.raises(WriterClosed):
-        asyncio.run(committer.submit(put(2)))
-    committer.close(lambda connection: None)
-    assert [str(error) for error in reported] == ["broken observer"]
-
-
-def test_waiter_whose_loop_is_gone_stops_nobody(tmp_path: Path) -> None:
-    """A second Ctrl-C ends the loop while operations wait: they are done, and the next loop is served."""
-    watched = Watched(tmp_path)
-
-    async def hand_in_and_leave() -> None:
-        watched.submitted = asyncio.ensure_future(watched.committer.submit(put(5)))
-        await asyncio.sleep(0)
-
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(hand_in_and_leave())
-    watched.submitted.cancel()
-    loop.run_until_complete(asyncio.sleep(0))
-    loop.close()
-    assert asyncio.run(watched.committer.submit(put(6))) == 60
-    watched.close()
-    assert watched.numbers() == [5, 6]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from journal.power import CALLS, Disk, Event, read_trace
-from plantain.journal import BadBlob, Journal, verify
+from plantain.journal import BadBlob, BlobStore, Journal, verify
 from plantain.records import InputError
 
 PROGRAM = """
@@ -82,6 +82,9 @@ def materialise(left: dict[str, bytes | None], root: str, onto: Path) -> None:
 
 
 async def check(run: Path, acknowledged: list[list[str]]) -> None:
+    for what, *rest in acknowledged:
+        if what == "blob":  # before it is resumed, which removes what no row names yet
+            BlobStore(run / "blobs").read(rest[0])
     try:
         journal = Journal.open(run)
     except InputError:
@@ -90,9 +93,7 @@ async def check(run: Path, acknowledged: list[list[str]]) -> None:
     async with journal:
         assert verify(journal.reader).problems == ()
         for what, *rest in acknowledged:
-            if what == "blob":
-                journal.reader.read_blob(rest[0])
-            elif what == "planned":
+            if what == "planned":
                 assert sum(journal.reader.counts().values()) == 6
             elif what == "attempt":
                 (attempt,) = journal.reader.attempts(rest[0])
@@ -151,9 +152,6 @@ def test_power_cut_after_any_system_call(trace: tuple[Path, Path], tmp_path: Pat
     "struck",
     [
         pytest.param(lambda event: event.file.endswith(".tmp"), id="blob"),
-        pytest.param(lambda event: Path(event.file).parent.name == "blobs", id="folder of blobs"),
-        pytest.param(lambda event: Path(event.file).name == "blobs", id="folder of folders"),
-        pytest.param(lambda event: Path(event.file).name == "run", id="folder of the run"),
         pytest.param(lambda event: event.file.endswith("-wal"), id="log"),
     ],
 )

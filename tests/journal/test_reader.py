@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from journal.examples import HEADER, a_run, a_task, one_round
-from plantain.journal import Journal, JournalReader
-from plantain.records import InputError, TaskKind, TaskState
+from plantain.journal import Journal
+from plantain.records import InputError, TaskState
 
 COUNT = """
 import os, sys
@@ -75,26 +72,6 @@ def test_copy_in_a_folder_that_cannot_be_written(tmp_path: Path, what: str) -> N
             path.chmod(0o755)
 
 
-def test_tasks_stream_by_state_and_from_anywhere(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with await a_run(tmp_path, tasks=2500) as journal:
-            reader = journal.reader
-            ids = sorted(a_task(number).id for number in range(2500))
-            assert [row.id for row in reader.tasks()] == ids
-            assert [row.id for row in reader.tasks(after_id=ids[1200])] == ids[1201:]
-            assert [row.id for row in reader.tasks(limit=1001)] == ids[:1001]
-            assert list(reader.tasks(limit=0)) == []
-            await journal.close_task(ids[0], TaskState.FAILED, 5, "never")
-            pending = [row.id for row in reader.tasks(TaskState.PENDING)]
-            assert pending == ids[1:]
-            (row,) = reader.tasks(TaskState.FAILED)
-            assert (row.id, row.round, row.reason) == (ids[0], 5, "never")
-            assert reader.counts(TaskKind.EDIT)[TaskState.PENDING] == 2499
-            assert reader.counts(TaskKind.BENCH)[TaskState.PENDING] == 0
-
-    asyncio.run(work())
-
-
 def test_listing_goes_on_while_tasks_are_closed(tmp_path: Path) -> None:
     """The walk of a build: it closes what it has read while it reads on."""
 
@@ -106,35 +83,6 @@ def test_listing_goes_on_while_tasks_are_closed(tmp_path: Path) -> None:
                 if number % 50 == 0:
                     await journal.close_task(row.id, TaskState.FAILED, 1, "")
             assert seen == sorted(a_task(number).id for number in range(2200))
-
-    asyncio.run(work())
-
-
-def test_streaming_needs_constant_memory(tmp_path: Path) -> None:
-    async def work() -> int:
-        async with await a_run(tmp_path, tasks=20_000) as journal:
-            tracemalloc.start()
-            total = sum(1 for _ in journal.reader.tasks())
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            assert total == 20_000
-            return peak
-
-    # A page of 1,000 rows of 10 short values is some 0.8 MB; 20,000 would be 16.
-    assert asyncio.run(work()) < 3_000_000
-
-
-def test_all_attempts_over_several_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plantain.journal.reader.PAGE", 3)
-
-    async def work() -> None:
-        async with await a_run(tmp_path, tasks=4) as journal:
-            expected = []
-            for task in sorted(a_task(number).id for number in range(4)):
-                expected += [await one_round(journal, task, round) for round in (1, 2, 3)]
-            assert list(journal.reader.all_attempts()) == expected
-            ordered = list(itertools.pairwise(journal.reader.all_attempts(superseded=True)))
-            assert all((a.task_id, a.round) < (b.task_id, b.round) for a, b in ordered)
 
     asyncio.run(work())
 
@@ -162,16 +110,3 @@ def test_reader_cannot_write(tmp_path: Path) -> None:
                 journal.reader.connection.execute("DELETE FROM meta")
 
     asyncio.run(work())
-
-
-@pytest.mark.parametrize("name", ["胸片 100% #1?", os.fsdecode(b"caf\xe9")], ids=["odd", "not UTF-8"])
-def test_opening_takes_any_path(tmp_path: Path, name: str) -> None:
-    run = tmp_path / name
-
-    async def work() -> None:
-        async with await a_run(run):
-            assert count_in_another_process(run) == [3, 0, 0]
-
-    asyncio.run(work())
-    with JournalReader.open(run) as reader:
-        assert reader.header == HEADER

@@ -64,15 +64,6 @@ def test_journal_of_another_version_is_refused_and_left_alone(run: Path, version
     }
 
 
-@pytest.mark.parametrize("content", [b"", b"not a database at all, but long enough to have a header" * 30])
-def test_file_of_another_kind_is_not_a_run(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "journal.sqlite").write_bytes(content)
-    for opening in (Journal.open, JournalReader.open):
-        with pytest.raises(InputError, match="not a journal"):
-            opening(tmp_path)
-    assert (tmp_path / "journal.sqlite").read_bytes() == content
-
-
 def test_database_of_another_program_is_not_a_run(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
         connection.execute("CREATE TABLE meta(key TEXT, value TEXT)")
@@ -80,11 +71,3 @@ def test_database_of_another_program_is_not_a_run(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(InputError, match="not a journal of plantain"):
         Journal.open(tmp_path)
-
-
-def test_folder_without_journal_is_not_a_run(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="contains no journal"):
-        Journal.open(tmp_path)
-    with pytest.raises(InputError, match="contains no journal"):
-        JournalReader.open(tmp_path / "nowhere")
-    assert not list(tmp_path.iterdir())

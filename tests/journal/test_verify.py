@@ -40,10 +40,6 @@ def edited(run: Path) -> Path:
         return reader.blob_path(attempt.edited)
 
 
-def test_whole_run(run: Path) -> None:
-    assert problems(run) == ()
-
-
 def test_changed_and_missing_blob(run: Path) -> None:
     edited(run).write_bytes(b"x")
     (problem,) = problems(run)

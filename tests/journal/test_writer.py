@@ -14,17 +14,14 @@ import pytest
 
 from journal.examples import HEADER, VERDICT, a_call, a_run, a_task, an_image, one_round
 from plantain.journal import (
-    BlobRef,
     CallResult,
     Journal,
     JournalReader,
-    RecordedTask,
     RunLocked,
     StoredScore,
     StoredVerdict,
 )
 from plantain.journal.commit import WriterClosed
-from plantain.journal.questions.telemetry import status_summary
 from plantain.records import (
     OK,
     Attempt,
@@ -67,17 +64,6 @@ def test_half_made_run_is_made_again(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "journal.sqlite", "lock"]
 
 
-def test_plan_is_added_once(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with await a_run(tmp_path, tasks=3) as journal:
-            assert await journal.add_tasks(a_task(number) for number in range(5)) == 2
-            reader = journal.reader
-            assert [row.id for row in reader.tasks()] == sorted(a_task(number).id for number in range(5))
-            assert reader.counts()[TaskState.PENDING] == 5
-
-    go(work())
-
-
 def test_images_are_added_once_and_keep_their_picture(tmp_path: Path) -> None:
     async def work() -> None:
         async with await a_run(tmp_path) as journal:
@@ -112,20 +98,6 @@ def test_a_round_comes_back_whole(tmp_path: Path) -> None:
                 assert reader.read_blob(attempt.edited) == f"{task} 0 1".encode()
                 assert math.isclose(reader.spent_usd(), 0.25)  # 0.2 for the edit, 0.05 for the judge
                 assert reader.outcomes() == {OutcomeKind.OK: 3}
-
-    go(work())
-
-
-def test_open_calls_are_known_after_the_process_is_gone(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with await a_run(tmp_path) as journal:
-            first = await journal.start_call(a_call(a_task(0).id))
-            second = await journal.start_call(a_call(a_task(1).id))
-            await journal.settle_call(CallResult(first, OK, True))
-        with JournalReader.open(tmp_path) as reader:
-            (left,) = reader.open_calls()
-            assert (left.id, left.outcome, left.final) == (second, None, False)
-            assert sum(call.reserved_usd or 0 for call in reader.open_calls()) == 0.25
 
     go(work())
 
@@ -171,28 +143,6 @@ def test_retry_opens_a_generation_and_marks_the_old_one(tmp_path: Path) -> None:
             assert journal.reader.attempts(task, generation=0) == [old]
             assert journal.reader.attempt_count() == 1
             assert journal.reader.attempt_count(superseded=True) == 1
-
-    go(work())
-
-
-def test_counts_follow_every_change(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with await a_run(tmp_path, tasks=4) as journal:
-            ids = [a_task(number).id for number in range(4)]
-            await journal.close_task(ids[0], TaskState.SUCCESS, 2, "")
-            await journal.close_task(ids[1], TaskState.SUCCESS, 2, "")
-            await journal.close_task(ids[2], TaskState.NOT_APPLICABLE, 0, "lateral view")
-            await journal.close_task(ids[1], TaskState.SUCCESS, 3, "")
-            counts = journal.reader.counts()
-            assert counts == {
-                TaskState.PENDING: 1,
-                TaskState.SUCCESS: 2,
-                TaskState.FAILED: 0,
-                TaskState.UNDECIDED: 0,
-                TaskState.NOT_APPLICABLE: 1,
-                TaskState.STOPPED: 0,
-            }
-            assert status_summary(journal.reader)["rounds"] == {"2": 1, "3": 1}
 
     go(work())
 
@@ -254,20 +204,6 @@ def test_wrong_operations_are_refused_and_change_nothing(tmp_path: Path) -> None
     go(work())
 
 
-def test_sessions_tell_who_wrote_and_how_it_ended(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with await a_run(tmp_path) as journal:
-            await journal.end_session(12, {"note": "pilot"})
-        await Journal.open(tmp_path).close()
-        with JournalReader.open(tmp_path) as reader:
-            first, second = reader.sessions()
-        assert (first.replayed, first.detail, second.replayed) == (12, {"note": "pilot"}, 0)
-        assert first.peak_rss_mb is not None and first.peak_rss_mb > 1
-        assert first.ended_at is not None and second.ended_at is not None
-
-    go(work())
-
-
 def test_observer_counts_durable_events(tmp_path: Path) -> None:
     async def work() -> list[int]:
         seen: list[int] = []
@@ -284,37 +220,3 @@ def test_observer_counts_durable_events(tmp_path: Path) -> None:
     assert seen[:2] == [1, 2]
     assert seen[-1] == 7  # one blob, 1 + 5 operations
     assert seen == sorted(seen)
-
-
-def test_recorded_tasks_come_back_whole_and_once(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with await a_run(tmp_path / "from") as source:
-            await one_round(source, a_task(0).id)
-            await source.add_scores([StoredScore(a_task(0).id, 0, 1, "ssim", Score(0.5))])
-            await source.close_task(a_task(0).id, TaskState.SUCCESS, 1, "")
-            reader = source.reader
-            row = reader.task(a_task(0).id)
-            attempts = reader.attempts(row.id)
-            blobs = tuple(
-                BlobRef(*found)
-                for found in reader.connection.execute("SELECT sha256, bytes, media_type FROM blob")
-            )
-            recorded = RecordedTask(
-                dataclasses.replace(row, generation=2),
-                tuple(attempts),
-                tuple(reader.verdicts(row.id)),
-                tuple(reader.scores(row.id)),
-                blobs,
-            )
-            async with await asyncio.to_thread(Journal.create, tmp_path / "to", HEADER) as journal:
-                assert await journal.add_recorded([recorded, recorded]) == 1
-                assert await journal.add_recorded([recorded]) == 0
-                kept = journal.reader
-                assert kept.task(row.id) == recorded.row
-                assert kept.attempts(row.id) == attempts
-                assert kept.verdicts(row.id) == reader.verdicts(row.id)
-                assert kept.scores(row.id) == reader.scores(row.id)
-                assert kept.calls(row.id) == []
-                assert kept.counts()[TaskState.SUCCESS] == kept.attempt_count() == 1
-
-    go(scenario())

@@ -12,9 +12,8 @@ from hypothesis.extra import numpy as arrays
 
 from plantain.metrics import cp_reference, masked_ssim, preservation, psnr, ssim
 from plantain.metrics.grounding import grounding
-from plantain.metrics.inputs import check_mask, within
 from plantain.metrics.learned import lpips, reward
-from plantain.metrics.similarity import cosine, isim
+from plantain.metrics.similarity import isim
 from plantain.pixels.arrays import Image, Mask
 from plantain.records import Score
 
@@ -81,11 +80,7 @@ GOOD = np.full((16, 16), 90, np.uint8)
 ROI = np.zeros((16, 16), bool)
 NOT_IMAGES = [
     (GOOD / 255.0, r"uint8 arrays of grey levels 0 to 255, not float64; of values in \[0, 1\]"),
-    (GOOD.astype(np.int16), "not int16"),
-    (GOOD.tolist(), "not list"),
     (GOOD[0], r"of shape \(H, W\) or \(H, W, C\), not \(16,\)"),
-    (GOOD[:0], r"not \(0, 16\)"),
-    (GOOD > 0, "not bool"),
 ]
 
 
@@ -128,8 +123,6 @@ def test_what_is_no_image_is_refused_by_every_metric(
         (ROI.astype(np.float32), "a mask is bool, or uint8 of 0 and 255, not float32"),
         (ROI[:, :8], r"a mask of shape \(16, 8\) for images of \(16, 16\)"),
         (np.arange(256, dtype=np.uint8).reshape(16, 16), "grey levels 0 to 255; .* threshold it first"),
-        (ROI.astype(np.uint8) + 7, "grey levels 7 to 7"),
-        (ROI.tolist(), "a mask is bool, or uint8 of 0 and 255, not list"),
     ],
 )
 def test_what_is_no_mask_is_refused(mask: object, said: str) -> None:
@@ -138,27 +131,3 @@ def test_what_is_no_mask_is_refused(mask: object, said: str) -> None:
             measure(GOOD, GOOD, mask)  # type: ignore[arg-type, operator]
     with pytest.raises(ValueError, match="field: "):
         masked_ssim(GOOD, GOOD, ROI, field=mask)  # type: ignore[arg-type]
-
-
-def test_the_value_that_showed_the_fault() -> None:
-    """A mask as uint8 used to give 251.8: `~roi` of 0 and 1 is 255 and 254."""
-    rng = np.random.default_rng(0)
-    before = rng.integers(0, 256, (32, 32), dtype=np.uint8)
-    after = before.copy()
-    after[8:16, 8:16] ^= 128
-    roi = np.zeros((32, 32), bool)
-    roi[8:16, 8:16] = True
-    assert masked_ssim(before, after, roi).value == pytest.approx(1.0, abs=1e-12)
-    assert masked_ssim(before, after, roi.astype(np.uint8)) == masked_ssim(before, after, roi)
-
-
-def test_only_rounding_is_cut_off() -> None:
-    assert within(1.0 + 1e-9, -1.0, 1.0) == 1.0
-    with pytest.raises(ValueError, match=r"251.8 lies outside \[-1, 1\]"):
-        within(251.8, -1.0, 1.0)
-    assert check_mask(np.full((2, 2), 255, np.uint8), (2, 2)).all()
-
-
-def test_a_vector_with_nan_has_no_direction_that_we_know() -> None:
-    with pytest.raises(ValueError, match="first: 1 values are NaN or infinite"):
-        cosine([np.nan, 1.0], [1.0, 0.0])

@@ -74,15 +74,6 @@ def test_metrics_have_the_name_of_their_network_and_say_which_texts_it_cut():
     assert metrics[1].measure(Sample(patch(1, 1), patch(1, 1), "red"), patch(60, 80))[1]["text_cut"] is False
 
 
-def test_features_that_are_not_finite_are_refused():
-    class Broken(Compass):
-        def images(self, images):
-            return np.full((len(images), 2), np.nan)
-
-    with pytest.raises(ValueError, match="compass: 2 values are NaN"):
-        isim(patch(1, 1), patch(1, 1), Broken())
-
-
 class Euclid:
     """A network in place of LPIPS: root mean square difference."""
 

@@ -22,11 +22,6 @@ def eye() -> np.ndarray:
     return np.asarray(retina())[400:720, 300:620]
 
 
-def test_ssim_grey_agrees_with_scikit_image(eye):
-    before, after = eye[..., 1], noisy(eye[..., 1], 1)
-    assert ssim(before, after).value == pytest.approx(structural_similarity(before, after), abs=1e-6)
-
-
 def test_ssim_colour_agrees_with_scikit_image(eye):
     after = noisy(eye, 2)
     expected = structural_similarity(eye, after, channel_axis=-1)
@@ -51,18 +46,6 @@ def test_masked_ssim_is_one_when_only_the_region_changed(eye):
     assert masked_ssim(eye, after, roi).value == 1.0
 
 
-def test_masked_ssim_does_not_rise_with_the_region(eye):
-    # Noise everywhere: zero-filling would lift the score with the size of the region; the strict mean does
-    # not move.
-    after = noisy(eye, 3)
-    scores = []
-    for half in (10, 60, 110):
-        roi = np.zeros(eye.shape[:2], bool)
-        roi[160 - half : 160 + half, 160 - half : 160 + half] = True
-        scores.append(masked_ssim(eye, after, roi).value)
-    assert max(scores) - min(scores) < 0.02
-
-
 def test_masked_ssim_counts_exactly_the_windows_outside(eye):
     after = noisy(eye, 4)
     roi = np.zeros(eye.shape[:2], bool)
@@ -77,20 +60,14 @@ def test_masked_ssim_counts_exactly_the_windows_outside(eye):
     assert masked_ssim(eye, after, roi, field=field).value == pytest.approx(expected, abs=1e-6)
 
 
-def test_masked_ssim_without_room_outside_is_unscored(eye):
-    score = masked_ssim(eye, eye, np.ones(eye.shape[:2], bool))
-    assert score.value is None
-    assert score.reason == "roi covers image"
-
-
-def test_ssim_refuses_other_shapes_and_types(eye):
-    with pytest.raises(ValueError, match="differ in shape"):
-        ssim(eye, eye[1:])
-    with pytest.raises(ValueError, match="uint8"):
-        ssim(eye.astype(float), eye.astype(float))
-
-
-@pytest.mark.parametrize("shape", [(7, 7), (9, 500), (40, 1500), (64, 700, 3), (7, 8, 4)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (7, 7),
+        (40, 1500),
+        (7, 8, 4),
+    ],
+)
 def test_ssim_of_extreme_values_and_odd_shapes_agrees_with_scikit_image(shape):
     # Only 0 and 255: the largest sums that the 32-bit loop meets; wide rows cross its strips.
     rng = np.random.default_rng(8)
@@ -100,9 +77,3 @@ def test_ssim_of_extreme_values_and_odd_shapes_agrees_with_scikit_image(shape):
     for one, other in [(before, after), (before, before // 255), (np.full_like(before, 255), before)]:
         expected = structural_similarity(one, other, channel_axis=axis)
         assert ssim(one, other).value == pytest.approx(expected, abs=1e-6)
-
-
-def test_ssim_of_grey_carried_as_colour_equals_the_plane(eye):
-    before, after = eye[..., 1], noisy(eye[..., 1], 6)
-    as_colour = ssim(np.dstack([before] * 3), np.dstack([after] * 3)).value
-    assert as_colour == ssim(before, after).value

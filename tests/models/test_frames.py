@@ -5,12 +5,10 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fakes.grid import displacement, dots
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.frames import STRETCH, Frame, FramePolicy
+from plantain.models.frames import FramePolicy
 from plantain.models.presets import presets
 
 POLICIES = {
@@ -19,7 +17,6 @@ POLICIES = {
     "own size": FramePolicy(),
 }
 SEED = 20261122
-SIDES = st.integers(65, 1500)
 
 
 def random_sizes(number: int) -> list[tuple[int, int]]:
@@ -37,52 +34,3 @@ def test_what_the_model_leaves_alone_comes_back_where_it_was(name: str) -> None:
         assert back.shape == image.shape
         moved = displacement(image, back, centres)
         assert moved < 0.5, f"{name}, {width}x{height}, seed {SEED}: a dot moved {moved:.2f} pixels"
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_shifted_canvas_is_noticed(name: str) -> None:
-    """The measure of the test above sees a canvas that comes back two pixels off."""
-    image, centres = dots(700, 500)
-    frame = POLICIES[name].frame(700, 500)
-    shifted = frame.leave(np.roll(frame.enter(image), 2, axis=1))
-    assert displacement(image, shifted, centres) > 0.5
-
-
-@settings(deadline=None)
-@given(SIDES, SIDES, st.sampled_from(sorted(POLICIES)), st.sampled_from([None, 64, 512, 1000]))
-def test_frame_is_on_its_canvas_and_keeps_proportions(
-    width: int, height: int, name: str, side: int | None
-) -> None:
-    policy = POLICIES[name]
-    frame = policy.frame(width, height, side)
-    assert frame.canvas_width % policy.multiple == 0
-    assert frame.canvas_height % policy.multiple == 0
-    assert 0 <= frame.left <= frame.canvas_width - frame.inner_width
-    assert 0 <= frame.top <= frame.canvas_height - frame.inner_height
-    assert frame.mode in ("fit", "pad")
-    scales = frame.inner_width / width, frame.inner_height / height
-    rounding = 0.5 / min(frame.inner_width, frame.inner_height) * 2
-    assert max(scales) / min(scales) <= 1 + STRETCH + 2 * rounding
-    if policy.rule == "area" and not policy.sizes and side != 64 and 0.5 < width / height < 2:
-        area = frame.canvas_width * frame.canvas_height
-        assert area == pytest.approx((side or policy.side) ** 2, rel=0.1)
-
-
-def test_narrow_image_is_padded_by_its_own_edge() -> None:
-    frame = FramePolicy("longest", 512, 8).frame(1500, 50)
-    assert (frame.mode, frame.canvas) == ("pad", (512, 64))
-    image = np.full((50, 1500, 3), 77, np.uint8)
-    assert (frame.enter(image) == 77).all()
-
-
-def test_canvas_of_another_size_is_refused() -> None:
-    frame = FramePolicy("longest", 64, 8).frame(100, 100)
-    with pytest.raises(ValueError, match="returned 63x64 pixels for 64x64"):
-        frame.leave(np.zeros((64, 63, 3), np.uint8))
-
-
-def test_image_that_fits_comes_back_bit_by_bit() -> None:
-    image = np.random.default_rng(SEED).integers(0, 256, (512, 512, 3), dtype=np.uint8)
-    frame = METHODS["instruct-pix2pix"].frame.frame(512, 512)
-    assert np.array_equal(frame.leave(frame.enter(image)), image)
-    assert isinstance(frame, Frame)

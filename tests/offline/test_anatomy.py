@@ -9,9 +9,7 @@ import pytest
 from offline.images import image_for, prepared
 from plantain.findings import load_taxonomy
 from plantain.offline.anatomy.brain import brain_map
-from plantain.offline.anatomy.chest import chest_map
-from plantain.offline.anatomy.fundus import fundus_map
-from plantain.offline.anatomy.maps import AnatomyMap, CannotShow
+from plantain.offline.anatomy.maps import AnatomyMap
 from plantain.offline.drawing.adding import map_of
 from plantain.pixels.decode import decode
 
@@ -86,31 +84,3 @@ def test_every_zone_of_a_finding_is_a_place_of_its_map(finding) -> None:  # type
         assert zone in found.places, zone
     for stroke in finding.draw:
         assert not stroke.at or stroke.at in found.places, stroke.at
-
-
-@pytest.mark.parametrize("make", [chest_map, fundus_map, lambda pixels: brain_map(pixels, "axial")])
-@pytest.mark.parametrize("level", [0, 128, 255])
-def test_a_blank_image_has_no_map(make, level: int) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(CannotShow):
-        make(np.full((1024, 1024, 3), level, np.uint8))
-
-
-def test_a_photograph_in_colour_is_no_brain_and_a_film_is_no_fundus() -> None:
-    retina, film = (decode(prepared()[name][1]) for name in ("retina-left", "rg1-chest-pa"))
-    with pytest.raises(CannotShow, match="colour"):
-        brain_map(retina, "axial")
-    with pytest.raises(CannotShow):
-        fundus_map(film)
-
-
-def test_a_ray_beyond_the_image_reads_nothing_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenCV leaves what is beyond the image as it finds it, unless it is told to fill it."""
-    real = cv2.warpPolar
-    pixels = decode(prepared()["mni152-t1-axial-z20"][1])
-
-    def on_used_memory(src, size, centre, reach, flags):  # type: ignore[no-untyped-def]
-        return real(src, size, centre, reach, flags, dst=np.full(size[::-1], 3e4, src.dtype))
-
-    clean = brain_map(pixels, "axial").organ
-    monkeypatch.setattr(cv2, "warpPolar", on_used_memory)
-    assert (brain_map(pixels, "axial").organ == clean).all()

@@ -97,24 +97,6 @@ def test_marked_is_stronger_than_subtle(finding: Finding) -> None:
     assert strong[0] < strong[1]
 
 
-@pytest.mark.parametrize("finding", DRAWN, ids=lambda f: f.name)
-def test_the_grain_of_the_image_stays(finding: Finding) -> None:
-    # Fine noise, the Laplacian's, over the changed area: at least 0.6 and at most 1.7 times the original's.
-    pixels, rendering = drawn(finding)
-    before, after = (fine(image)[rendering.mask] for image in (pixels, rendering.pixels))
-    if float(np.median(np.abs(before))) < 0.5:
-        pytest.skip("this image has no grain to compare")
-    assert 0.6 < after.std() / before.std() < 1.7 or finding.draw[0].shape in ("spots", "line", "haze")
-
-
-def fine(pixels: np.ndarray) -> np.ndarray:
-    level = pixels[..., 1].astype(np.float32)
-    return (
-        level
-        - (np.roll(level, 1, 0) + np.roll(level, -1, 0) + np.roll(level, 1, 1) + np.roll(level, -1, 1)) / 4
-    )
-
-
 @pytest.mark.parametrize(
     ("sequence", "contrast", "sign"),
     [("T1", "none", -1), ("T2", "unknown", 1), ("FLAIR", "unknown", 1), ("T1", "yes", 1)],
@@ -177,7 +159,12 @@ def test_a_removal_brings_the_image_nearer_to_what_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Fracture", "Pneumothorax", "Pleural Effusion", "Edema", "Atelectasis", "Glaucoma", "Myopia"]
+    "name",
+    [
+        "Fracture",
+        "Pleural Effusion",
+        "Glaucoma",
+    ],
 )
 def test_what_cannot_be_known_under_a_finding_is_not_invented(name: str) -> None:
     finding = named(name)
@@ -192,14 +179,6 @@ def test_a_finding_that_is_not_there_is_not_found(name: str) -> None:
     image, pixels = image_for(named(name))
     with pytest.raises(CannotShow):
         remove(pixels, image, named(name), Intent(name, REMOVE), np.random.default_rng(1))
-
-
-def test_a_finding_without_drawing_data_is_refused() -> None:
-    finding = replace(named("Lung Lesion"), name="Hernia", title="hernia", draw=())
-    image, pixels = image_for(finding)
-    for render in (add, remove):
-        with pytest.raises(CannotShow, match="hernia"):
-            render(pixels, image, finding, Intent("Hernia", ADD), np.random.default_rng(0))
 
 
 def test_a_users_own_finding_is_drawn_by_its_data() -> None:

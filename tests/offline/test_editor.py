@@ -61,7 +61,11 @@ def test_edit_is_the_same_in_a_worker_process() -> None:
 
 
 @pytest.mark.parametrize(
-    "instruction", ["Make it look nicer.", "Add a small drusen cluster at the macula.", ""]
+    "instruction",
+    [
+        "Make it look nicer.",
+        "Add a small drusen cluster at the macula.",
+    ],
 )
 def test_an_instruction_that_names_nothing_known_is_not_applicable(instruction: str) -> None:
     image, data = prepared()["rg1-chest-pa"]

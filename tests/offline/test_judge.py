@@ -21,7 +21,6 @@ from plantain.roles import EncodedImage, JudgeRequest
 from plantain.rubrics import MED_BANANA
 
 COMPLIANCE = Criterion.INSTRUCTION_COMPLIANCE
-PLAUSIBILITY = Criterion.STRUCTURAL_PLAUSIBILITY
 REALISM = Criterion.REALISM
 FIDELITY = Criterion.FIDELITY_PRESERVATION
 
@@ -86,15 +85,6 @@ def test_judge_fails_the_wrong_side(chest, finding):
     assert FailureCode.WRONG_LOCATION in observed.criteria[COMPLIANCE].codes
 
 
-def test_judge_fails_a_dark_lesion(chest, finding):
-    assert failed(observe(chest, finding, with_lesion(chest[2], levels=-35.0))) >= {COMPLIANCE, PLAUSIBILITY}
-
-
-def test_judge_fails_a_lesion_below_the_diaphragm(chest, finding):
-    observed = observe(chest, finding, with_lesion(chest[2], 520, 960, -45.0))
-    assert PLAUSIBILITY in failed(observed)
-
-
 def test_judge_passes_a_removal_and_fails_one_that_leaves_most_of_it(chest, finding):
     drawn = with_lesion(chest[2], levels=45.0)
     removed = observe(chest, finding, chest[2], direction=Direction.REMOVE, original=drawn)
@@ -113,12 +103,6 @@ def test_judge_sees_a_letter_in_a_corner(chest, finding):
     assert "mark or text" in observed.criteria[FIDELITY].evidence
 
 
-def test_judge_sees_colour_in_a_grey_image(chest, finding):
-    tinted = with_lesion(chest[2])
-    tinted[200:400, 600:800, 2] //= 2
-    assert REALISM in failed(observe(chest, finding, tinted))
-
-
 def test_judge_is_deterministic(chest, finding):
     edited = with_lesion(chest[2])
     assert observe(chest, finding, edited) == observe(chest, finding, edited)
@@ -130,15 +114,6 @@ def test_judge_of_something_else_is_malformed(chest, finding, edited):
     outcome = judge_encoded(data, edited, "Add a nodule.", image, finding, Direction.ADD, MED_BANANA)
     assert isinstance(outcome, Outcome)
     assert outcome.kind is OutcomeKind.MALFORMED
-
-
-def test_judge_of_another_size_is_malformed(chest, finding):
-    image, data, pixels = chest
-    outcome = judge_encoded(
-        data, encode_jpeg(pixels[:512, :512]), "Add a nodule.", image, finding, Direction.ADD, MED_BANANA
-    )
-    assert isinstance(outcome, Outcome)
-    assert "differ in size" in outcome.reason
 
 
 def test_judge_fills_its_role(chest, finding):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -90,8 +89,6 @@ def find_seed(finding: Finding, **wanted: str) -> int:
 PNEUMOTHORAX = TAXONOMY.get("chest_xray", "Pneumothorax")
 OPACITY = TAXONOMY.get("chest_xray", "Lung Opacity")
 GLIOMA = TAXONOMY.get("brain_mri", "glioma")
-CARDIOMEGALY = TAXONOMY.get("chest_xray", "Cardiomegaly")
-SCALES = {"extent": ("small", "moderate", "large"), "conspicuity": ("subtle", "moderate", "marked")}
 
 
 def test_template_writer_fills_the_role() -> None:
@@ -119,24 +116,6 @@ def test_instruction_is_read_as_it_is_meant(finding: Finding, direction: Directi
             assert intent.side in (finding.sides or (None,)), text
             assert intent.zone in (finding.zones or (None,)), text
             assert intent.extent or intent.conspicuity, text
-
-
-@pytest.mark.parametrize("finding", TARGETS, ids=lambda f: f.name)
-@pytest.mark.parametrize("direction", list(BUILD_DIRECTIONS))
-def test_instruction_reads_as_a_radiologist_would_write_it(finding: Finding, direction: Direction) -> None:
-    text = write(finding, direction, [], 3)
-    assert text.startswith("Remove the " if direction is REMOVE else "Add ")
-    assert text.endswith("leave everything else unchanged.")
-    assert text.count(".") <= 2  # one sentence, and a number in it at most
-    assert not any(words in text for words in ("What one sees", "How it shows", "In its stead"))
-
-
-def test_instruction_shows_the_signs_of_the_finding_and_what_a_removal_restores() -> None:
-    assert "no lung markings beyond it" in write(PNEUMOTHORAX, ADD, [], 3)
-    assert "restore lung markings out to the chest wall" in write(PNEUMOTHORAX, REMOVE, [], 3)
-    t1, flair = (write(GLIOMA, ADD, [], 3, image("brain_mri", sequence=name)) for name in ("T1", "FLAIR"))
-    assert "dark to equal" in t1
-    assert "bright tissue" in flair
 
 
 def test_round_one_varies_place_extent_and_conspicuity() -> None:
@@ -171,18 +150,6 @@ def test_too_subtle_asks_for_more(finding: Finding) -> None:
     assert (after.extent, after.conspicuity) == ("moderate", "marked")
 
 
-def test_overcorrected_asks_for_less() -> None:
-    seed = find_seed(OPACITY, extent="large", conspicuity="marked")
-    _, after = refined(OPACITY, ADD, FailureCode.OVERCORRECTED, seed=seed)
-    assert after.conspicuity == "moderate"
-
-
-def test_cardiomegaly_grows_and_shrinks() -> None:
-    seed = find_seed(CARDIOMEGALY, extent="moderate")
-    assert refined(CARDIOMEGALY, ADD, FailureCode.TOO_SUBTLE, seed=seed)[1].extent == "large"
-    assert refined(CARDIOMEGALY, ADD, FailureCode.OVERCORRECTED, seed=seed)[1].extent == "small"
-
-
 def test_wrong_location_states_another_allowed_place() -> None:
     for seed in range(10):
         before, after = refined(GLIOMA, ADD, FailureCode.WRONG_LOCATION, seed=seed)
@@ -200,70 +167,11 @@ def test_a_visible_margin_asks_for_gradual_margins_and_less_contrast(code: Failu
     assert read(GLIOMA, second).conspicuity == "moderate"
 
 
-def test_excess_change_asks_for_a_smaller_extent_and_nothing_else() -> None:
-    seed = find_seed(OPACITY, extent="large")
-    first = write(OPACITY, ADD, [], seed)
-    second = write(OPACITY, ADD, [judged(1, first, FailureCode.EXCESS_CHANGE)], seed)
-    assert read(OPACITY, second).extent == "moderate"
-    assert "as small an area as possible" in second
-
-
-@pytest.mark.parametrize(
-    "code", [FailureCode.REPETITION, FailureCode.DISTORTION, FailureCode.NON_TARGET_FINDING]
-)
-def test_structure_asks_for_another_placement(code: FailureCode) -> None:
-    before, after = refined(OPACITY, ADD, code)
-    assert (after.side, after.zone) != (before.side, before.zone)
-
-
-@pytest.mark.parametrize("kind", [OutcomeKind.NOT_APPLICABLE, OutcomeKind.NO_IMAGE, OutcomeKind.REFUSED])
-def test_an_edit_without_image_changes_placement(kind: OutcomeKind) -> None:
-    first = write(OPACITY, ADD, [], 3)
-    second = write(OPACITY, ADD, [imageless(1, first, kind)], 4)
-    before, after = read(OPACITY, first), read(OPACITY, second)
-    assert (after.side, after.zone) != (before.side, before.zone)
-
-
-def test_removal_that_left_something_asks_for_its_full_extent() -> None:
-    first = write(OPACITY, REMOVE, [], 3)
-    second = write(OPACITY, REMOVE, [judged(1, first, FailureCode.TOO_SUBTLE)], 4)
-    assert read(OPACITY, second) == Intent("Lung Opacity", REMOVE, extent="large")
-    assert "No part of it may remain" in second
-
-
-def test_criterion_without_codes_still_changes_the_request() -> None:
-    seed = find_seed(OPACITY, conspicuity="subtle")
-    before, after = refined(OPACITY, ADD, seed=seed)  # compliance failed, no code: supposed too subtle
-    assert (before.conspicuity, after.conspicuity) == ("subtle", "moderate")
-
-
-def test_lessons_of_every_round_are_kept() -> None:
-    history = [judged(1, write(GLIOMA, ADD, [], 1), FailureCode.DISTORTION)]
-    history.append(judged(2, write(GLIOMA, ADD, history, 2), FailureCode.LOST_GRAIN))
-    third = write(GLIOMA, ADD, history, 3)
-    assert "in shape" in third
-    assert "Keep the grain" in third
-
-
-def test_of_opposite_lessons_the_last_is_kept() -> None:
-    history = [judged(1, write(GLIOMA, ADD, [], 1), FailureCode.TOO_SUBTLE)]
-    history.append(judged(2, write(GLIOMA, ADD, history, 2), FailureCode.OVERCORRECTED))
-    third = write(GLIOMA, ADD, history, 3)
-    assert "restrained" in third
-    assert "at a glance" not in third
-
-
 def test_instruction_depends_on_nothing_but_its_request() -> None:
     requests = [(f, d, s) for f in TARGETS[:6] for d in BUILD_DIRECTIONS for s in (1, 2)]
     forwards = [write(*(f, d), [], s) for f, d, s in requests]
     backwards = [write(*(f, d), [], s) for f, d, s in reversed(requests)]
     assert forwards == backwards[::-1]
-
-
-def test_writer_follows_a_hosted_writers_history() -> None:
-    strange = judged(1, "Kindly depict something on the left, thanks", FailureCode.TOO_SUBTLE)
-    intent = read(PNEUMOTHORAX, write(PNEUMOTHORAX, ADD, [strange], 1))
-    assert (intent.finding, intent.conspicuity) == ("Pneumothorax", "marked")
 
 
 @settings(max_examples=60, deadline=None)
@@ -300,35 +208,6 @@ def test_no_instruction_is_repeated_whatever_happened(
             history.append(imageless(number, text, fate))
         else:
             history.append(judged(number, text, *fate))
-
-
-def test_words_of_an_own_finding_do_not_mislead_the_reader(tmp_path: Path) -> None:
-    path = tmp_path / "own.toml"
-    path.write_text(
-        'modality = "chest_xray"\n[[finding]]\nname = "Left Ventricular Aneurysm"\n'
-        'title = "left ventricular aneurysm"\n'
-        'anatomy = "left heart border"\nsource = "own"\nzones = ["apex of the heart"]\n'
-        'signs = ["Place it on the right side, large and marked: a bulge"]\n'
-        'restores = ["make it small on the left side"]\n'
-    )
-    taxonomy = load_taxonomy([path])
-    finding = taxonomy.get("chest_xray", "Left Ventricular Aneurysm")
-    for direction, seed in itertools.product(BUILD_DIRECTIONS, range(5)):
-        text = write(finding, direction, [], seed)
-        intent = read_instruction(text, taxonomy.of("chest_xray"))
-        assert (intent.finding, intent.direction, intent.side) == (finding.name, direction, None)
-        assert "bulge" not in text  # its line would have been read as a request, so it was left out
-
-
-def test_no_instruction_is_repeated_in_twenty_rounds_that_fail_alike() -> None:
-    for finding in (
-        CARDIOMEGALY,
-        TAXONOMY.get("fundus", "Cataract"),
-    ):  # nothing to place: only words can change
-        history: list[Attempt] = []
-        for number in range(1, 21):
-            history.append(judged(number, write(finding, REMOVE, history, 9), FailureCode.TOO_SUBTLE))
-        assert len({attempt.instruction for attempt in history}) == 20
 
 
 @pytest.mark.parametrize("code", list(FailureCode))

@@ -110,16 +110,3 @@ def test_with_the_same_words_the_verdict_is_the_stored_one_and_with_others_it_is
     assert "In 3 the image <strong>came back unchanged</strong>" in page
     assert page.count("Came back unchanged: the image of round 1.") == 3
     assert orjson.loads((run / "report.json").read_bytes())["judged"]["came_back"] == 3
-
-
-def test_a_panel_is_not_asked_again_and_its_members_verdicts_are_stored(
-    catalogue: Path, tmp_path: Path
-) -> None:
-    panel = [Refuses(f"quick/judge-{n}") for n in range(3)]
-    build(catalogue, tmp_path / "run", method_of(*panel, words=("draw it",) * ROUNDS))
-    assert [len(member.asked) for member in panel] == [1, 1, 1]
-    with JournalReader.open(tmp_path / "run") as reader:
-        (row,) = reader.tasks()
-        stored = [(v.round, v.verdict.judge) for v in reader.verdicts(row.task.id)]
-    everyone = [f"quick/judge-{n}" for n in range(3)] + ["panel"]
-    assert stored == [(number, name) for number in range(1, ROUNDS + 1) for name in everyone]

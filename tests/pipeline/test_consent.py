@@ -23,11 +23,9 @@ from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.sending import sent_pictures
 from plantain.pipeline import consent as pipeline_consent
-from plantain.pipeline.consent import warnings
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
-from plantain.runs.consent import family, is_hosted
 from plantain.runs.summary import RunSummary
 
 
@@ -109,36 +107,6 @@ def test_consent_taken_back_stops_a_resumed_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="hosted model"):
         build(recipe, tmp_path / "run", log)
     assert log.lines() == []
-
-
-@pytest.mark.parametrize(
-    ("model", "section", "hosted"),
-    [
-        ("offline/procedural", {}, False),
-        ("diffusers/timbrooks/instruct-pix2pix", {}, False),
-        ("gemini/gemini-3-pro", {}, True),
-        ("openai-compatible/qwen", {"base_url": "https://gateway.example.org/v1"}, True),
-        ("openai-compatible/qwen", {"base_url": "https://127.0.0.1.example.org/v1"}, True),
-        ("openai-compatible/qwen", {"base_url": "http://localhost:11434/v1"}, False),
-        ("openai-compatible/qwen", {"base_url": "https://gpu.hospital/v1", "on_premises": True}, False),
-    ],
-)
-def test_is_hosted(model: str, section: dict[str, object], hosted: bool, tmp_path: Path) -> None:
-    recipe = with_parts(quick_recipe(tmp_path), providers={model.partition("/")[0]: section})
-    assert is_hosted(recipe.terms, model) is hosted
-
-
-def test_judge_and_editor_of_one_family_are_warned_about(tmp_path: Path) -> None:
-    models = {
-        "writer": "openai/gpt-5.4",
-        "editor": "gemini/gemini-3.1-flash-image",
-        "judge": "gemini/gemini-3-pro",
-    }
-    (warning,) = warnings(with_parts(quick_recipe(tmp_path), models=models))
-    assert "one family" in warning and "gemini/gemini-3-pro" in warning
-    assert warnings(with_parts(quick_recipe(tmp_path), models={**models, "judge": "openai/gpt-5.4"})) == []
-    assert warnings(with_parts(quick_recipe(tmp_path), models={})) == []
-    assert family("openai-compatible/Qwen/Qwen3-VL-32B") == "qwen3"
 
 
 MODELS = {"writer": "gemini/w", "editor": "openai/e", "judge": ["openai-compatible/j"]}

@@ -7,17 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import orjson
-import pytest
 
 from pipeline.quick import (
     CallLog,
     QuickEditor,
     QuickJudge,
-    quick_catalogue,
     quick_method,
     quick_recipe,
 )
-from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
@@ -83,14 +80,6 @@ def test_cap_on_calls_holds_over_processes(catalogue: Path, tmp_path: Path) -> N
     assert build(priced_recipe(catalogue), tmp_path / "run").stopped is None
 
 
-def test_cap_on_hours_holds_over_processes(catalogue: Path, tmp_path: Path) -> None:
-    first = build(priced_recipe(catalogue, max_hours=1e-7), tmp_path / "run")
-    assert first.stopped is not None and "limits.max_hours = 1e-07" in first.stopped and not first.failed
-    again = build(priced_recipe(catalogue, max_hours=1e-7), tmp_path / "run")
-    assert again.made == 0 and again.stopped is not None
-    assert build(priced_recipe(catalogue, max_hours=1.0), tmp_path / "run").stopped is None
-
-
 class Served(QuickJudge):
     def __init__(self, served: str) -> None:
         super().__init__(CallLog(None))
@@ -125,18 +114,3 @@ def test_another_model_behind_the_name_stops_the_run_until_it_is_accepted(
     with JournalReader.open(run) as reader:
         (change,) = orjson.loads(reader.meta("model_changes") or "[]")
     assert (change["model"], change["from"], change["to"]) == ("quick/judge", ["j-001"], "j-002")
-
-
-def test_build_command_ends_with_code_3_and_says_how_to_go_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    quick_catalogue(tmp_path / "catalogue", images=1)
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text(
-        'name = "capped"\n[data]\ncatalogue = "catalogue"\nfindings = ["AMD"]\ndirections = ["add"]\n'
-        "[limits]\nmax_calls = 1\n"
-    )
-    assert main(["build", str(recipe), "--run", str(tmp_path / "run")]) == 3
-    err = capsys.readouterr().err
-    assert "limits.max_calls = 1: all are made; raise limits.max_calls to resume" in err
-    assert f"resume with: plantain build {recipe} --run {tmp_path / 'run'}" in err

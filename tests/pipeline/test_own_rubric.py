@@ -11,7 +11,6 @@ import pytest
 
 from pipeline.quick import CallLog, quick_catalogue, quick_method
 from plantain.journal import JournalReader
-from plantain.pipeline.method import method_of
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import CriterionResult, InputError, Observations
@@ -99,14 +98,3 @@ def test_a_build_by_it_from_recipe_to_release(tmp_path: Path) -> None:
     what = "the rubric.criteria.done.question is now Was it well done?, but this run was begun with Was it done?;"
     with pytest.raises(InputError, match=re.escape(what)):
         asyncio.run(run_build(load_recipe(tmp_path / "recipe.toml"), run, method=method))
-
-
-def test_a_judge_that_cannot_judge_by_it_is_refused_before_any_call(tmp_path: Path) -> None:
-    recipe = recipe_in(tmp_path)
-    models = recipe.models.model_copy(
-        update={"writer": "offline/templates", "editor": "offline/procedural", "judge": "offline/instruments"}
-    )
-    with pytest.raises(
-        InputError, match=r"offline/instruments cannot judge by the rubric 'our-clinic'.*not done"
-    ):
-        method_of(recipe.model_copy(update={"models": models}))

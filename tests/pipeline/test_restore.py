@@ -110,13 +110,6 @@ def test_answer_restored_picture_mask_share_and_residual_are_kept(run: Path) -> 
     assert 0 <= float(str(score.detail["residual_px"])) < 0.3
 
 
-def test_a_control_is_never_restored(run: Path) -> None:
-    """It asks what the editor does by itself."""
-    with JournalReader.open(run) as reader:
-        (row,) = [row for row in reader.tasks() if row.task.kind is TaskKind.CONTROL]
-        assert reader.scores(row.id) == [] or all(one.metric != "restored" for one in reader.scores(row.id))
-
-
 def test_a_release_holds_the_answer_beside_the_restored_picture(run: Path, tmp_path: Path) -> None:
     export_run(run, tmp_path / "out", ExportOptions(("parquet",), licences=("CC-BY-4.0",)))
     assert verify_release(tmp_path / "out").ok
@@ -136,21 +129,3 @@ def test_a_run_keeps_its_setting(folder: Path, run: Path) -> None:
         assert json.loads(reader.meta("method") or "")["restore"] == "outside 6"
     with pytest.raises(InputError, match="restore"):
         asyncio.run(run_build(off, run, method=method_of(folder, "none"), text_reader=NoText()))
-
-
-def test_a_run_begun_under_another_version_says_so_and_makes_no_call(
-    folder: Path, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Half of a run restored in another way would be two runs in one table."""
-    monkeypatch.setattr("plantain.pixels.restore.VERSION", "outside 7")
-    on = recipe_of(folder / "catalogue", "outside")
-    again = asyncio.run(run_build(on, run, method=method_of(folder, "outside"), text_reader=NoText()))
-    assert "the restore is now outside 7, and this run was begun with outside 6" in str(again.stopped)
-    with JournalReader.open(run) as reader:
-        assert verify(reader).ok
-        assert json.loads(reader.meta("method") or "")["restore"] == "outside 6"
-
-
-def test_a_word_that_it_does_not_know_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="restore"):
-        quick_recipe(tmp_path, restore="inside")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +13,14 @@ import pytest
 from fakes.samples import sample_of
 from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
-from plantain.journal import Journal, JournalReader, verify
+from plantain.journal import JournalReader, verify
 from plantain.pipeline.run import run_build
-from plantain.pipeline.text_check import METRIC, NAME, TextCheck
+from plantain.pipeline.text_check import METRIC, NAME
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.prepare import prepare
-from plantain.privacy.text import Text, TextReader
+from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Criterion, Licence, Observations, SourceImage, TaskState
 from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply
@@ -55,15 +54,6 @@ class ContentJudge(QuickJudge):
                 {c: CriterionResult(True, 0.9) for c in Criterion}, {"has_disease": True}, True, "fine"
             )
         )
-
-
-class BlindReader:
-    """Must not be asked."""
-
-    name = "blind"
-
-    def read(self, pixels: Pixels) -> tuple[Text, ...]:
-        raise AssertionError("was read again")
 
 
 def marked(pixels: Pixels, letter: str) -> None:
@@ -129,30 +119,3 @@ def test_a_swapped_marker_fails_the_round_and_the_next_one_succeeds(run: Path) -
         assert scores == {1: 0.0, 2: 1.0}
         assert "rapidocr" in str(reader.meta("method"))
         assert verify(reader).problems == ()
-
-
-def test_what_was_seen_is_not_read_again(run: Path) -> None:
-    async def again() -> tuple[str, ...]:
-        async with await asyncio.to_thread(Journal.open, run) as journal:
-            (row,) = journal.reader.tasks()
-            attempt = journal.reader.attempts(row.id)[0]
-            image = journal.reader.image("marked")
-            with Catalogue.open(run.parent / "catalogue") as catalogue:
-                check = TextCheck(BlindReader(), catalogue, journal)
-                return await check.objections(attempt, image, b"", b"")
-
-    assert any("marker R" in objection for objection in asyncio.run(again()))
-
-
-def test_a_run_does_not_resume_with_another_text_check(run: Path, tmp_path: Path, reader: TextReader) -> None:
-    log = CallLog(None)
-    method = replace(quick_method(log), editor=MarkerEditor(log), judges=(ContentJudge(log),))
-    recipe = quick_recipe(run.parent / "catalogue", findings=("Lung Lesion", "Pneumothorax"))
-    copy = shutil.copytree(run, tmp_path / "run")
-    summary = asyncio.run(run_build(recipe, copy, method=method))
-    assert summary.failed
-    assert "the text check is now none" in str(summary.stopped)
-    assert sum(summary.closed.values()) == 0
-    asyncio.run(run_build(recipe, tmp_path / "other", method=method, limit=1))
-    summary = asyncio.run(run_build(recipe, tmp_path / "other", method=method, text_reader=reader))
-    assert summary.failed and "this run was begun with none" in str(summary.stopped)

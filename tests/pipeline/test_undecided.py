@@ -22,13 +22,12 @@ from pipeline.quick import (
 )
 from plantain.api.run import Run
 from plantain.cli import main
-from plantain.journal import CallResult, Journal, JournalReader, StartedCall, StoredVerdict
+from plantain.journal import JournalReader
 from plantain.journal.questions.browsing import TaskQuery, page_of
-from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.journal.verify import verify
 from plantain.pipeline.retry import RetryChoice, ended_tasks
 from plantain.pipeline.run import run_build
-from plantain.records import OK, CallKey, Criterion, CriterionResult, Observations, Step, TaskState
+from plantain.records import Criterion, CriterionResult, Observations, TaskState
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply
 
 WHY = "the borders of the finding cannot be certified"
@@ -119,23 +118,3 @@ def test_undecided_edits_are_no_negative_examples(run: Path, tmp_path: Path) -> 
     assert outcomes == {"Diabetes": "undecided", "AMD": "undecided", "Cataract": "success"}
     (summary,) = (tmp_path / "release").rglob("failed_summary.json")
     assert orjson.loads(summary.read_bytes()) == []
-
-
-def test_another_judge_may_decide_it_afterwards(run: Path) -> None:
-    async def rule() -> None:
-        async with Journal.open(run) as journal:
-            (row,) = [row for row in journal.reader.tasks() if row.task.finding == "Diabetes"]
-            (stored,) = journal.reader.verdicts(row.id)
-            passed = Observations(dict.fromkeys(Criterion, CriterionResult(True)))
-            verdict = replace(stored.verdict, judge="other/judge", observations=passed, qualified=True)
-            key = CallKey(row.id, 0, 1, Step.JUDGE, draw=JUDGED_AGAIN)
-            call = await journal.start_call(StartedCall(key, 1, "other/judge", "hash"))
-            new = StoredVerdict(row.id, 0, 1, verdict, decisive=False)
-            await journal.settle_call(CallResult(call, OK, final=True, verdicts=(new,)))
-            await journal.make_decisive("other/judge", 0)
-            assert journal.reader.task(row.id).state is TaskState.SUCCESS
-            await journal.make_decisive(stored.verdict.judge, 0)
-            ended = journal.reader.task(row.id)
-            assert (ended.state, ended.round) == (TaskState.UNDECIDED, 1) and WHY in ended.reason
-
-    asyncio.run(rule())

@@ -15,7 +15,7 @@ import pytest
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
-from plantain.journal import JournalReader, verify
+from plantain.journal import BlobStore, JournalReader, verify
 from plantain.journal.withdrawal import held_for_withdrawal, take_out
 from plantain.pipeline.run import run_build
 from plantain.records import Consent, Licence, Withdrawal
@@ -25,6 +25,7 @@ from plantain.release.plan import ExportOptions
 from plantain.release.register import REGISTER
 from plantain.release.withdraw import concerned
 from plantain.report.page import write_report
+from plantain.runs.limits import costs_of
 
 GONE, STAYS = "patient:10000032", "patient:10000048"
 OPTIONS = ExportOptions(("trajectory", "parquet"), redistribution_approved="DUA 1")
@@ -197,3 +198,52 @@ def test_a_patients_last_image_takes_the_patients_name_with_it(case: Path) -> No
     assert holding(case / "run", "retina-0", "retina-1", GONE) == []
     assert holding(case / "catalogue", "retina-0", "retina-1", GONE) == []
     assert main(["run", "withdraw", str(case / "catalogue"), "--group", GONE]) == 0  # withdrawn before
+
+
+def test_everything_derived_from_a_run_goes_whoever_wrote_it(
+    case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What remains is the list of a run's own files in the documentation of its folder: no page, table or copy."""
+    run = case / "run"
+    for name in ("rejudged.html", "next-years-page.html", "attention/a/retina-0_0.png", ".page.html.part"):
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_bytes(b"pixels of retina-0")
+    stray = BlobStore(run / "blobs").put(b"stored, and killed before its row", "image/png")[0]
+    killed = case / ".elsewhere.importing"
+    killed.mkdir()
+    (killed / "lock").touch()
+    study = ["review", "new", str(case / "study"), "--from", str(run), "--task", "accept"]
+    assert main(study) == 0
+    (run / "inside").mkdir()
+    shutil.copy(run / "journal.sqlite", run / "inside")
+    capsys.readouterr()
+    assert main(["run", "withdraw", str(run), "--group", GONE, "--json", "--dry-run"]) == 0
+    assert json.loads(capsys.readouterr().out)["folders"][0]["studies"] == [str(case / "study")]
+    assert main(["run", "withdraw", str(run), "--group", GONE]) == 0
+    told = capsys.readouterr().out
+    assert f"this study contains images of it, and its answers: {case / 'study'}" in told
+    assert "inside in it is something of its own" in told
+    own = {"journal.sqlite", "lock", "blobs", "inside", CROSSWALK, REGISTER}
+    assert {path.name.removesuffix("-wal").removesuffix("-shm") for path in run.iterdir()} <= own
+    assert not BlobStore(run / "blobs").path(stray.sha256).exists()
+    assert not killed.exists()
+
+
+def test_calls_of_unknown_cost_are_charged_once_by_the_estimate_of_the_budget(case: Path) -> None:
+    """By hand: 0.95 of the known costs are at most $0.01, so four lost calls count $0.04, not the reserved $12."""
+    run = case / "run"
+    with held_for_withdrawal(run) as database:
+        database.execute("UPDATE call SET cost_usd = 0.01, reserved_usd = 3.0")
+        lost = "SELECT min(id) FROM call WHERE step = 'write' GROUP BY task"
+        database.execute(f"UPDATE call SET cost_usd = NULL WHERE id IN ({lost} ORDER BY 1 LIMIT 4)")
+
+    def money() -> tuple[float, float]:
+        with JournalReader.open(run) as reader:
+            return reader.spent_usd(), sum(costs.held_usd for costs in costs_of(reader).values())
+
+    spent, held = money()
+    assert held == pytest.approx(0.04)
+    for group in (GONE, STAYS):
+        assert main(["run", "withdraw", str(run), "--group", group]) == 0
+        assert sum(money()) == pytest.approx(spent + 0.04)
+    assert money()[1] == 0

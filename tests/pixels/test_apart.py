@@ -29,14 +29,6 @@ def child() -> int:
     return int(apart._own.decoder._process.pid)
 
 
-def test_a_child_is_kept_for_the_next_frame(lossless: tuple[pydicom.Dataset, bytes]) -> None:
-    first = decode_apart(*lossless)
-    one = child()
-    assert np.array_equal(decode_apart(*lossless), first)
-    assert child() == one
-    assert first.shape == (1024, 256)
-
-
 def test_a_damaged_frame_is_refused_and_the_next_one_decoded(lossless: tuple[pydicom.Dataset, bytes]) -> None:
     dataset, coded = lossless
     whole = decode_apart(dataset, coded)
@@ -45,10 +37,3 @@ def test_a_damaged_frame_is_refused_and_the_next_one_decoded(lossless: tuple[pyd
         decode_apart(dataset, coded[:200])
     assert np.array_equal(decode_apart(dataset, coded), whole)
     assert child() != before
-
-
-def test_a_child_that_was_killed_is_replaced(lossless: tuple[pydicom.Dataset, bytes]) -> None:
-    whole = decode_apart(*lossless)
-    apart._own.decoder._process.kill()
-    apart._own.decoder._process.wait()
-    assert np.array_equal(decode_apart(*lossless), whole)

@@ -7,10 +7,8 @@ import io
 
 import numpy as np
 import PIL.Image
-import pytest
 import skimage.data
 
-from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.fingerprint import pixel_sha256
 
@@ -26,8 +24,3 @@ def test_it_is_the_hash_of_the_rgb_bytes() -> None:
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(file, "PNG")
     assert pixel_sha256(file.getvalue()) == hashlib.sha256(pixels.tobytes()).hexdigest()
-
-
-def test_what_is_no_image_is_refused() -> None:
-    with pytest.raises(BadImage):
-        pixel_sha256(b"nothing")

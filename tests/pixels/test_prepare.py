@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,25 +49,11 @@ def test_pad_keeps_the_aspect_and_centres() -> None:
     assert (geometry.inner_width, geometry.inner_height, geometry.left, geometry.top) == (965, 1024, 29, 0)
 
 
-@pytest.mark.parametrize("size", [(30, 20), (300, 20), (20, 300), (200, 500)])
-@pytest.mark.parametrize("mode", ["pad", "stretch"])
-def test_prepare_keeps_a_constant_and_grey_channels(size: tuple[int, int], mode: str) -> None:
-    prepared, geometry = prepare(np.full((size[1], size[0], 3), 77, np.uint8), 64, mode)
-    assert (prepared[content(geometry)] == 77).all()
-    gray, _ = prepare(np.repeat(grey(*size)[:, :, None], 3, axis=2), 64, mode)
-    assert np.array_equal(gray[..., 0], gray[..., 2])
-
-
 def test_prepare_shrinks_without_aliasing() -> None:
     lines = np.zeros((512, 512, 3), np.uint8)
     lines[:, ::2] = 200
     # Every target pixel averages whole periods: the mean, without moire.
     assert np.unique(resize(lines, 128, 128)).tolist() == [100]
-
-
-def test_prepare_refuses_an_unknown_mode() -> None:
-    with pytest.raises(ValueError, match="expected one of pad, stretch"):
-        prepare(noise(4, 4), 64, "crop")
 
 
 def test_settle_grey_makes_channels_equal_only_for_grey_pictures() -> None:

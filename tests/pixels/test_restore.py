@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import cv2
 import numpy as np
 import pytest
@@ -102,9 +100,3 @@ def test_an_answer_that_cannot_be_restored_stays_as_it_came(original: Pixels, as
         assert done.why_not.startswith(why)
         assert np.array_equal(done.pixels, given)
         assert done.share == 0.0 and done.mask.all()
-
-
-def test_a_finding_of_another_support_does_not_matter(original: Pixels, asked: np.ndarray) -> None:
-    """Only a change of the whole image is refused."""
-    moved = replace(AMD, support="warp")
-    assert restore_outside(original, redrawn(edited(original, asked)), moved).why_not == ""

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plantain.pixels.decode import BadImage
-from plantain.pixels.volume import AXES, choose_slices, read_volume, show_slice
+from plantain.pixels.volume import choose_slices, read_volume, show_slice
 
 
 def template() -> bytes:
@@ -94,38 +94,11 @@ def test_two_orientations_that_contradict_each_other_are_refused() -> None:
     assert read_volume(image.to_bytes(), "x.nii").oblique_degrees == pytest.approx(22.9, abs=0.1)
 
 
-def test_scaled_integers_and_voxels_that_are_no_numbers() -> None:
-    image = nibabel.Nifti1Image(corner(), np.eye(4))
-    image.header.set_slope_inter(0.25, -50)
-    scaled = nibabel.Nifti1Image(corner() * 0.25 - 50, np.eye(4))
-    one, other = (read_volume(i.to_bytes(), "x") for i in (image, scaled))
-    assert np.array_equal(show_slice(one, "axial", 30), show_slice(other, "axial", 30))
-    holed = corner().astype(np.float32)
-    plain = show_slice(read_volume(made(holed), "x"), "axial", 30)
-    holed[10, 10, 30], holed[10, 12, 30], holed[10, 14, 30] = np.nan, np.inf, -np.inf
-    shown = show_slice(read_volume(made(holed), "x"), "axial", 30)
-    # x = 10 is column 39 - 10, y is row 49 - y.
-    assert [shown[row, 29, 0] for row in (39, 37, 35)] == [0, 255, 0]
-    assert np.count_nonzero(shown != plain) <= 9 + 0.02 * plain.size
-    unsigned = read_volume(made(corner().astype(np.uint16) + 40_000), "x")
-    assert np.array_equal(show_slice(unsigned, "axial", 30), plain)
-
-
 def test_slices_lie_where_the_head_is_and_not_at_its_ends() -> None:
     volume = read_volume(made(corner()), "made")
     assert choose_slices(volume, "axial", 1) == [30]  # the middle of 5..54
     assert choose_slices(volume, "axial", 3) == [20, 30, 39]  # 5 + 49 * 0.3, 0.5, 0.7
     assert len(choose_slices(volume, "axial", 500)) < 40
-
-
-def test_slices_of_a_real_brain_are_bright_and_square() -> None:
-    volume = read_volume(template(), "mni")
-    assert volume.spacing_mm == (1.0, 1.0, 1.0)
-    for plane in AXES:
-        for index in choose_slices(volume, plane, 3):
-            pixels = show_slice(volume, plane, index)
-            assert 90 < np.median(pixels[pixels > 20]) < 230
-            assert (pixels > 20).mean() > 0.2
 
 
 def test_voxels_that_are_not_square_are_made_so() -> None:
@@ -138,11 +111,7 @@ def test_voxels_that_are_not_square_are_made_so() -> None:
     ("data", "says"),
     [
         (b"", "no NIfTI that can be read"),
-        (b"text", "no NIfTI that can be read"),
-        (gzip.compress(bytes(400), mtime=0)[:-9], "no NIfTI that can be read"),
         (made(np.zeros((4, 4, 4), np.int16)), "all its voxels are alike"),
-        (made(np.full((4, 4, 4), np.nan, np.float32)), "no finite value"),
-        (made(np.ones((4, 4), np.int16)), "4x4 voxels"),
         (made(np.ones((4, 4, 4), np.complex64)), "voxels of kind"),
     ],
 )
@@ -150,13 +119,6 @@ def test_what_cannot_be_shown_is_one_line(data: bytes, says: str) -> None:
     with pytest.raises(BadImage, match=says) as caught:
         read_volume(data, "x.nii")
     assert "\n" not in str(caught.value)
-
-
-def test_repairs_of_a_header_are_not_told_to_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
-    data = bytearray(made(corner()))
-    data[80:84] = bytes(4)  # a voxel of no width, which nibabel takes for 1 mm
-    assert read_volume(bytes(data), "x.nii").values.shape == (40, 50, 60)
-    assert capfd.readouterr().err == ""
 
 
 def test_a_volume_without_orientation_is_refused() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from pydicom.data import get_testdata_file
 
 from fakes.samples import package_samples
-from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.dicom.pictures import decode_dicom
 from plantain.pixels.prepare import prepare
 from plantain.privacy.faces import photographed_faces
@@ -45,28 +43,16 @@ def shown(path: Path) -> np.ndarray:
     ("text", "kind"),
     [
         ("L", "marker"),
-        ("PORTABLE", "marker"),
         ("AP SEMI-ERECT", "marker"),
-        ("R\N{FULLWIDTH LATIN CAPITAL LETTER T}", "marker"),  # RT, written as some readers write it
         ("特", "stray"),
-        ("八", "stray"),
         ("HN", "stray"),
-        ("70%", "stray"),
         ("TIS0.4 MI 1.4", "device"),
-        ("3850Hz", "device"),
-        ("+59.3", "device"),
         ("5/25/2011", "date"),
-        ("DOB: 08/29/1951 M", "date"),
         ("12 MAR 2019", "date"),
-        ("PORTABLE 07:15", "date"),
         ("1987", "date"),
-        ("PORTABLE 0715", "number"),
         ("00047431395", "number"),
-        ("MRN123456", "number"),
         ("ZZZDOWNTIME,MARY", "name"),
-        ("LEE", "name"),
         ("山田太郎", "name"),
-        ("ИВАНОВ", "name"),
         ("F 45Y", "other"),
     ],
 )
@@ -98,41 +84,6 @@ def test_clean_images_hold_nothing_identifying(reader: TextReader) -> None:
         assert photographed_faces(pixels) == (), name
 
 
-@pytest.mark.slow
-def test_fake_patients_of_deid_data_are_all_seen(reader: TextReader, tmp_path: Path) -> None:
-    """deid-data's ultrasound frames carry the names, dates and numbers of patients who do not exist."""
-    asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation"]
-    asked += ["--no-binary", "deid-data"]
-    try:
-        done = subprocess.run(
-            [*asked, "deid-data==0.0.20", "--dest", str(tmp_path)],
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        pytest.skip("deid-data could not be downloaded in two minutes")
-    archives = list(tmp_path.glob("*.tar.gz"))
-    if done.returncode or not archives:
-        pytest.skip("deid-data cannot be downloaded here")
-    wanted = {
-        "GREYSCALE_IMAGE.dcm": ("TEST PATIENT", "08/29/1951", "00079241539", "CLEVELAN", "03/02/2017"),
-        "RGB_IMAGE.dcm": ("DOWNTIME,MARY", "4/14/2020", "120907058", "00047431395", "CLEVELAND CLINIC"),
-    }
-    with tarfile.open(archives[0]) as archive:
-        members = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
-        for name, identities in wanted.items():
-            file = archive.extractfile(members[name])
-            assert file is not None
-            pixels, _ = prepare(decode_dicom(file.read(), name))
-            texts = reader.read(pixels)
-            seen = " | ".join(text.text for text in texts if text.kind.identifying)
-            assert [identity for identity in identities if identity not in seen] == []
-            masked = blacken(pixels, [text.box for text in texts if text.kind.identifying])
-            again = " | ".join(text.text for text in reader.read(masked))
-            assert [identity for identity in identities if identity in again] == []
-
-
 def test_nothing_is_downloaded(tmp_path: Path) -> None:
     """A process that cannot reach any network reads all the same; and without the extra it says why it cannot."""
     if open_reader() is None:
@@ -155,16 +106,3 @@ def test_nothing_is_downloaded(tmp_path: Path) -> None:
     read, without = done.stdout.splitlines()
     assert "MARY SMITH" in read
     assert without == "rapidocr is not installed (pip install -e '.[ocr]') None"
-
-
-def test_black_and_tiny_images_hold_no_text(reader: TextReader) -> None:
-    assert reader.read(np.zeros((64, 64, 3), np.uint8)) == ()
-    assert reader.read(np.full((3, 5, 3), 200, np.uint8)) == ()
-
-
-def test_boxes_grow_within_the_image_and_are_blackened() -> None:
-    assert Box(2, 3, 10, 10).grown(5, 100, 14) == Box(0, 0, 17, 14)
-    white = np.full((40, 40, 3), 255, np.uint8)
-    masked = blacken(white, [Box(10, 10, 4, 4)], margin=2)
-    assert np.count_nonzero(masked[:, :, 0] == 0) == 8 * 8
-    assert white.min() == 255

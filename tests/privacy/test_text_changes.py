@@ -83,25 +83,11 @@ def test_a_swapped_marker_is_told(
         assert change.kind in (TextChangeKind.CHANGED, TextChangeKind.MISSING)
 
 
-def test_a_marker_that_is_mirrored_with_the_image_is_told(
-    reader: TextReader, original: np.ndarray, known: tuple[Text, ...]
-) -> None:
-    changes = text_changes(original, edited(np.ascontiguousarray(original[:, ::-1])), known, reader)
-    assert {"R", "PORTABLE"} <= {change.marker for change in changes}
-
-
 def test_a_moved_marker_is_told(
     reader: TextReader, plain: np.ndarray, original: np.ndarray, known: tuple[Text, ...]
 ) -> None:
     after = edited(lettered(plain, ("R", 900, 120), PORTABLE))
     assert kinds(text_changes(original, after, known, reader)) == {("moved", "R")}
-
-
-def test_a_lost_marker_is_told(
-    reader: TextReader, plain: np.ndarray, original: np.ndarray, known: tuple[Text, ...]
-) -> None:
-    after = edited(lettered(plain, RIGHT))
-    assert kinds(text_changes(original, after, known, reader)) == {("missing", "PORTABLE")}
 
 
 def test_text_that_a_model_drew_is_told_but_not_repeated(

@@ -29,13 +29,6 @@ def test_two_exports_are_identical(small_run: Path, release: Path, tmp_path: Pat
     assert tree(tmp_path / "again") == tree(release)
 
 
-def test_done_export_is_left_alone(small_run: Path, release: Path) -> None:
-    before = tree(release)
-    summary = export_run(small_run, release, ALL)
-    assert summary.complete
-    assert tree(release) == before
-
-
 @pytest.mark.slow
 def test_killed_anywhere_and_restarted_is_identical(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", images=3)
@@ -91,26 +84,6 @@ def test_foreign_folder_is_refused(small_run: Path, tmp_path: Path) -> None:
     assert tree(tmp_path).keys() == {"notes.txt"}
 
 
-def test_unknown_layout_is_refused(
-    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = main(
-        [
-            "export",
-            str(small_run),
-            "--licence",
-            "MIT",
-            "--to",
-            str(tmp_path / "out"),
-            "--layout",
-            "parquet,imagefolder",
-        ]
-    )
-    assert code == 2
-    assert "imagefolder" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 def test_credentialed_source_needs_the_agreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_run(tmp_path / "run", images=4, licence=Licence.CREDENTIALED)
     out = tmp_path / "out"
@@ -132,44 +105,6 @@ def test_credentialed_source_needs_the_agreement(tmp_path: Path, capsys: pytest.
             assert name.replace(" ", "_") not in str(path)
     export_run(run, tmp_path / "again", options)
     assert tree(tmp_path / "again") == tree(out)
-
-
-def test_nothing_closed_is_nothing_to_release(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", images=0 + 1)
-    asyncio.run(_reopen_all(run))
-    with pytest.raises(InputError, match="no task is closed"):
-        export_run(run, tmp_path / "out", ALL)
-    assert not (tmp_path / "out").exists()
-
-
-def test_command_tells_pairs_and_why_not(
-    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert (
-        main(
-            [
-                "export",
-                str(small_run),
-                "--licence",
-                "MIT",
-                "--to",
-                str(tmp_path / "out"),
-                "--layout",
-                "preference",
-            ]
-        )
-        == 0
-    )
-    told = capsys.readouterr().out
-    assert "preference pairs: " in told
-    assert "succeeded in the first round" in told
-    assert "left out: " in told
-
-
-async def _reopen_all(run: Path) -> None:
-    journal = await asyncio.to_thread(Journal.open, run)
-    async with journal:
-        await journal.reopen_tasks([row.id for row in journal.reader.tasks()])
 
 
 def _stop_at(stage: str):

@@ -14,7 +14,6 @@ import pytest
 
 from plantain.records import InputError
 from plantain.release.importing.importing import import_release
-from plantain.release.importing.reading import OurRelease
 from plantain.release.proof.manifest import MANIFEST, SUMS
 from plantain.release.proof.verify import verify_release
 from release.proofs import SEED, named
@@ -23,7 +22,12 @@ from release.resealing import entries_of, reseal, seal_sums
 
 @pytest.mark.parametrize(
     "path",
-    ["../../etc/passwd", "/etc/passwd", "a/../../b", "a//b", "./a", "a\\b", "C:/x", "a\nb", "", "x" * 2000],
+    [
+        "../../etc/passwd",
+        "/etc/passwd",
+        "a\\b",
+        "a\nb",
+    ],
 )
 def test_verify_follows_no_path_out_of_the_release(copy: Path, path: str) -> None:
     entries = entries_of(copy)
@@ -37,15 +41,6 @@ def test_verify_follows_no_path_out_of_the_release(copy: Path, path: str) -> Non
     assert not any(name.startswith(("/", "..")) for name in found)
 
 
-def parquet_of_many_rows(path: Path) -> None:
-    schema = pq.read_schema(path)
-    count = 3_000_000
-    columns = [pa.nulls(count, field.type) for field in schema]
-    with pq.ParquetWriter(path, schema, compression="zstd", store_schema=False) as writer:
-        writer.add_key_value_metadata({"plantain.release": "1"})
-        writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-
-
 def truncated(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
@@ -55,19 +50,7 @@ def garbage(path: Path) -> None:
     path.write_bytes(b"PAR1" + random.Random(SEED).randbytes(5000) + b"PAR1")
 
 
-def broken_inside(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    rng = random.Random(SEED)
-    for place in range(10, len(data) - 2000, 40):
-        data[place] = rng.randrange(256)
-    path.write_bytes(data)
-
-
-def without_entries(path: Path) -> None:
-    pq.write_table(pa.table({"path": ["a"], "sha256": ["b"]}), path)
-
-
-@pytest.mark.parametrize("spoil", [parquet_of_many_rows, truncated, garbage, broken_inside, without_entries])
+@pytest.mark.parametrize("spoil", [truncated, garbage])
 def test_verify_of_a_hostile_manifest_is_a_problem_and_no_crash(
     copy: Path, spoil: Callable[[Path], None]
 ) -> None:
@@ -79,7 +62,7 @@ def test_verify_of_a_hostile_manifest_is_a_problem_and_no_crash(
     assert MANIFEST in named(verify_release(copy))
 
 
-@pytest.mark.parametrize("spoil", [truncated, garbage, broken_inside])
+@pytest.mark.parametrize("spoil", [truncated, garbage])
 @pytest.mark.parametrize("pattern", ["data/success/*.parquet", "wds/success*.tar"])
 def test_verify_of_a_hostile_shard_is_a_problem_and_no_crash(
     copy: Path, pattern: str, spoil: Callable[[Path], None]
@@ -110,20 +93,6 @@ def test_a_shard_that_unpacks_to_far_more_than_it_holds_is_refused_unread(copy: 
         import_release(copy, tmp_path / "run")
 
 
-def test_a_manifest_that_unpacks_too_far_is_a_problem(copy: Path) -> None:
-    manifest = pq.read_table(copy / MANIFEST)
-    at = manifest.schema.get_field_index("member")
-    long = pa.array(["x" * (40 << 20)] + [None] * (manifest.num_rows - 1), pa.string())
-    manifest = manifest.set_column(at, manifest.schema.field("member"), long)
-    schema = pq.read_schema(copy / MANIFEST)
-    with pq.ParquetWriter(copy / MANIFEST, schema, compression="zstd", store_schema=False) as writer:
-        writer.add_key_value_metadata({"plantain.release": "1"})
-        writer.write_table(manifest.cast(schema))
-    seal_sums(copy)
-    told = [p.detail for p in verify_release(copy).problems if p.path == MANIFEST]
-    assert any("refused unread" in detail for detail in told), told
-
-
 def test_a_picture_too_large_to_look_at_is_refused(copy: Path, tmp_path: Path) -> None:
     # A few kilobytes that announce 400 million pixels, under the hash that the records name.
     entry = next(e for e, _ in entries_of(copy) if e.path.endswith(".jpeg") and e.role == "success")
@@ -146,50 +115,3 @@ def test_a_picture_too_large_to_look_at_is_refused(copy: Path, tmp_path: Path) -
     assert any(p.kind == "pixels" and "refused undecoded" in p.detail for p in told), told
     with pytest.raises(InputError, match="refused undecoded"):
         import_release(copy, tmp_path / "run")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["run.json", "croissant.json", "README.md", "LICENSES/parts.json", "trajectories/trajectories.jsonl"],
-)
-@pytest.mark.parametrize("data", [b"", b"[1, 2", b"{}\n", b"[[[]]]\n", b"\xff\xfe\x00", b'{"facts": 3}\n'])
-def test_verify_of_hostile_documents_is_no_crash(copy: Path, name: str, data: bytes) -> None:
-    (copy / name).write_bytes(data)
-    reseal(copy)
-    verify_release(copy)
-
-
-WRONG_COLUMNS = {
-    "missing": pa.table({"other": ["{}"]}),
-    "twice": pa.Table.from_arrays([pa.array(["{}"]), pa.array(["{}"])], ["record", "record"]),
-    "numbers": pa.table({"record": [1]}),
-    "lists": pa.table({"record": [["{}"]]}),
-    "objects": pa.table({"record": [{"id": "a"}]}),
-    "nothing": pa.table({"record": pa.array([None], pa.string())}),
-    "no date": pa.table({"record": pa.array([2**31 - 1], pa.date32())}),
-    "no time zone": pa.table({"record": pa.array([1], pa.timestamp("s", "Mars/Base"))}),
-    "no UTF-8": pa.table({"record": pa.array([b"\xff\xfe"]).view(pa.string())}),
-}
-
-
-@pytest.mark.parametrize("table", WRONG_COLUMNS.values(), ids=WRONG_COLUMNS)
-def test_a_table_of_records_with_a_wrong_column_is_one_line(tmp_path: Path, table: pa.Table) -> None:
-    path = tmp_path / "data" / "trajectories" / "a.parquet"
-    path.parent.mkdir(parents=True)
-    pq.write_table(table, path)
-    with pytest.raises(InputError, match=r"a\.parquet: "):
-        list(OurRelease(tmp_path).records())
-
-
-@pytest.mark.parametrize(("name", "table"), WRONG_COLUMNS.items(), ids=WRONG_COLUMNS)
-def test_a_table_of_pictures_with_a_wrong_column_has_none_or_is_one_line(
-    tmp_path: Path, name: str, table: pa.Table
-) -> None:
-    path = tmp_path / "data" / "success" / "a.parquet"
-    path.parent.mkdir(parents=True)
-    pq.write_table(table.rename_columns(["image"] * table.num_columns), path)
-    if name in ("twice", "no date", "no time zone", "no UTF-8"):
-        with pytest.raises(InputError, match=r"a\.parquet: "):
-            list(OurRelease(tmp_path).pictures())
-    else:
-        assert list(OurRelease(tmp_path).pictures()) == []

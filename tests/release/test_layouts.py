@@ -102,14 +102,6 @@ def test_release_loads_by_name(release: Path, reader: JournalReader, tmp_path: P
     assert all("patient" in split.column_names for split in whole.values())
 
 
-def test_parquet_streams(release: Path) -> None:
-    import datasets
-
-    files = f"{release}/data/success/*.parquet"
-    stream = datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
-    assert next(iter(stream))["image"].size == (64, 64)
-
-
 def test_parquet_trajectories_hold_every_closed_task(
     release: Path, reader: JournalReader, tmp_path: Path
 ) -> None:
@@ -189,26 +181,6 @@ def test_webdataset_reads_back(release: Path, reader: JournalReader, tmp_path: P
     assert next(iter(decoded))["jpg"].size == (64, 64)
 
 
-def test_webdataset_loads_as_a_dataset(release: Path, reader: JournalReader, tmp_path: Path) -> None:
-    import datasets
-
-    files = [str(path) for path in sorted(release.glob("wds/failed-*.tar"))]
-    table = datasets.load_dataset(
-        "webdataset", data_files={"every": files}, split="every", cache_dir=str(tmp_path)
-    )
-    assert len(table) == sum(by_role(reader)["failed"].values())
-
-
-def test_masks_have_the_keys_of_their_images(release: Path) -> None:
-    import webdataset
-
-    def keys(pattern: str) -> set[str]:
-        urls = [str(path) for path in sorted(release.glob(pattern))]
-        return {sample["__key__"] for sample in webdataset.WebDataset(urls, shardshuffle=False)}
-
-    assert keys("wds/masks-*.tar") < keys("wds/[!m]*.tar")
-
-
 def test_tree_is_named_as_published(release: Path, reader: JournalReader) -> None:
     names = {
         str(path.relative_to(release)): sha(path.read_bytes()) for path in release.glob("[!o]*/*/*.jpeg")
@@ -278,13 +250,6 @@ def test_json_files_of_the_tree(release: Path, reader: JournalReader) -> None:
     assert len(summaries) == len(failed)
     retries = [f for p in release.glob("*/retry_log.json") for f in json.loads(p.read_bytes())]
     assert len(retries) == sum(row.generation > 0 for row in closed) > 0
-
-
-def test_shards_hold_no_more_than_asked(release: Path) -> None:
-    shards = list(release.glob("data/failed/*.parquet"))
-    assert len(shards) > 3
-    # the payload is at most 60 kB; schema, indices and page headers come on top
-    assert max(path.stat().st_size for path in shards) < 90_000
 
 
 def test_labels_after_an_edit_are_what_remains_and_never_a_patients_normal() -> None:

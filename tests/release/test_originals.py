@@ -16,7 +16,6 @@ import pytest
 
 from plantain.bench.benchmark.from_build import benchmark_from_build
 from plantain.catalogue.store import Catalogue
-from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import InputError, Licence, TaskState
 from plantain.release.export import export_run
@@ -143,17 +142,6 @@ def test_training_table_has_the_successes_whose_original_is_there(
     )
 
 
-def test_their_licence_and_whom_to_credit_stand_beside_them(mixed: Path) -> None:
-    parts = {part["part"]: part for part in json.loads((mixed / "LICENSES/parts.json").read_bytes())}
-    assert {name for name in parts if name.startswith("originals")} == {
-        "originals of attribution",
-        "originals of open",
-    }
-    for name in ("originals of attribution", "originals of open"):
-        assert (mixed / parts[name]["file"]).is_file()
-        assert f"## {parts[name]['dataset']}" in (mixed / "LICENSES/ATTRIBUTION.md").read_text()
-
-
 def test_their_owner_s_own_licence_can_be_named(mixed_run: Path, tmp_path: Path) -> None:
     terms = tmp_path / "terms.txt"
     terms.write_text("Use it, and say that it is from Peking.")
@@ -188,22 +176,6 @@ def test_a_picture_of_two_sources_is_as_restricted_as_the_stricter(tmp_path: Pat
     run = make_run(tmp_path / "run", sources=[replace(first, dataset="hospital"), twin, mine, half])
     export_run(run, tmp_path / "out", replace(APPROVED, licences=("CC-BY-4.0",)))
     assert not any(original(n)[700:] in data for n in (1, 3, 5) for _, data in every_byte(tmp_path / "out"))
-
-
-def test_one_picture_of_two_images_is_there_once(tmp_path: Path) -> None:
-    first = source_image(1)
-    twin = replace(source_image(2), prepared_sha256=first.prepared_sha256)
-    export_run(
-        make_run(tmp_path / "run", sources=[first, twin]),
-        tmp_path / "out",
-        ExportOptions(LAYOUTS, licences=("CC-BY-4.0",)),
-    )
-    (row,) = [
-        r for path in (tmp_path / "out").glob("data/originals/*") for r in pq.read_table(path).to_pylist()
-    ]
-    assert row["shared_by"] == ["ODIR-5K/eye 1", "ODIR-5K/eye 2"]
-    assert len(list((tmp_path / "out").glob("originals/*/*"))) == 1
-    assert verify_release(tmp_path / "out").ok
 
 
 @pytest.mark.parametrize("layout", ["parquet", "webdataset", "med-banana", "trajectory"])
@@ -252,41 +224,6 @@ def test_an_import_adds_the_importer_s_own_originals(mixed: Path, tmp_path: Path
     assert tree(tmp_path / "again") == before
     again = import_release(mixed, tmp_path / "from-a-run", tmp_path / "imported")
     assert again.originals == 5
-
-
-def test_originals_at_the_command_line(
-    mixed: Path, mixed_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = [
-        "import",
-        str(mixed),
-        "--run",
-        str(tmp_path / "imported"),
-        "--originals",
-        str(mixed_run),
-        "--json",
-    ]
-    assert main(asked) == 0
-    assert json.loads(capsys.readouterr().out)["without_original"] == 0
-    asked[3], asked[5] = str(tmp_path / "no"), str(tmp_path)
-    assert main(asked) == 2
-    assert not (tmp_path / "no").exists()
-    assert str(tmp_path) in capsys.readouterr().err
-    asked = [
-        "--redistribution-approved",
-        "DUA",
-        "--licence",
-        "CC-BY-4.0",
-        "--licence",
-        "attribution=CC-BY-4.0",
-    ]
-    out = tmp_path / "out"
-    assert main(["export", str(mixed_run), "--to", str(out), "--layout", "parquet", *asked, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["originals"] == 4
-    assert main(["export", str(mixed_run), "--to", str(out), "--layout", "parquet", *asked]) == 0
-    told = capsys.readouterr().out
-    assert "originals: attribution 2 of 2, credentialed 0 of 2, open 2 of 2, unknown 0 of 2" in told
-    assert main(["export", str(mixed_run), "--to", str(out), "--originals", "all", *asked]) == 2
 
 
 def test_a_release_that_smuggles_a_credentialed_original_is_found_out(mixed: Path, tmp_path: Path) -> None:

@@ -182,7 +182,11 @@ def test_no_id_is_in_a_benchmark_made_of_the_build(made: Made) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["status", "status --json", "report --json", "run retry --outcome refused", "export"],
+    [
+        "status",
+        "report --json",
+        "export",
+    ],
 )
 def test_no_id_is_printed(command: str, made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--to", str(made.root / "refused")] if command == "export" else []

@@ -104,15 +104,6 @@ def test_columns_are_those_of_the_run_s_rubric() -> None:
     assert set(columns.verdict_cells(verdict(True, 1))) == set(columns.verdict)
 
 
-def test_a_criterion_cannot_take_the_place_of_another_column() -> None:
-    taken = zip(MEDEBENCH.criteria, ("mask", "score", "tone"), strict=True)
-    named = replace(MEDEBENCH, criteria=tuple(replace(criterion, name=name) for criterion, name in taken))
-    columns = columns_of({"rubric": frozen(named)})
-    assert columns.criteria == {"mask": "criterion_mask", "score": "criterion_score", "tone": "tone"}
-    for table in ("success", "train", "verdicts", "preference"):
-        assert len(set(columns.table(table).names)) == len(columns.table(table).names)
-
-
 def test_a_doi_is_named_by_the_card_the_citation_and_croissant(
     judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

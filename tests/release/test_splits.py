@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plantain.catalogue.groups import Groups
 from plantain.records import SourceImage
-from plantain.release.splits import SPLITS, canary_of, empty_splits, splits_of
+from plantain.release.splits import SPLITS, splits_of
 from release.runs import source_image
 
 numbers = st.lists(st.integers(0, 30), min_size=1, max_size=40, unique=True)
@@ -50,24 +50,12 @@ def test_patients_and_equal_pixels_stay_together(chosen: list[int]) -> None:
                 assert groups.group(one) == groups.group(other)
 
 
-def test_strangers_are_apart() -> None:
-    made = [replace(source_image(n), group=None) for n in range(50)]
-    groups = Groups(made)
-    assert groups.count(made) == 50
-    assert groups.ungrouped == 50
-
-
 def test_shares_are_about_80_10_10() -> None:
     counts = Counter(splits_of([f"g{n}" for n in range(20_000)], 7).values())
     # binomial: the standard deviation of a share of 0.1 over 20,000 is 0.0021; five of them
     assert abs(counts["test"] / 20_000 - 0.1) < 0.011
     assert abs(counts["validation"] / 20_000 - 0.1) < 0.011
     assert set(counts) == {"train", "validation", "test"}
-
-
-def test_another_seed_splits_otherwise() -> None:
-    names = [f"g{n}" for n in range(100)]
-    assert splits_of(names, 1) != splits_of(names, 2)
 
 
 def test_thirteen_patients_have_a_test_part_and_a_growing_run_moves_none_that_its_hash_chose() -> None:
@@ -79,15 +67,3 @@ def test_thirteen_patients_have_a_test_part_and_a_growing_run_moves_none_that_it
     larger = splits_of([f"g{n}" for n in range(1000)], 3)
     assert large.items() <= larger.items()
     assert set(splits_of([f"g{n}" for n in range(3)], 3).values()) <= set(SPLITS)
-
-
-def test_empty_splits_are_named_with_the_reason() -> None:
-    assert empty_splits({"train": 28, "validation": 0, "test": 0}, 17) == (
-        "no validation and no test split: too few groups (17)"
-    )
-    assert empty_splits({"train": 20, "validation": 2, "test": 0}, 12) == "no test split: too few groups (12)"
-    assert empty_splits(dict.fromkeys(SPLITS, 1), 3) == ""
-
-
-def test_canary_is_of_the_run() -> None:
-    assert canary_of("a") == canary_of("a") != canary_of("b")

@@ -17,7 +17,7 @@ from bench.small_bench import small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
-from plantain.cli.bench.study_ratings import study_ratings
+from plantain.cli.bench.studies import study_ratings
 from plantain.findings.taxonomy import load_taxonomy
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import (

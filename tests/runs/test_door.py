@@ -32,7 +32,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.judges import Judgement
 from plantain.cli import main
-from plantain.cli.train import measuring
+from plantain.cli.train import finetune as measuring
 from plantain.journal import JournalReader
 from plantain.journal.sending import sent_pictures
 from plantain.offline.workers import close_workers

@@ -12,7 +12,6 @@ from plantain.engines.settings import EngineSection, WorkersSection
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.exchange import Exchange, answered_by, exchange
-from plantain.runs.limits import calls_at_once
 from plantain.runs.settings.reading import read_toml
 from plantain.runs.settings.terms import Settings
 
@@ -39,11 +38,7 @@ def test_workers_by_role() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('kind = "slurm"', "engine.kind"),
         ("worker = 3", "did you mean 'workers'"),
-        ("workers = 0", "engine.workers"),
-        ("editor = { gpu = 1 }", "did you mean 'gpus'"),
-        ('editor = { gpus = "1" }', "engine.editor.gpus"),
         ("editor = { cpus = 0 }", "takes nothing fits without end"),
     ],
 )
@@ -52,14 +47,6 @@ def test_what_is_wrong_is_named(text: str, said: str, tmp_path: Path) -> None:
     file.write_text(f"[engine]\n{text}\n", encoding="utf-8")
     with pytest.raises(ValueError, match=said):
         read_toml(file, Settings, "settings file")
-
-
-def test_calls_in_flight_keep_every_worker_busy_unless_somebody_says_otherwise() -> None:
-    from dataclasses import replace
-
-    terms = replace(recipe(kind="ray").terms, room=50)
-    assert calls_at_once(terms, "offline/procedural") == 100
-    assert calls_at_once(terms, "gemini/gemini-3-pro") == 8
 
 
 def test_a_lost_worker_has_tries_of_its_own_and_opens_no_circuit_breaker() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, get_args
@@ -24,7 +23,7 @@ from fakes.caller import options_of
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
-from fakes.server import KEY, Answer, FakeProvider, Request
+from fakes.server import KEY, FakeProvider
 from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.hosted.openai import provider as of_openai
 from plantain.models.hosted.vertex import provider as vertex
@@ -204,21 +203,6 @@ def test_an_edit_that_says_its_moderation_is_sent_in_its_json_form(server: FakeP
         options_of("openai", moderation="lo")
 
 
-def test_an_edit_keeps_its_request_and_the_model_that_served_it(server: FakeProvider) -> None:
-    """OpenAI's image answers name neither in their bodies; the SDK's own `_request_id` is this header."""
-
-    def named(request: Request, good: Answer) -> Answer:
-        return replace(
-            good, headers={**good.headers, "x-request-id": "req_7", "openai-model": "gpt-image-2-2026-04-21"}
-        )
-
-    server.spoil = named
-    reply = asked_of(recipe(server, {}, "openai"))["editor"]
-    assert reply.usage.response_id == "req_7"
-    assert reply.usage.served_model == "gpt-image-2-2026-04-21"
-    assert json.loads(reply.raw)["answers"][0]["_request_id"] == "req_7"
-
-
 def test_what_is_said_is_frozen_and_what_is_not_changes_nothing(server: FakeProvider) -> None:
     plain, said = recipe(server, {}), recipe(server, SETTINGS)
     assert plain.frozen_part()["settings"] == {}
@@ -259,19 +243,9 @@ def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
     ("role", "settings", "said"),
     [
         ("judge", {"effort": "hihg"}, r"settings.judge.effort: 'hihg'; did you mean 'high'\?"),
-        ("judge", {"effort": "max"}, r"settings.judge.effort: 'max'; choose one of none, minimal"),
         ("judge", {"quality": "high"}, r"unknown key 'settings.judge.quality'; gemini takes .*effort"),
-        (
-            "judge",
-            {"image_size": "1K"},
-            r"settings.judge.image_size: is a setting of editors, and of no judge",
-        ),
-        ("judge", {"base_url": "http://x"}, r"settings.judge.base_url: is a setting of the provider"),
         ("writer", {"leniency": "strict"}, r"settings.writer.leniency: is a setting of judges"),
-        ("editor", {"effort": "low"}, r"settings.editor.effort: is a setting of writers or judges"),
         ("editor", {"mask": True}, r"unknown key 'settings.editor.mask'"),
-        ("editor", {"service_tier": "flx"}, r"settings.editor.service_tier: 'flx'; did you mean 'flex'"),
-        ("judge", {"size": 3}, r"settings.judge.size"),
     ],
 )
 def test_settings_of_nobody_are_refused(

@@ -12,14 +12,11 @@ from pydicom.data import get_testdata_file
 from pixels.dicom.data import made
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
-from plantain.cli.ingest_table import group_remarks
+from plantain.cli.ingest import group_remarks
 from plantain.findings import load_taxonomy
-from plantain.records import InputError
 from plantain.sources.dicom import DicomReader
 from plantain.sources.entries import SourceOptions, finish
-from plantain.sources.mimic_cxr import MimicReader
 from sources.published import put, scanned
-from sources.test_mimic_cxr import Tree
 
 TAXONOMY = load_taxonomy()
 
@@ -176,31 +173,11 @@ def test_frames_are_chosen(tmp_path: Path) -> None:
         assert list(catalogue.count_by("source_sha256").values()) == [10]
 
 
-def test_which_frame_was_taken_is_said(tmp_path: Path) -> None:
-    copy("color3d_jpeg_baseline.dcm", tmp_path / "cine.dcm")
-    copy("CT_small.dcm", tmp_path / "one.dcm")
-    notes = {e.name: e.image.note for e in scanned(read(tmp_path, "brain_mri"))[0].values()}
-    assert "frame 61 of 120" in notes["cine.dcm"]
-    assert "frame" not in notes["one.dcm"]
-    entries = scanned(read(tmp_path, "brain_mri", frames="all"))[0]
-    assert len(entries) == 121
-    assert {e.image.frame: e.image.note for e in entries.values()}[119].endswith("frame 120 of 120")
-
-
-def test_frames_of_one_file_have_planes_and_spacing_of_their_own(tmp_path: Path) -> None:
-    copy("eCT_Supplemental.dcm", tmp_path / "ct.dcm")
-    images = [e.image for e in scanned(read(tmp_path, "brain_mri", frames="all"))[0].values()]
-    assert {(image.plane, image.spacing_mm) for image in images} == {("axial", 0.388672)}
-
-
 @pytest.mark.parametrize(
     ("name", "says"),
     [
         ("liver.dcm", "Modality SEG, not an image"),
-        ("rtdose.dcm", "Modality RTDOSE, not an image"),
-        ("rtstruct.dcm", "Modality RTSTRUCT, not an image"),
         ("test-SR.dcm", "Modality SR, not an image"),
-        ("waveform_ecg.dcm", "Modality ECG, not an image"),
     ],
 )
 def test_objects_that_are_no_pictures_are_named(tmp_path: Path, name: str, says: str) -> None:
@@ -245,58 +222,9 @@ def test_colour_captures_and_burned_in_marks_are_told(tmp_path: Path) -> None:
     assert entry.decode(entry.path.read_bytes()).shape == (240, 320, 3)
 
 
-def test_what_was_not_made_for_reading_is_told(tmp_path: Path) -> None:
-    copy(
-        "RG1_UNCR.dcm", tmp_path / "raw.dcm", PresentationIntentType="FOR PROCESSING", SOPInstanceUID="1.2.3"
-    )
-    copy("RG1_UNCR.dcm", tmp_path / "scout.dcm", ImageType=["ORIGINAL", "PRIMARY", "LOCALIZER"])
-    notes = {e.name: e.image.note for e in scanned(read(tmp_path, "chest_xray"))[0].values()}
-    assert "raw detector values" in notes["raw.dcm"]
-    assert "a localizer" in notes["scout.dcm"]
-    filmed = scanned(read(tmp_path, "chest_xray", window="film"))[0].values()
-    assert not any("raw" in entry.image.note for entry in filmed)
-
-
-def test_a_modality_that_the_header_denies_is_told(tmp_path: Path) -> None:
-    copy("US1_UNCR.dcm", tmp_path / "us.dcm")
-    copy("RG1_UNCR.dcm", tmp_path / "cr.dcm")
-    notes = {e.name: e.image.note for e in scanned(read(tmp_path, "chest_xray"))[0].values()}
-    assert "the header says Modality US" in notes["us.dcm"]
-    assert "Modality" not in notes["cr.dcm"]
-
-
-@pytest.mark.parametrize(
-    ("agent", "wanted"),
-    [(None, "unknown"), ("", "unknown"), ("Gadovist 7 ml", "yes"), ("None.", "none"), ("NO", "none")],
-)
-def test_contrast_is_what_the_field_says(tmp_path: Path, agent: str | None, wanted: str) -> None:
-    copy("MR_small.dcm", tmp_path / "a.dcm", **({} if agent is None else {"ContrastBolusAgent": agent}))
-    (entry,) = scanned(read(tmp_path, "brain_mri"))[0].values()
-    assert entry.image.contrast == wanted
-
-
-def test_mimic_reads_dicom_in_its_place(tmp_path: Path) -> None:
-    path = get_testdata_file("RG1_J2KI.dcm", download=False)
-    tree = Tree(tmp_path / "mimic-cxr")
-    tree.study(10000032, 50000001, {"Lung Lesion": "1.0"}, ending=".dcm", data=Path(str(path)).read_bytes())
-    reader: MimicReader = tree.write()
-    with Catalogue.create(tmp_path / "out") as catalogue:
-        assert ingest(reader, catalogue).added == 1
-        image = catalogue.get("s50000001")
-    assert image.labels == ("Lung Lesion", "Lung Opacity")
-    assert (image.geometry.width, image.geometry.height) == (1841, 1955)
-
-
 def test_a_mirrored_radiograph_is_turned(tmp_path: Path) -> None:
     copy("RG1_UNCR.dcm", tmp_path / "a.dcm", PatientOrientation=["L", "F"])
     copy("RG1_UNCR.dcm", tmp_path / "b.dcm", PatientOrientation=["R", "F"], SOPInstanceUID="1.2.3")
     entries = {e.name: e for e in scanned(read(tmp_path, "chest_xray"))[0].values()}
     one, other = (entries[name].decode((tmp_path / name).read_bytes()) for name in ("a.dcm", "b.dcm"))
     assert np.array_equal(one[:, ::-1], other)
-
-
-def test_a_folder_without_dicom_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no DICOM file"):
-        read(tmp_path)
-    with pytest.raises(InputError, match="--set window=auto"):
-        read(tmp_path, window="auto")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 from pathlib import Path
 
@@ -55,17 +54,6 @@ def test_the_download_is_found_some_levels_down_and_its_release_is_kept(tree: Tr
         assert entries["s50000001"].name == name
 
 
-def test_unpacked_tables_and_endings_in_capitals(tree: Tree) -> None:
-    for packed in list(tree.root.glob("*.csv.gz")):
-        put(packed.with_suffix(""), gzip.decompress(packed.read_bytes()))
-        packed.unlink()
-    for path in list(tree.root.rglob("*.jpg")):
-        path.rename(path.with_suffix(".JPG"))
-    entries, refused, _ = scanned(read(tree.root))
-    assert (entries.keys(), refused) == (IDS, {})
-    assert all(entry.path.is_file() for entry in entries.values())
-
-
 def test_tables_may_lie_elsewhere_and_images_behind_links(tree: Tree, tmp_path: Path) -> None:
     tables, disk = tmp_path / "tables", tmp_path / "disk"
     for path in list(tree.root.glob("*.csv.gz")):
@@ -99,27 +87,6 @@ def test_what_was_not_downloaded_is_counted_and_what_is_missing_is_named(tree: T
     shutil.rmtree(tree.root / "files")
     with pytest.raises(InputError, match=r"files/p10 ... files/p19 is not there"):
         read(tree.root)
-
-
-def test_files_that_no_row_places_there_are_named(tree: Tree) -> None:
-    picture = jpeg("chest_xray", 5)
-    put(tree.root / f"files/p10/p10000032/s50000001/{dicom_id(500)}.jpg", picture)
-    put(tree.root / f"files/p10/p10000032/s50000002/{dicom_id(0)}.jpg", picture)  # another study's image
-    put(tree.root / f"files/p10/p10000032/s50000002/{dicom_id(2)}.dcm", b"the JPEG beside it counts")
-    entries, refused, _ = scanned(read(tree.root))
-    assert entries.keys() == IDS
-    assert entries["s50000002"].path.suffix == ".jpg"
-    assert refused == {
-        f"files/p10/p10000032/s50000001/{dicom_id(500)}.jpg": "no row of the tables names it, so it has no label",
-        f"files/p10/p10000032/s50000002/{dicom_id(0)}.jpg": "is in another folder than its row says: "
-        "files/p10/p10000032/s50000001",
-    }
-
-
-def test_two_downloads_side_by_side_are_not_mixed(tree: Tree, tmp_path: Path) -> None:
-    shutil.copytree(tree.root, tmp_path / "physionet.org/files/mimic-cxr/2.1.0")
-    with pytest.raises(InputError, match="name one of them"):
-        read(tmp_path / "physionet.org")
 
 
 def test_a_download_cut_short_is_one_line(tree: Tree, tmp_path: Path) -> None:

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from plantain.catalogue.ingest import ingest
-from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
 from plantain.sources.entries import Refused, SourceOptions
-from plantain.sources.odir_5k import OdirReader, letters_of, split_keywords
+from plantain.sources.odir_5k import OdirReader
 from sources.published import csv_bytes, jpeg, put, scanned, xlsx_bytes
 
 TAXONOMY = load_taxonomy()
@@ -138,29 +135,6 @@ def test_the_archive_as_kaggle_packs_it(tree: Path, tmp_path: Path) -> None:
     assert (found["0_left"], found["3_right"]) == (("Cataract",), ("AMD",))
 
 
-@pytest.mark.parametrize("folder", ["ODIR-5K_Testing_Images", "Off-site Test Set/Images", "Testing Images"])
-def test_images_without_public_labels_are_counted(tree: Path, folder: str) -> None:
-    put(tree / "full_df.csv", csv_bytes([EYE, *eyes()]))
-    put(tree / folder / "2000_left.jpg", b"x")
-    _, refused, left_out = scanned(read(tree))
-    assert left_out == {"testing images: their labels are not public": 2}
-    assert not any("2000" in name for name in refused)
-
-
-def test_half_a_download_names_what_is_missing(tree: Path, tmp_path: Path) -> None:
-    put(tree / "full_df.csv", csv_bytes([EYE, *eyes()]))
-    lost = tree / "ODIR-5K/ODIR-5K/Training Images/0_left.jpg"
-    data = lost.read_bytes()
-    lost.unlink()
-    _, refused, _ = scanned(read(tree))
-    assert refused["0_left.jpg"] == "full_df.csv names this image, but it is not there"
-    with Catalogue.create(tmp_path / "out") as catalogue:
-        assert ingest(read(tree), catalogue).added == 8
-        put(lost, data)
-        done = ingest(read(tree), catalogue)
-        assert (done.added, done.unchanged) == (1, 8)
-
-
 def test_three_thousand_eyes_round_trip(tmp_path: Path) -> None:
     """1,500 patients of random keywords, in both shapes; letters counted apart from the reader."""
     rng = np.random.default_rng(5)
@@ -195,16 +169,6 @@ def test_three_thousand_eyes_round_trip(tmp_path: Path) -> None:
     assert labels(read(tmp_path)) == wanted
 
 
-def test_quality_and_copy_are_chosen(tree: Path) -> None:
-    put(tree / "full_df.csv", csv_bytes([EYE, *eyes()]))
-    assert labels(read(tree, quality="any"))["2_right"] == ("Glaucoma",)
-    entries, _, _ = scanned(read(tree))
-    assert all("Training Images" in str(entry.path) for entry in entries.values())
-    shutil.rmtree(tree / "ODIR-5K")
-    entries, _, _ = scanned(read(tree))
-    assert all("preprocessed_images" in str(entry.path) for entry in entries.values())
-
-
 def test_a_normal_label_that_the_keywords_deny_is_refused(tree: Path) -> None:
     rows = eyes()
     rows[1][-3] = "['N']"  # 0_left, whose keyword is cataract
@@ -217,24 +181,6 @@ def test_a_normal_label_that_the_keywords_deny_is_refused(tree: Path) -> None:
     assert "the same eye has two rows" in said
     assert "filename: belongs to another patient than ID x" in said
     assert "labels: \"['Z']\" is no letter" in said
-
-
-def test_ingest_keeps_labels_groups_and_counts(tree: Path, tmp_path: Path) -> None:
-    put(tree / "full_df.csv", csv_bytes([EYE, *eyes()]))
-    reader = read(tree)
-    with Catalogue.create(tmp_path / "out") as catalogue:
-        done = ingest(reader, catalogue)
-        assert done.added == 9
-        assert catalogue.count_by("label") == {
-            "AMD": 1,
-            "Cataract": 1,
-            "Diabetes": 2,
-            "Glaucoma": 1,
-            "normal": 4,
-        }
-        assert len(catalogue.count_by("group")) == 6
-        digest = catalogue.digest()
-        assert (ingest(read(tree), catalogue).unchanged, catalogue.digest()) == (9, digest)
 
 
 @pytest.mark.parametrize(
@@ -250,31 +196,3 @@ def test_what_is_no_odir_is_refused_in_one_line(tmp_path: Path, files: dict[str,
         put(tmp_path / name, data)
     with pytest.raises(InputError, match=says):
         read(tmp_path)
-
-
-def test_settings_and_modality_are_checked(tree: Path) -> None:
-    with pytest.raises(InputError, match=r"--set quality=good: choose one of usable, any"):
-        read(tree, quality="good")
-    with pytest.raises(InputError, match="odir-5k is fundus"):
-        OdirReader(SourceOptions(tree, "chest_xray"), TAXONOMY)
-
-
-@pytest.mark.parametrize(
-    ("keywords", "letters"),
-    [
-        ("normal fundus", "N"),
-        ("lens dust，normal fundus", "N"),
-        ("Normal Fundus ,  drusen", "O"),
-        ("mild nonproliferative retinopathy", "D"),
-        ("moderate non proliferative retinopathy，laser spot", "DO"),
-        ("proliferative diabetic retinopathy, hypertensive retinopathy", "DH"),
-        ("suspected cataract", "C"),
-        ("dry age-related macular degeneration，glaucoma", "GA"),
-        ("myopia retinopathy", "M"),
-        ("refractive media opacity", "O"),
-        ("no fundus image", ""),
-        ("", ""),
-    ],
-)
-def test_keywords_mean_letters(keywords: str, letters: str) -> None:
-    assert letters_of(split_keywords(keywords)) == letters

@@ -10,7 +10,7 @@ from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
 from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
-from plantain.sources.registry import Setting, SourceKind, kinds, load, parse_settings, whole_number
+from plantain.sources.registry import Setting, SourceKind, kinds, load
 
 MODULE = """
 from plantain.sources.registry import SourceKind
@@ -53,17 +53,8 @@ def test_a_broken_kind_stops_no_other_and_ours_cannot_be_replaced() -> None:
     assert "moon" not in load("folder").summary
 
 
-def test_unknown_kind_names_the_nearest() -> None:
-    with pytest.raises(InputError, match="did you mean 'folder'"):
-        load("foldr")
-
-
 def options_with(root: Path, **settings: str) -> SourceOptions:
     return SourceOptions(root, "chest_xray", Licence.OPEN, settings=settings)
-
-
-def test_a_declared_setting_reaches_the_reader(tmp_path: Path) -> None:
-    assert PHASES.reader("moon", options_with(tmp_path, phase="new"), load_taxonomy()).count() == 0
 
 
 @pytest.mark.parametrize(
@@ -83,14 +74,3 @@ def test_a_setting_that_a_kind_does_not_declare_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         kind.reader("moon", options_with(tmp_path, **settings), load_taxonomy())
-
-
-def test_settings_are_words_with_an_equals_sign() -> None:
-    assert parse_settings(["a=1", "b = x=y"]) == {"a": "1", "b": "x=y"}
-    for words, says in ((["a"], "expected name=value"), (["a=1", "a=2"], "given twice")):
-        with pytest.raises(InputError, match=says):
-            parse_settings(words)
-    assert whole_number("n", "12") == 12
-    for bad in ("-1", "1.5", "", "٣"):
-        with pytest.raises(InputError, match="whole number"):
-            whole_number("n", bad)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -60,18 +59,3 @@ def test_other_weights_or_another_size_encode_anew_and_a_damaged_file_is_named(t
         path.write_bytes(b"short")
     with pytest.raises(InputError, match="to encode again"):
         Encoded(folder, ["base", 64], ["1"], source.read, parts)
-
-
-def test_memory_does_not_grow_with_the_number_of_examples(tmp_path: Path) -> None:
-    """Of 200 examples of 140 kB, 28 MB, only those of one step are in memory."""
-    (pair,) = pairs(1)
-    same = {
-        str(number): TrainingPair(str(number), "", "", "", pair.before, pair.after) for number in range(200)
-    }
-    large = {"source": torch.zeros(4, 64, 64), "text": torch.zeros(77, 256)}
-    tracemalloc.start()
-    data = Encoded(tmp_path, [], list(same), lambda ids: map(same.__getitem__, ids), lambda pair: large)
-    data.rows([0, 199], CPU)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2_000_000

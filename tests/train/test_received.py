@@ -7,17 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 
 from plantain.records import InputError
-from plantain.release.importing import reading
 from plantain.train import checkpoints
 from plantain.train.finished import DONE, read_finished, trainings, write_json
 from plantain.train.releases import ReleasePairs, StoredOriginals
-from train.test_release_pairs import image, release
 
 TOLD = {"identity": "mine", "source": {"name": "s"}, "trained_on": ["a"]}
 
@@ -67,22 +63,3 @@ def test_a_planted_part_file_is_not_written_through(tmp_path: Path) -> None:
     write_json(tmp_path / DONE, TOLD)
     assert outside.read_text(encoding="utf-8") == "mine"
     assert read_finished(tmp_path / DONE, "mine") == TOLD
-
-
-@pytest.mark.parametrize(("table", "column"), [("trajectories", "record"), ("originals", "sha256")])
-def test_text_of_a_table_that_is_not_utf8_is_one_line(table: str, column: str, tmp_path: Path) -> None:
-    made = release(tmp_path, [image("a")], [""])
-    text = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
-    columns = {"task_id": ["a"], "outcome": ["success"], column: text}
-    (made / "data" / table).mkdir(exist_ok=True)
-    pq.write_table(pa.table(columns), made / "data" / table / "0.parquet")
-    with pytest.raises(InputError, match=r"0\.parquet: not a") as told:
-        ReleasePairs(made, StoredOriginals(made)).listed()
-    assert type(told.value) is InputError
-
-
-def test_text_of_an_imported_table_that_is_not_utf8_is_one_line(tmp_path: Path) -> None:
-    text = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
-    pq.write_table(pa.table({"record": text}), tmp_path / "x.parquet")
-    with pytest.raises(InputError, match=r"x\.parquet: not a"):
-        list(reading._from_table(tmp_path / "x.parquet"))

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -19,7 +18,7 @@ from plantain.train.finished import DONE
 from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
 from plantain.train.plans import FinetunePlan, PreferencePlan, TrainingProgress
 from plantain.train.preference_run import train_preferences
-from plantain.train.split import largest_tasks, split_preferences, split_task
+from plantain.train.split import split_preferences, split_task
 from plantain.train.study import cells_of, splits_of, train_study
 from train.moles import INSTRUCTION, fresh, pairs, preferences
 
@@ -106,18 +105,6 @@ def test_a_study_trains_every_model_once_and_goes_on_after_a_stop(tmp_path: Path
     assert not list(tmp_path.rglob("*.training"))
 
 
-def test_another_study_is_refused(tmp_path: Path, base: TrainingBase) -> None:
-    train_study(Moles(4), base, small(sizes=(1,), tasks=1), tmp_path, progress=TrainingProgress())
-    with pytest.raises(InputError, match="another training"):
-        train_study(
-            Moles(4),
-            base,
-            small(sizes=(1,), tasks=1, learning_rate=1e-4),
-            tmp_path,
-            progress=TrainingProgress(),
-        )
-
-
 def test_trained_adapters_are_an_editor_and_a_base_by_themselves(tmp_path: Path, base: TrainingBase) -> None:
     plan = small(sizes=(2,), tasks=1, lora_rank=2, learning_rate=1e-2)
     train_study(Moles(4), base, plan, tmp_path, progress=TrainingProgress())
@@ -146,20 +133,6 @@ def test_splits_are_nested_whole_and_the_same_for_every_size() -> None:
         split_task(listed[:16], "t", seed=4, largest=16, per_task=30)
 
 
-def test_tasks_are_those_with_most_samples() -> None:
-    listed = [
-        ListedExample(f"{task}{n}", task, f"{n}")
-        for task, count in (("x", 3), ("y", 5), ("z", 3))
-        for n in range(count)
-    ]
-    assert largest_tasks(listed, 2) == ("y", "x")
-
-
-def test_an_unknown_task_is_named_with_those_that_there_are() -> None:
-    with pytest.raises(InputError, match="no such task; there are a, b"):
-        splits_of(small(named=("nothing",)), Moles(4).listed())
-
-
 def test_preferences_are_trained_monitored_and_resumed(tmp_path: Path, base: TrainingBase) -> None:
     plan = PreferencePlan(
         steps=4, supervised_steps=3, side=64, lora_rank=2, rate=1e-4, every=2, beta=100.0, held_out=0.4
@@ -181,11 +154,6 @@ def test_preferences_are_trained_monitored_and_resumed(tmp_path: Path, base: Tra
     assert "must not be used for diagnosis" in " ".join(card.split())
 
 
-def test_preferences_of_one_group_cannot_be_split() -> None:
-    with pytest.raises(InputError, match="too few"):
-        split_preferences([ListedExample("0", "t", "c"), ListedExample("1", "t", "c")], 0.2, 0)
-
-
 def test_a_release_s_test_split_is_neither_trained_on_nor_monitored() -> None:
     # Monitored pairs decide when the training ends. One group has an example in the test split, and one outside.
     listed = [ListedExample(f"{n}", "t", f"c{n // 2}", reserved=n >= 14, final=n >= 17) for n in range(20)]
@@ -193,23 +161,6 @@ def test_a_release_s_test_split_is_neither_trained_on_nor_monitored() -> None:
     assert {"14", "15"} <= set(watch)  # validation
     assert not {"16", "17", "18", "19"} & {*learn, *watch}
     assert len(learn) + len(watch) == 16
-
-
-def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "model_index.json").write_text('{"_class_name": "Flux2KleinPipeline"}', encoding="utf-8")
-    with pytest.raises(InputError, match="only InstructPix2Pix"):
-        open_base(f"diffusers/{tmp_path}", OPTIONS)
-    with pytest.raises(InputError, match="diffusers/FOLDER"):
-        open_base("gemini/x", OPTIONS)
-
-
-def test_what_is_shared_with_the_base_is_linked(tmp_path: Path, base: TrainingBase) -> None:
-    plan = small(sizes=(1,), tasks=1)
-    train_study(Moles(4), base, plan, tmp_path / "m", progress=TrainingProgress())
-    (cell,) = cells_of(plan, splits_of(plan, Moles(4).listed()))
-    ours = next((tmp_path / "m" / cell.place / "vae").glob("*.safetensors"))
-    theirs = next((base.folder / "vae").glob("*.safetensors"))
-    assert ours.samefile(theirs) or np.array_equal(ours.read_bytes(), theirs.read_bytes())
 
 
 def test_a_training_started_with_other_settings_is_not_resumed(tmp_path: Path, base: TrainingBase) -> None:

@@ -13,11 +13,10 @@ from PIL import Image
 from torch import Tensor
 
 from plantain.models.diffusers.methods import METHODS
-from plantain.records import InputError
 from plantain.train import checkpoints, training
 from plantain.train.base import InstructionPipeline
 from plantain.train.checkpoints import Checkpoint
-from plantain.train.denoising import Denoising, Encoder, draw_by_id, drop_conditions, make_trainable
+from plantain.train.denoising import Denoising, Encoder, draw_by_id
 from plantain.train.editor_folder import save_lora
 from plantain.train.encoded import Encoded
 from plantain.train.plans import PreferencePlan, TrainingProgress
@@ -139,18 +138,6 @@ def test_a_kill_between_renames_leaves_a_complete_checkpoint(tmp_path: Path) -> 
     assert found.step == 1
 
 
-def test_another_training_is_not_resumed(tmp_path: Path) -> None:
-    pipe = fresh()
-    data = encoded_pairs(pipe, pairs(2), tmp_path / "encoded")
-    every = Schedule(1, 1e-3, checkpoint_every=1)
-    fine_tune(pipe, data, every, session(tmp_path), base="tiny")
-    with pytest.raises(InputError, match="another training"):
-        fine_tune(fresh(), data, Schedule(1, 1e-4), session(tmp_path), base="tiny")
-    (tmp_path / checkpoints.NAME / "weights.safetensors").write_bytes(b"short")
-    with pytest.raises(InputError, match="cannot be read"):
-        fine_tune(fresh(), data, every, session(tmp_path), base="tiny")
-
-
 def test_adapters_saved_and_loaded_give_the_identical_image(tmp_path: Path) -> None:
     pipe = fresh()
     data = encoded_pairs(pipe, pairs(2), tmp_path / "encoded")
@@ -247,17 +234,13 @@ def test_every_epoch_sees_each_example_once_in_its_own_order() -> None:
         assert all(len({canvases[row] for row in batch}) == 1 for epoch in epochs for batch in epoch)
 
 
-def test_conditions_are_dropped_in_three_equal_cases() -> None:
-    n, share = 9000, 0.1
-    source, text, empty = torch.ones(n, 1, 1, 1), torch.ones(n, 1, 1), torch.zeros(n, 1, 1)
-    chance = torch.rand(n, generator=torch.Generator().manual_seed(0))
-    image, words = drop_conditions(source, text, empty, chance, share)
-    no_image, no_text = image.flatten() == 0, words.flatten() == 0
-    for case in (no_text & ~no_image, no_text & no_image, no_image & ~no_text):
-        assert abs(float(case.float().mean()) - share) < 0.015
-
-
-@pytest.mark.parametrize("size", [(512, 223), (409, 512), (65, 101), (1500, 400), (1024, 30)])
+@pytest.mark.parametrize(
+    "size",
+    [
+        (512, 223),
+        (1024, 30),
+    ],
+)
 @pytest.mark.parametrize("side", [64, 256])
 def test_training_sees_the_canvas_that_an_edit_is_made_on(
     size: tuple[int, int], side: int, monkeypatch: pytest.MonkeyPatch
@@ -287,54 +270,3 @@ def test_training_sees_the_canvas_that_an_edit_is_made_on(
     assert torch.allclose(learned_from, edited_on, atol=1e-6)
     assert (learned_from.amax(dim=(1, 3)) > -0.5).all()  # 60 of 255 is -0.53: no row of padding is black,
     assert (learned_from.amax(dim=(1, 2)) > -0.5).all()  # and no column
-
-
-def test_the_border_of_a_narrow_image_has_no_weight() -> None:
-    """1024 x 30 lies on 64 x 64 with 31 rows of repeated edge above and below: 2 of 64 rows are the image."""
-    pipe = fresh()
-    encoder = Encoder(pipe, 64)
-    weight = encoder.weight(np.zeros((30, 1024, 3), np.uint8))
-    rows = weight.shape[-2]
-    assert weight.sum() == pytest.approx(weight.shape[-1] * rows * 2 / 64)
-    assert Encoder(pipe, 512).weight(np.zeros((223, 512, 3), np.uint8)).min() == 1.0
-    denoising = Denoising(pipe)
-    shape = (4, rows, weight.shape[-1])
-    drawn = draw_by_id(0, "x", ["0"], 0, shape, denoising.timesteps)
-    source, text, target = torch.zeros(1, *shape), encoder.text("x")[None], torch.zeros(1, *shape)
-    ones = torch.ones(1, 1, *shape[-2:])
-    with torch.no_grad():
-        whole = denoising.errors(target, source, text, ones, drawn)
-        half = ones.clone()
-        half[..., : rows // 2, :] = 0
-        parts = [float(denoising.errors(target, source, text, part, drawn)) for part in (half, 1 - half)]
-    assert float(whole) == pytest.approx(sum(parts) / 2, rel=1e-5)
-
-
-def test_monitored_pairs_are_measured_alike_in_any_chunks(
-    tmp_path: Path, supervised: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pipe = after_supervision(supervised)
-    data = encoded_preferences(pipe, preferences(3), tmp_path)
-    for name, weight in make_trainable(pipe, 4, 0).items():
-        if "lora_B" in name:  # else it is its own reference, and every ratio 1
-            torch.nn.init.normal_(weight, std=0.2, generator=torch.Generator().manual_seed(1))
-    calls: list[int] = []
-    forward = pipe.unet.forward
-    monkeypatch.setattr(
-        pipe.unet, "forward", lambda x, *a, **k: (calls.append(len(x)), forward(x, *a, **k))[1]
-    )
-    found = []
-    for most in (1, 2, 8):
-        found.append(compare_with_reference(pipe, data, draws=1, at_once=most))
-        assert max(calls) == 2 * min(most, 3)
-        calls.clear()
-    assert found[0].winner_ratio == pytest.approx(found[2].winner_ratio, rel=1e-5)
-    assert found[1].loser_ratio == pytest.approx(found[2].loser_ratio, rel=1e-5)
-
-
-def test_only_adapters_are_trainable() -> None:
-    pipe = fresh()
-    weights = make_trainable(pipe, 4, 0)
-    assert weights
-    assert all("lora" in name for name in weights)
-    assert not any(weight.requires_grad for weight in pipe.vae.parameters())

@@ -2,74 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import inspect
-import io
-import re
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
-from PIL import Image
+from typing import TYPE_CHECKING, Any
 
 from plantain.api.blocking import finished
 from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.function_editor import EditFunction, FunctionEditor, Images
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.rows import table_json
+from plantain.bench.leaderboard.rows import difference_json, table_json
 from plantain.bench.leaderboard.scores import read_scores
-from plantain.bench.leaderboard.tables import make_table
+from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.offline.workers import leave_workers, use_workers
-from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode
-from plantain.records import InputError, Outcome, OutcomeKind
-from plantain.roles import EditedImage, Editor, EditRequest, EncodedImage, Reply, failed
+from plantain.records import InputError
+from plantain.roles import Editor
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
 
 if TYPE_CHECKING:
     import pandas
-
-EditFunction: TypeAlias = Callable[[Pixels, str], Pixels]
-"""(image, instruction) -> edited image: uint8 arrays of shape (H, W, 3), RGB, the same size."""
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionEditor:
-    """A Python function as an editor; called in threads, for several samples at once."""
-
-    function: EditFunction
-    name: str
-    fingerprint: str
-
-    @classmethod
-    def of(cls, function: EditFunction) -> FunctionEditor:
-        """Name it "python/FUNCTION"; its fingerprint changes with its source, or its byte code without one."""
-        called = re.sub(r"[^\w.-]", "", getattr(function, "__name__", type(function).__name__)) or "function"
-        try:
-            text = inspect.getsource(function)
-        except (OSError, TypeError):
-            text = repr(getattr(getattr(function, "__code__", None), "co_code", b""))
-        return cls(function, f"python/{called}", f"python {hashlib.sha256(text.encode()).hexdigest()[:16]}")
-
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        before = decode(request.original.data)
-        after = await asyncio.to_thread(self.function, before, request.instruction)
-        if not isinstance(after, np.ndarray) or after.dtype != np.uint8 or after.shape != before.shape:
-            shape = getattr(after, "shape", None)
-            got = f"{type(after).__name__} {getattr(after, 'dtype', '')} {'' if shape is None else shape}".split()
-            wanted = f"a uint8 array of shape {before.shape}"
-            return failed(Outcome(OutcomeKind.MALFORMED, f"{self.name} gave {' '.join(got)}, not {wanted}"))
-        buffer = io.BytesIO()
-        Image.fromarray(after).save(buffer, "PNG", compress_level=1)
-        return Reply(EditedImage(EncodedImage(buffer.getvalue(), "image/png"), pixels=after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +53,24 @@ class Evaluation:
             table = make_table(read_scores(run))
         return [dict(row) for row in table_json(table.cells.values(), table)]
 
+    def pairs(self, against: str = "copy-input") -> list[dict[str, Any]]:
+        """Return each model minus `against` over all samples: one row per model and metric.
+
+        `difference_low` and `difference_high` are the ends of a 95 % interval; `difference_p_holm` is corrected over
+        the models.
+
+        Raises:
+            plantain.records.InputError: no such model.
+        """
+        with BenchRun.open(self.path) as run:
+            table = make_table(read_scores(run), None, against)
+        return [
+            {"model": model, "metric": metric, **difference_json(pair, against)}
+            for (model, metric), pair in table.against.items()
+        ]
+
     def table(self) -> pandas.DataFrame:
-        """Return the rows as a pandas table.
+        """Return the means over all samples as a pandas table: one row per model, one column per metric.
 
         Raises:
             plantain.records.InputError: pandas is not installed; `rows` works without.
@@ -107,7 +81,11 @@ class Evaluation:
             raise InputError(
                 "Evaluation.table needs pandas: pip install pandas; Evaluation.rows() works without"
             ) from None
-        return pandas.DataFrame(self.rows())
+        means: dict[str, dict[str, Any]] = {}
+        for row in self.rows():
+            if row["organ"] == OVERALL:
+                means.setdefault(row["model"], {})[row["metric"]] = row["mean"]
+        return pandas.DataFrame.from_dict(means, orient="index").rename_axis("model").reset_index()
 
 
 def evaluate(
@@ -119,6 +97,7 @@ def evaluate(
     judges: Sequence[str] = (),
     seeds: int = 1,
     settings: Path | str | None = None,
+    images: Images | None = None,
 ) -> Evaluation:
     """Evaluate an editor on a benchmark, beside the baselines, as `bench generate` and `bench score`.
 
@@ -126,13 +105,15 @@ def evaluate(
 
     Args:
         editor: a name ("gemini/gemini-3.1-flash-image"), an object that fills the editor's role, or a function
-            (image, instruction) -> image over uint8 arrays of shape (H, W, 3) of one size.
+            (image, instruction) -> image, plain or async, over uint8 arrays of shape (H, W, 3) or PIL images, of one
+            size. An output for which it raises is unscored, with the error as its reason.
         benchmark: one that was loaded, or its folder.
         run_dir: for outputs and scores; default: a new temporary folder.
         metrics: names, e.g. ["psnr", "ssim"]; None for all that can be measured here.
         judges: names, e.g. ["offline/instruments"]; none by default.
         seeds: outputs for each sample, at least 1.
         settings: TOML with [limits], [providers.NAME] and [consent], for hosted models.
+        images: what a function is given, "array" or "pil"; None for what its annotations say, arrays without any.
 
     Raises:
         plantain.records.InputError: editor, judge, metric or benchmark cannot be used; no model was called.
@@ -145,7 +126,7 @@ def evaluate(
         ['copy-input', 'ground-truth', 'jpeg-75', 'python/untouched', 'resize-only']
     """
     loaded = benchmark if isinstance(benchmark, Benchmark) else Benchmark.load(benchmark)
-    wanted = _wanted(editor, seeds)
+    wanted = _wanted(editor, seeds, images)
     file = None if settings is None else Path(settings)
     terms = load_terms(file, wanted.models)
     variant = "D" if any(sample.detailed for sample in loaded.samples) else "P"
@@ -155,6 +136,7 @@ def evaluate(
 
     async def work() -> Evaluation:
         made = await generate(loaded, path, wanted, terms)
+        _warn_of_missing(path, wanted.own)
         wish = ScoreRequest(metrics, seats)
         return Evaluation(path, made, await score_run(path, loaded, wish, terms=judging))
 
@@ -165,8 +147,19 @@ def evaluate(
         leave_workers()
 
 
-def _wanted(editor: str | Editor | EditFunction, seeds: int) -> ArmRequest:
+def _warn_of_missing(path: Path, labels: Iterable[str]) -> None:
+    """Print one line for each of the caller's editors that made no image of some samples, with the first reason."""
+    with BenchRun.open(path) as run:
+        for label in labels:
+            outputs = list(run.outputs(label))
+            lost = [output.reason for output in outputs if output.edited is None]
+            if lost:
+                told = f"{len(lost)} of {len(outputs)} outputs lack an image: {lost[0]}"
+                print(f"plantain: warning: {label}: {told}", file=sys.stderr)
+
+
+def _wanted(editor: str | Editor | EditFunction, seeds: int, images: Images | None) -> ArmRequest:
     if isinstance(editor, str):
         return ArmRequest(editors=(editor,), seeds=seeds)
-    own: Editor = editor if isinstance(editor, Editor) else FunctionEditor.of(editor)
+    own: Editor = editor if isinstance(editor, Editor) else FunctionEditor.of(editor, images)
     return ArmRequest(own={own.name: own}, seeds=seeds)

@@ -136,6 +136,7 @@ def _judged(reader: JournalReader, names: Mapping[int, str], one: StoredAttempt)
         "cluster": cluster_of(image),
         "original": image.prepared_sha256,
         "edited": one.attempt.edited or "",
+        "synthetic": image.synthetic,
     }
     return JudgedAttempt(about, one.key, answers)
 

@@ -12,6 +12,7 @@ from plantain.audit.flips import Record
 from plantain.audit.gate import thresholds
 from plantain.journal import BadBlob, JournalReader
 from plantain.journal.cards import cards_of, standing_of
+from plantain.journal.questions.tasks import images_used
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import data_uri
 from plantain.pages.wording import DASH
@@ -100,9 +101,8 @@ def write_rejudged(
         return data_uri(pixels, SIDE, LIMIT, synthetic=synthetic)
 
     values = {"tallies": tallies, "lines": lines, "flips": flips, "studies": studies, "thumbnail": thumbnail}
-    write_page(
-        target, _environment().get_template("rejudged.html.j2").render(name=reader.header.name, **values)
-    )
+    page = _environment().get_template("rejudged.html.j2").render(name=reader.header.name, **values)
+    write_page(target, page, [(used.dataset, used.licence) for used in images_used(reader)])
     return target
 
 

@@ -105,7 +105,7 @@ def recoveries(scores: Scores) -> tuple[Recovery, ...]:
     found = []
     for name, stored, order in (
         ("EA", f"ea@{JUDGE.label}", ACCURACY),
-        ("CP", "masked_ssim", PRESERVATION),
+        ("CP (strict)", "masked_ssim", PRESERVATION),
     ):
         values = {arm.label: scores.values(arm, stored) for arm in scores.arms}
         found.append(Recovery(name, order, recovered(values, order, edits, organs, scores.seed)))

@@ -16,6 +16,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.pages.publishing import page_environment, write_page
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
+from plantain.pixels.encode import marked
 from plantain.records.commands import command_line
 
 PAGE = "quarantine.html"
@@ -45,7 +46,7 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
         }
         for one in waiting[:MOST]
     ]
-    write_page(path, page.render(waiting=waiting, shown=shown, command=partial(_command, root)))
+    write_page(path, page.render(waiting=waiting, shown=shown, command=partial(_command, root)), ())
     return path
 
 
@@ -68,7 +69,8 @@ def _picture(catalogue: Catalogue, waiting: Held) -> str:
     shown = framed(decode(catalogue.read(waiting.image)), waiting)
     small = cv2.resize(shown, (SHOWN_PX, SHOWN_PX), interpolation=cv2.INTER_AREA)
     _, data = cv2.imencode(".jpg", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 85])
-    return f"data:image/jpeg;base64,{base64.b64encode(data.tobytes()).decode()}"
+    jpeg = marked(data.tobytes()) if waiting.image.synthetic else data.tobytes()
+    return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
 
 
 def _command(root: Path, way: str, name: str) -> str:

@@ -15,37 +15,40 @@ from plantain.version import __version__
 
 COMMANDS = {
     "demo": (
-        "plantain.cli.demo",
+        "plantain.cli.demo:demo",
         "build a small dataset offline, on real images that come with the dependencies",
     ),
-    "ingest": ("plantain.cli.ingest", "read images into a catalogue"),
-    "init": ("plantain.cli.init", "write a first recipe that fits a catalogue"),
-    "plan": ("plantain.cli.plan", "estimate tasks, calls, cost, time and disk; calls nothing"),
-    "build": ("plantain.cli.build", "run or resume a recipe; --pilot N ends with go or stop"),
-    "status": ("plantain.cli.status", "print how far a run has come"),
-    "report": ("plantain.cli.report", "write tables and figures of a run as one HTML file"),
-    "view": ("plantain.cli.view", "browse a run, a release or a study, also while it is built"),
-    "show": ("plantain.cli.show", "list a run's tasks, or print one in full"),
-    "export": ("plantain.cli.export", "write a run as a dataset that others can use"),
-    "import": ("plantain.cli.import_run", "read a published release or a table of pairs into a run"),
-    "verify": ("plantain.cli.verify", "check every checksum, count, row and licence of a release"),
-    "bench": ("plantain.cli.bench", "measure editing models: benchmarks, outputs, scores, tables"),
+    "ingest": ("plantain.cli.ingest:command", "read images into a catalogue"),
+    "init": ("plantain.cli.init:init", "write a first recipe that fits a catalogue"),
+    "plan": ("plantain.cli.plan:plan", "estimate tasks, calls, cost, time and disk; calls nothing"),
+    "build": ("plantain.cli.build:build", "run or resume a recipe; --pilot N ends with go or stop"),
+    "status": ("plantain.cli.status:status", "print how far a run has come"),
+    "report": ("plantain.cli.report:report", "write tables and figures of a run as one HTML file"),
+    "view": ("plantain.cli.view:view", "browse a run, a release or a study, also while it is built"),
+    "show": ("plantain.cli.show:show", "list a run's tasks, or print one in full"),
+    "export": ("plantain.cli.export:export", "write a run as a dataset that others can use"),
+    "import": (
+        "plantain.cli.import_run:import_run",
+        "read a published release or a table of pairs into a run",
+    ),
+    "verify": ("plantain.cli.verify:verify", "check every checksum, count, row and licence of a release"),
+    "bench": ("plantain.cli.bench:app", "measure editing models: benchmarks, outputs, scores, tables"),
     "judge": (
-        "plantain.cli.judge",
+        "plantain.cli.judge:app",
         "measure a judge, judge stored edits again, correct verdicts, edit prompts",
     ),
-    "review": ("plantain.cli.review", "run reader studies: people judge, compare, rank and outline"),
+    "review": ("plantain.cli.review:app", "run reader studies: people judge, compare, rank and outline"),
     "run": (
-        "plantain.cli.run",
+        "plantain.cli.run:app",
         "look after runs and catalogues: retry, merge, consent, withdraw, quarantine",
     ),
-    "models": ("plantain.cli.models", "list models by provider with roles, prices and keys"),
-    "findings": ("plantain.cli.findings", "list what can be added and removed"),
+    "models": ("plantain.cli.models:app", "list models by provider with roles, prices and keys"),
+    "findings": ("plantain.cli.findings:findings", "list what can be added and removed"),
     "train": (
-        "plantain.cli.train",
+        "plantain.cli.train:app",
         "train editors on pairs or preferences; measure what training with edits is worth",
     ),
-    "completion": ("plantain.cli.completion", "print the completion script for bash, zsh or fish"),
+    "completion": ("plantain.cli.completion:completion", "print the completion script for bash, zsh or fish"),
 }
 """Every command: the module that has its typer application `app`, and its line of help."""
 
@@ -125,10 +128,5 @@ def _database_error() -> type[Exception]:
 
 
 def _end(line: str, code: int) -> int:
-    """Says why; what a stranger's file or name would have the terminal do is shown, not done."""
-    shown = "".join(
-        char if char.isprintable() or char == "\n" else char.encode("unicode_escape", "replace").decode()
-        for char in line
-    )
-    print(f"plantain: {shown}", file=sys.stderr)
+    print(f"plantain: {line}", file=sys.stderr)
     return code

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Protocol
 
-import orjson
 import typer
 
 from plantain.cli.status import NAMED, print_unsuccessful, reasons, tasks_line
-from plantain.cli.terminal.application import application, command_again
+from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, EngineKind, ModelChange, RecipeArgument
 from plantain.cli.terminal.progress import BuildProgress
+from plantain.cli.terminal.tables import print_json
 from plantain.engines.settings import engine_named
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
-from plantain.offline.workers import close_workers
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.piloting.decision import (
     PilotDecision,
@@ -41,21 +38,14 @@ from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
 from plantain.runs.summary import RunSummary
 
-app = application()
 
-
-@app.command(epilog="Example: plantain build cxr.toml --run runs/cxr --pilot 50")
 def build(
     context: typer.Context,
     recipe_file: RecipeArgument,
-    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="Folder of the run, made or resumed.")],
-    pilot: Annotated[
-        int | None, typer.Option(min=1, help="Do N tasks, spread over the findings, and print go or stop.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Close at most N tasks.")] = None,
-    shard: Annotated[
-        str, typer.Option(metavar="K/N", help="Only the K-th of N parts; `plantain run merge` joins them.")
-    ] = "",
+    run: Path = typer.Option(..., metavar="DIR", help="Folder of the run, made or resumed."),
+    pilot: int | None = typer.Option(None, min=1, help="Do N tasks of all findings; print go or stop."),
+    limit: int | None = typer.Option(None, min=1, help="Close at most N tasks."),
+    shard: str = typer.Option("", metavar="K/N", help="Only part K of N; `run merge` joins them."),
     engine: EngineKind = "",
     accept_model_change: ModelChange = False,
     as_json: AsJson = False,
@@ -63,6 +53,8 @@ def build(
     """Run a recipe, or resume its run. Ctrl-C finishes the calls in flight and stops; a second one stops at once.
 
     A pilot draws the same tasks each time, writes pilot.html into the run, and advises whether to build the rest.
+
+    Example: plantain build cxr.toml --run runs/cxr --pilot 50
     """
     if pilot is not None and (limit is not None or shard):
         raise InputError("--pilot: draws its own tasks; leave out --limit and --shard")
@@ -89,7 +81,7 @@ def build(
         _print_pilot(
             recipe, run, pilot, command_line("build", recipe_file, "--run", run, *given), as_json=as_json
         )
-    return print_end(summary, command_again(context))
+    return print_end(context, summary)
 
 
 def _print_built(run: Path, summary: RunSummary, *, as_json: bool) -> None:
@@ -98,7 +90,7 @@ def _print_built(run: Path, summary: RunSummary, *, as_json: bool) -> None:
         causes = reasons(reader)
         ended = unsuccessful(reader, NAMED)
     if as_json:
-        print(orjson.dumps(status, option=orjson.OPT_INDENT_2).decode())
+        print_json(status)
         return
     print("\n".join([tasks_line(status), *causes]))
     print_unsuccessful(ended, run)
@@ -119,7 +111,7 @@ def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: 
     page = write_pilot(numbers, decision, recipe.name, whole, run / NAME)
     if as_json:
         document = {**pilot_document(numbers, decision), "page": str(page), "whole_by": whole}
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return
     _print_decision(numbers, decision, page)
     if decision.go:
@@ -164,40 +156,14 @@ def build_watched(
 ) -> RunSummary:
     """`run_build` with a live progress line."""
     with BuildProgress(quiet=quiet) as progress:
-        try:
-            return asyncio.run(
-                run_build(
-                    recipe,
-                    run,
-                    limit=limit,
-                    shard=shard,
-                    only=only,
-                    observer=progress,
-                    accept_model_change=accept_model_change,
-                )
+        return run_to_end(
+            run_build(
+                recipe,
+                run,
+                limit=limit,
+                shard=shard,
+                only=only,
+                observer=progress,
+                accept_model_change=accept_model_change,
             )
-        finally:
-            close_workers()
-
-
-class Ended(Protocol):
-    """What any run says of how it ended."""
-
-    stopped: str | None
-    failed: bool
-    left: str
-
-
-def print_end(summary: Ended, resume: str) -> int:
-    """Says on stderr how the process ended and how to go on; returns the exit code."""
-    if summary.stopped is None:
-        return 0
-    if summary.failed:
-        print(f"plantain: {summary.stopped}", file=sys.stderr)
-    if summary.left:
-        print(f"plantain: {summary.left}", file=sys.stderr)
-    print(
-        f"plantain: stopped ({'fault' if summary.failed else summary.stopped}); resume with: {resume}",
-        file=sys.stderr,
-    )
-    return 1 if summary.failed else 3
+        )

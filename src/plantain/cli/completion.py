@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
 
 import typer
 from typer._completion_shared import get_completion_script
 
-from plantain.cli.terminal.application import application
 from plantain.cli.terminal.groups import COMPLETING
-
-app = application()
 
 
 class Shell(StrEnum):
@@ -22,8 +18,7 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-@app.command()
-def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish")]) -> None:
+def completion(shell: Shell = typer.Argument(..., metavar="SHELL", help="bash, zsh or fish")) -> None:
     """Prints a script that completes commands and options; nothing is installed.
 
     Example: plantain completion bash > ~/.local/share/bash-completion/completions/plantain

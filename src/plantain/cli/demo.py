@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import resource
-import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
-from rich.console import Console
 
 from plantain.audit.asking import asking
 from plantain.audit.gate import CLEAN
 from plantain.audit.pictures import pictures_in
 from plantain.audit.run import AuditPlan, run_audit
-from plantain.cli.build import build_watched, print_end
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.stages import StageProgress
+from plantain.cli.build import build_watched
+from plantain.cli.terminal.ending import print_end, run_to_end
+from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.questions.telemetry import costs, status_summary
-from plantain.offline.workers import close_workers
 from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue, peak_rss_mb
 from plantain.report.page import make_report
 from plantain.report.terminal import table_one
 from plantain.runs.settings.terms import Terms
 
-app = application()
 CARD_PAIRS, CARD_KINDS = 4, (CLEAN, "blob")
 """A few edits of each kind: the demo shows what a card is, and four people's pictures can show no more."""
 
@@ -42,11 +37,11 @@ expert). The chest radiograph is not healthy, the brain template is a population
 rendered by plantain so that there is something to remove. Research only; everything edited is synthetic."""
 
 
-@app.command()
 def demo(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="made or resumed")] = Path("demo-run"),
-    limit: Annotated[int | None, typer.Option(min=1, help="close at most this many tasks")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    context: typer.Context,
+    folder: Path = typer.Argument(Path("demo-run"), metavar="[DIR]", help="made or resumed"),
+    limit: int | None = typer.Option(None, min=1, help="close at most this many tasks"),
+    as_json: AsJson = False,
 ) -> int:
     """Builds a small dataset of judged edits offline. Kill it and type it again: it goes on.
 
@@ -73,13 +68,13 @@ def demo(
             "peak_rss_mb_worker": round(peak_rss_mb(resource.RUSAGE_CHILDREN), 1),
             "seconds_per_call": steps,
         }
-        print(orjson.dumps({**status, **extra}, option=orjson.OPT_INDENT_2).decode())
+        print_json({**status, **extra})
     else:
-        Console().print(table_one(run, written.numbers.composition))
+        TerminalConsole().print(table_one(run, written.numbers.composition))
         for card in cards_of(run):
             print(f"judge's card: {card.line}")
         print(f"Look at it: {written.path}")
-    return print_end(summary, shlex.join(["plantain", "demo", str(folder)]))
+    return print_end(context, summary)
 
 
 def _card(folder: Path, run: Path, *, quiet: bool) -> None:
@@ -99,7 +94,4 @@ def _card(folder: Path, run: Path, *, quiet: bool) -> None:
                 if not asked.opened.stopping:
                     keep_card(run, card)
 
-    try:
-        asyncio.run(audited())
-    finally:
-        close_workers()
+    run_to_end(audited())

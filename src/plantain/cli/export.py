@@ -5,75 +5,55 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import orjson
 import typer
+
+from plantain.cli.terminal.ending import damage_named
+from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.tables import print_json
+from plantain.files.installed import installed
+from plantain.records.counts import counted
+from plantain.release.splits import empty_splits
 
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
 
-from plantain.cli.terminal.application import application
-from plantain.files.installed import installed
-from plantain.records.counts import counted
-
-app = application()
 LAYOUTS = "plantain.layouts"
 
 DEFAULT_LAYOUTS = "med-banana,parquet,preference,trajectory"
 
 
-@app.command(epilog="Example: plantain export runs/demo --to release --licence CC-BY-4.0")
 def export(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")],
-    to: Annotated[
-        Path, typer.Option("--to", metavar="OUT", help="New folder; an interrupted one is continued.")
-    ],
-    layout: Annotated[
-        str,
-        typer.Option(metavar="NAMES", help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas."),
-    ] = DEFAULT_LAYOUTS,
-    redistribution_approved: Annotated[
-        str, typer.Option(metavar="REF", help="Agreement that allows redistributing a credentialed source.")
-    ] = "",
-    licence: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[DATASET=]TERMS",
-            help="Your licence for the edits of all sources, or of one: an SPDX id, a web address, or a file.",
-        ),
-    ] = None,
-    originals: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|none",
-            help="Source images: where their licence lets them be passed on (open, attribution), or none.",
-        ),
-    ] = "auto",
-    original_licence: Annotated[
-        list[str] | None,
-        typer.Option(metavar="DATASET=TERMS", help="The owner's own licence of source images that go along."),
-    ] = None,
-    study: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="STUDY",
-            help="A reader study of this run comes along: what was asked, every answer, ratings by task; no names, no "
-            "free text.",
-        ),
-    ] = None,
-    doi: Annotated[
-        str, typer.Option(help="The dataset's DOI, for the card, CITATION.cff and Croissant.")
-    ] = "",
-    sign: Annotated[
-        Path | None, typer.Option("--sign", metavar="CERT", help="Add C2PA manifests: PEM chain, leaf first.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option("--key", metavar="KEY", help="Private key of CERT, PEM.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-) -> None:
-    """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue."""
+    run: RunArgument,
+    to: Path = typer.Option(..., metavar="OUT", help="New folder; an interrupted one is continued."),
+    layout: str = typer.Option(
+        DEFAULT_LAYOUTS, metavar="NAMES", help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas."
+    ),
+    redistribution_approved: str = typer.Option(
+        "", metavar="REF", help="Agreement to redistribute a source."
+    ),
+    licence: list[str] | None = typer.Option(
+        None,
+        metavar="[DATASET=]TERMS",
+        help="Licence of all edits, or of one source: SPDX id, address or file.",
+    ),
+    originals: str = typer.Option("auto", metavar="auto|none", help="Add originals where licensed, or none."),
+    original_licence: list[str] | None = typer.Option(
+        None, metavar="DATASET=TERMS", help="Licence of a dataset's originals."
+    ),
+    study: list[Path] | None = typer.Option(
+        None, metavar="STUDY", help="Add a reader study of this run, without names."
+    ),
+    doi: str = typer.Option("", help="The dataset's DOI, for the card, CITATION.cff and Croissant."),
+    sign: Path | None = typer.Option(None, metavar="CERT", help="Add C2PA manifests: PEM chain, leaf first."),
+    key: Path | None = typer.Option(None, metavar="KEY", help="Private key of CERT, PEM."),
+    as_json: AsJson = False,
+) -> int:
+    """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue.
+
+    Example: plantain export runs/demo --to release --licence CC-BY-4.0
+    """
     from plantain.release.plan import ExportOptions
 
     options = ExportOptions(
@@ -91,7 +71,11 @@ def export(
 
     on_stage = None if as_json else lambda stage: print(f"  {stage} ...", file=sys.stderr)
     summary = export_run(run, to, options, on_stage)
-    print(orjson.dumps(_document(summary)).decode() if as_json else _lines(summary))
+    if as_json:
+        print_json(_document(summary))
+    else:
+        print(_lines(summary))
+    return damage_named(summary.facts.damaged, "left out of the release")
 
 
 def _document(summary: ExportSummary) -> dict[str, object]:
@@ -104,6 +88,7 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "bytes": summary.bytes,
         "tasks": facts.tasks,
         "left_out": facts.left_out,
+        "damaged": facts.damaged,
         "splits": facts.splits,
         "pairs": facts.pairs,
         "without_pair": facts.without_pair,
@@ -125,8 +110,8 @@ def _licence_line(summary: ExportSummary) -> str:
 def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
     """Return the files of reader studies by their path in the release."""
     if not folders:
-        return {}  # loading the reader takes longer than a small export
-    from plantain.review.results.released import study_for_release
+        return {}
+    from plantain.review.results.released import study_for_release  # slower to load than a small export
 
     return {path: data for folder in folders for path, data in study_for_release(folder, run).files.items()}
 
@@ -138,8 +123,6 @@ def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def _lines(summary: ExportSummary) -> str:
-    from plantain.release.splits import empty_splits
-
     facts = summary.facts
     pairs = sum(facts.pairs.values())
     reasons = ", ".join(f"{n} {why}" for why, n in facts.without_pair.items()) or "none"

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, OwnFindings
+from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.records import Finding, InputError, Visibility
+from plantain.records.commands import command_line
 from plantain.records.suggestions import suggest
-
-app = application()
-
-WIDE = 110
-"""Columns of terminal from which the labels of the sources fit in as well."""
 
 PAPER = ("chest_xray", "brain_mri", "fundus")
 
 
-@app.command()
 def findings(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="one finding, to be shown in full")] = "",
-    modality: Annotated[str, typer.Option(help="only this modality")] = "",
-    files: Annotated[
-        list[Path] | None, typer.Option("--findings", help="TOML file with findings of your own")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    name: str = typer.Argument("", metavar="NAME", help="one finding, to be shown in full"),
+    modality: str = typer.Option("", help="only this modality"),
+    files: OwnFindings = None,
+    as_json: AsJson = False,
 ) -> None:
     """What can be added and removed, where it can be shown, and what it is called in each source.
 
@@ -43,7 +33,7 @@ def findings(
     if name:
         shown = _named(taxonomy, name, (modality,) if modality else taxonomy.modalities)
     if as_json:
-        print(orjson.dumps([asdict(finding) for finding in shown], option=orjson.OPT_INDENT_2).decode())
+        print_json([asdict(finding) for finding in shown])
     elif name:
         for finding in shown:
             _print_one(finding)
@@ -64,13 +54,8 @@ def _named(taxonomy: Taxonomy, name: str, modalities: tuple[str, ...]) -> tuple[
 
 def shown_on(visibility: Visibility) -> str:
     """The conditions of a finding in a few words; "unknown" is left out, as it only says that a guess is allowed."""
-    parts = (
-        visibility.views,
-        visibility.projections,
-        visibility.positions,
-        visibility.sequences,
-        visibility.planes,
-    )
+    names = ("views", "projections", "positions", "sequences", "planes")
+    parts = (getattr(visibility, name) for name in names)
     conditions = (" ".join(value for value in part if value != "unknown") for part in parts)
     return "; ".join(part for part in conditions if part) or "any"
 
@@ -89,38 +74,29 @@ def how_23_is_reached(taxonomy: Taxonomy) -> str:
 
 
 def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
-    console = Console()
-    wide = console.width >= WIDE
     for modality in dict.fromkeys(finding.modality for finding in shown):
         title = f"{taxonomy.titles[modality]} ({modality})"
         table = Table(title=escape(title), title_justify="left", expand=True)
         table.add_column("finding", no_wrap=True)
-        for column in ("where", "shown on", "changes", *(("labelled in",) if wide else ())):
+        for column in ("where", "shown on", "changes"):
             table.add_column(column, ratio=1, overflow="fold")
         for finding in (f for f in shown if f.modality == modality):
-            cells = [
+            cells = (
                 finding.name + (" (optional)" if finding.optional else ""),
                 "; ".join(", ".join(part) for part in (finding.sides, finding.zones) if part),
                 "" if finding.normal else shown_on(finding.visibility),
                 "source for add" if finding.normal else f"{finding.polarity}, {finding.support}",
-                ", ".join(_label(finding, source) for source in finding.labels),
-            ]
-            table.add_row(*(escape(cell) for cell in cells[: None if wide else -1]))
-        console.print(table)
+            )
+            table.add_row(*map(escape, cells))
+        TerminalConsole().print(table)
     if {finding.modality for finding in shown} >= set(PAPER):
         print(how_23_is_reached(load_taxonomy()))
-    print(
-        'One in full: plantain findings "Pleural Effusion". Written from named sources; no clinician has read it yet.'
-    )
-
-
-def _label(finding: Finding, source: str) -> str:
-    label = finding.labels[source]
-    return source if label == finding.name else f"{source}: {label}"
+    one = command_line("findings", "Pleural Effusion")
+    print(f"One in full: {one}. Written from named sources; no clinician has read it yet.")
 
 
 def _print_one(finding: Finding) -> None:
-    console = Console()
+    console = TerminalConsole()
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

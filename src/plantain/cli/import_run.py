@@ -3,59 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
 from plantain.records.counts import counted
 
-app = application()
 
-
-@app.command(epilog="Example: plantain import release --run runs/theirs")
 def import_run(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH",
-            help="Folder of a release: ours in any layout, or Med-Banana's tree; or a table of pairs.",
-        ),
-    ],
-    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="New folder for the run.")],
-    layout: Annotated[
-        str,
-        typer.Option(
-            "--layout",
-            help="release, or pairs: any published set of edits, one a row. Without it, a table is pairs.",
-        ),
-    ] = "",
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column",
-            metavar="ROLE=NAME",
-            help="Of pairs: the column of each role, e.g. instruction=prompt.",
-        ),
-    ] = None,
-    constant: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="ROLE=VALUE", help="Of pairs: one value for all rows, e.g. modality=brain_mri."
-        ),
-    ] = None,
-    originals: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Your own originals: a catalogue or run, found by hash; of pairs a folder, joined by file name.",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    path: Path = typer.Argument(
+        ..., metavar="PATH", help="A release, a Med-Banana tree, or a table of pairs."
+    ),
+    run: Path = typer.Option(..., metavar="DIR", help="New folder for the run."),
+    layout: str = typer.Option("", help="release or pairs; default: a table is pairs."),
+    column: list[str] | None = typer.Option(None, metavar="ROLE=NAME", help="A column of pairs; repeatable."),
+    constant: list[str] | None = typer.Option(
+        None, "--set", metavar="ROLE=VALUE", help="One value for all pairs; repeatable."
+    ),
+    originals: Path | None = typer.Option(
+        None, metavar="PATH", help="Your originals: a catalogue, run or folder."
+    ),
+    as_json: AsJson = False,
 ) -> None:
-    """Read a release back, to look at it, report on it or export it again. What it does not say stays unknown."""
+    """Read a release back, to look at it, report on it or export it again. What it does not say stays unknown.
+
+    Example: plantain import release --run runs/theirs
+    """
     if layout not in ("", "release", "pairs"):
         raise InputError(f"--layout {layout}: release or pairs")
     if layout == "pairs" or (not layout and _is_table(path)):
@@ -68,7 +43,7 @@ def import_run(
 
     summary = import_release(path, run, originals)
     if as_json:
-        print(orjson.dumps(summary, default=str).decode())
+        print_json(summary)
         return
     print(
         f"{run}: {counted(summary.tasks, 'task')}, {counted(summary.attempts, 'attempt')}, "
@@ -117,7 +92,7 @@ def _pairs(
 
     summary = import_pairs(path, run, columns=columns, constants=constants, originals=originals)
     if as_json:
-        print(orjson.dumps(summary, default=str).decode())
+        print_json(summary)
         return
     published = ", ".join(f"{n} {verdict}" for verdict, n in sorted(summary.published.items()))
     print(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import sqlite3
-import sys
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from plantain.catalogue.gate import PrivacyGate
@@ -22,68 +18,55 @@ from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest,
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.ingest_table import group_remarks, table_line
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.ending import print_stop
+from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile
+from plantain.cli.terminal.progress import Bar, say
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.repeating import EngineThread
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.runs.engine import engine_for_threads
 from plantain.runs.settings.terms import load_terms
-from plantain.sources.entries import NamingReader, Reader, Refused, SourceOptions
+from plantain.sources.entries import NamingReader, Reader, Refused, SourceOptions, TableRead
 from plantain.sources.registry import kinds, load, parse_settings
-
-app = application()
 
 SHOWN, ALIKE = 20, 3
 """Refused files told one by one, and of one reason; the rest are counted, and in rejected.csv."""
 
 BAR_AFTER_S = 2.0
-PLAIN_EVERY_S = 10.0
+
+_MOST = 12
+"""Unused columns, and groups that cross splits, that are named."""
 
 
-@app.command()
 def command(
+    context: typer.Context,
     kind: str = typer.Argument("", metavar="KIND", help="Kind of source; --list names them."),
     path: Path | None = typer.Argument(None, metavar="PATH", help="The source: its folder or file."),
-    out: Path | None = typer.Option(
-        None, "--to", metavar="CATALOGUE", help="The catalogue: a folder that is made, or that grows."
-    ),
+    out: Path | None = typer.Option(None, "--to", metavar="CATALOGUE", help="New or growing folder."),
     modality: str = typer.Option("", help="What the pictures of a folder show, e.g. chest_xray."),
-    licence: str = typer.Option(
-        "unknown", help="What their owner allows: open, attribution, credentialed, unknown."
-    ),
+    licence: str = typer.Option("unknown", help="open, attribution, credentialed or unknown."),
     dataset: str = typer.Option("", help="Name of the dataset; else what the kind or the folder is called."),
     version: str = typer.Option("", help="Its version, where the source does not tell."),
     consent_by: str = typer.Option("", help="Who allowed hosted models to see these images; recorded."),
     agreement: str = typer.Option("", help="Where that permission is written down."),
-    stretch: bool = typer.Option(
-        False, "--stretch", help="Stretch to a square instead of padding with black."
-    ),
-    settings: list[str] = typer.Option(
-        [], "--set", help="A choice of this kind of source, name=value; a wrong name lists them."
-    ),
+    stretch: bool = typer.Option(False, "--stretch", help="Stretch instead of padding."),
+    settings: list[str] = typer.Option([], "--set", help="Setting of the kind, name=value; repeatable."),
     table: Path | None = typer.Option(
-        None, metavar="FILE", help="Table of labels and patients, where it is not PATH/labels.csv."
+        None, metavar="FILE", help="Labels and patients; default: PATH/labels.csv."
     ),
     columns: list[str] = typer.Option(
-        [],
-        "--column",
-        metavar="ROLE=NAME",
-        help="What a column of it tells: file, labels, group, split, sequence or plane.",
+        [], "--column", metavar="ROLE=NAME", help="Role of a table's column; repeatable."
     ),
-    findings: list[Path] = typer.Option([], help="TOML files with findings of your own."),
-    skip_text: bool = typer.Option(
-        False, "--skip-text", help="Do not look for burned-in text (0.1 to 1 s of a core an image); recorded."
-    ),
-    config: Path | None = typer.Option(None, "--settings", metavar="FILE", help="TOML with [engine]."),
-    engine: str = typer.Option(
-        "", metavar="KIND", help="Where files are prepared: local, or ray; instead of the settings' [engine]."
-    ),
-    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    findings: OwnFindings = None,
+    skip_text: bool = typer.Option(False, "--skip-text", help="Do not look for burned-in text; recorded."),
+    config: SettingsFile = None,
+    engine: EngineKind = "",
+    as_json: AsJson = False,
     list_kinds: bool = typer.Option(False, "--list", help="Name the kinds of source and stop."),
 ) -> None:
     """Reads a source into a catalogue of prepared images, 1024x1024, pixels only.
@@ -110,7 +93,10 @@ def command(
     asked = parse_settings(columns, "--column")
     options = SourceOptions(path, modality, Licence(licence), parse_settings(settings), table, asked)
     reader = NamingReader(
-        source.reader(kind, options, load_taxonomy(findings)), one_line(dataset), one_line(version), stated
+        source.reader(kind, options, load_taxonomy(findings or ())),
+        one_line(dataset),
+        one_line(version),
+        stated,
     )
     name = one_line(dataset or source.dataset or path.resolve().name)
     labels_file = (
@@ -122,15 +108,13 @@ def command(
         with engine_for_threads(elsewhere) as workers:
             done = _run(reader, out, name, mode, skip_text, labels_file, as_json, workers)
     except KeyboardInterrupt:
-        print(f"plantain: interrupted; what is done stays in {out}. Go on with:", file=sys.stderr)
-        print(f"  {shlex.join(['plantain', *sys.argv[1:]])}", file=sys.stderr)
-        raise typer.Exit(3) from None
+        raise typer.Exit(print_stop(context, f"interrupted; finished images stay in {out}")) from None
     except (OSError, sqlite3.OperationalError) as error:
         why = getattr(error, "strerror", None) or error
         rest = "what is in it is whole, ingest again" if (out / NAME).exists() else "choose another --to"
         raise InputError(f"{out}: cannot be written ({why}); {rest}") from error
     if not (done.added or done.unchanged or done.labelled or done.regrouped or done.quarantined):
-        print(f"plantain: {path}: no picture could be used", file=sys.stderr)
+        say(f"{path}: no picture could be used")
         raise typer.Exit(1)
 
 
@@ -168,16 +152,16 @@ def _run(
         write_rejected(out, name, done.refused)
         write_near_duplicates(out / NEAR, done.near)
         if done.unlabelled:
-            print(f"plantain: {_unlabelled(done.unlabelled, table)}", file=sys.stderr)
+            say(_unlabelled(done.unlabelled, table))
         for line in group_remarks(done, catalogue.crossed_splits(), takes_table=table is not None):
-            print(f"plantain: {line}", file=sys.stderr)
+            say(line)
         _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
     return done
 
 
 def _print_kinds(as_json: bool) -> None:
     if as_json:
-        print(json.dumps(kinds(), indent=2))
+        print_json(kinds())
         return
     table = Table("kind", "reads", box=None, pad_edge=False)
     for name, summary in kinds().items():
@@ -189,10 +173,7 @@ def _read_earlier(catalogue: Catalogue, gate: PrivacyGate, done: Ingested) -> No
     """Reads what an earlier ingest, without the extra, put into the catalogue unread."""
     unread = catalogue.count_by("text_checked").get("0", 0)
     if unread:
-        print(
-            f"plantain: looking for text in {counted(unread, 'image that was', 'images that were')} never read",
-            file=sys.stderr,
-        )
+        say(f"looking for text in {counted(unread, 'image that was', 'images that were')} never read")
         done.newly_quarantined += check_earlier(catalogue, gate)
         done.near = join_near_duplicates(catalogue)
         done.quarantined = [waiting.image.id for waiting in held(catalogue)]
@@ -220,27 +201,21 @@ def _unlabelled(images: int, table: Path | None) -> str:
 def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_json: bool) -> None:
     counts = {f"by_{field}": _named(catalogue.count_by(field)) for field in ("label", "split", "modality")}
     if unread:
-        print(f"plantain: {unread}", file=sys.stderr)
+        say(unread)
     if as_json:
         numbers = {"images": len(catalogue), "rejected": _files(done)}
+        names = ("added", "unchanged", "labelled", "regrouped", "ungrouped", "synthetic", "unlabelled")
         more = {
-            "added": done.added,
-            "unchanged": done.unchanged,
-            "labelled": done.labelled,
-            "regrouped": done.regrouped,
-            "ungrouped": done.ungrouped,
-            "synthetic": done.synthetic,
+            **{name: getattr(done, name) for name in (*names, "newly_quarantined")},
             "tables": [asdict(table) for table in done.tables],
             "crossed_splits": dict(catalogue.crossed_splits()),
-            "unlabelled": done.unlabelled,
             "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
             "text_checked": not unread,
             "quarantined": len(done.quarantined),
-            "newly_quarantined": done.newly_quarantined,
             "catalogue": str(out),
         }
-        print(json.dumps({**numbers, **counts, **more}, indent=2, ensure_ascii=False))
+        print_json({**numbers, **counts, **more})
         return
     changed = f", {done.labelled} labelled now" if done.labelled else ""
     changed += f", {done.regrouped} of another group or split now" if done.regrouped else ""
@@ -267,7 +242,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
             f"{counted(len(done.quarantined), 'image')} in quarantine{new}; none takes part in a build until it "
             f"is released or masked:"
         )
-        print(f"  plantain run quarantine {shlex.quote(str(out))}")
+        print(f"  {command_line('run', 'quarantine', out)}")
     if done.refused:
         print(f"rejected files and why: {out / REJECTED}")
 
@@ -282,67 +257,116 @@ def _named(counts: dict[str, int]) -> dict[str, int]:
 
 
 class _Watch:
-    """Tells how far an ingest is: a bar after two seconds, plain lines without a terminal, refused files at once."""
+    """Progress of an ingest; refused files are named at once, up to `ALIKE` of one reason and `SHOWN` in all."""
 
     def __init__(self, total: int | None, *, quiet: bool) -> None:
-        console = Console(stderr=True)
-        self._live = console.is_terminal and not quiet
-        self._bar = Progress(
-            TextColumn("ingest"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]} files/s, left"),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        self._task = self._bar.add_task("", total=total, rate="0")
-        self._total, self._done, self._printed_refused = total, 0, 0
+        self._bar = Bar("ingest", quiet=quiet)
+        self._total, self._done, self._named = total, 0, 0
         self._reasons: Counter[str] = Counter()
-        self._unprinted: Counter[str] = Counter()
-        self._shown = False
-        self._begun = self._printed_at = time.monotonic()
+        self._unnamed: Counter[str] = Counter()
+        self._begun = time.monotonic()
 
     def __enter__(self) -> _Watch:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._shown:
-            self._bar.stop()
-        for reason, count in self._unprinted.most_common(SHOWN):
-            print(f"plantain: and {count} more rejected: {reason}", file=sys.stderr)
-        if rest := sum(count for _, count in self._unprinted.most_common()[SHOWN:]):
-            print(f"plantain: and {rest} more rejected files", file=sys.stderr)
+    def __exit__(self, *ended: object) -> None:
+        self._bar.__exit__()
+        for reason, count in self._unnamed.most_common(SHOWN):
+            say(f"and {count} more rejected: {reason}")
+        if rest := sum(count for _, count in self._unnamed.most_common()[SHOWN:]):
+            say(f"and {rest} more rejected files")
 
     def file(self, refused: Refused | None) -> None:
         """One more file is done."""
         self._done += 1
-        now = time.monotonic()
-        rate = f"{self._done / max(now - self._begun, 1e-3):.0f}"
-        self._bar.update(self._task, completed=self._done, rate=rate)
+        seconds = max(time.monotonic() - self._begun, 1e-3)
+        rate = f"{self._done / seconds:.0f} files/s"
         if refused is not None:
             self._reasons[refused.reason] += 1
-            if self._reasons[refused.reason] > ALIKE or self._printed_refused >= SHOWN:
-                self._unprinted[refused.reason] += 1
+            if self._reasons[refused.reason] > ALIKE or self._named >= SHOWN:
+                self._unnamed[refused.reason] += 1
             else:
-                self._printed_refused += 1
-                print(f"plantain: rejected {refused.name}: {refused.reason}", file=sys.stderr)
-        if self._live and not self._shown and now - self._begun > BAR_AFTER_S:
-            self._shown = True
-            self._bar.start()
-        elif not self._live and now - self._printed_at > PLAIN_EVERY_S:
-            self._printed_at = now
-            left = (
-                f", {_left(self._total - self._done, now - self._begun, self._done)} left"
-                if self._total
-                else ""
+                self._named += 1
+                say(f"rejected {refused.name}: {refused.reason}")
+        if seconds > BAR_AFTER_S:
+            self._bar.move(self._done, self._total, rate)
+        left = max((self._total or 0) - self._done, 0) * seconds / self._done
+        shown = f", {timedelta(seconds=round(left))} left" if self._total else ""
+        self._bar.line(lambda _: f"{self._done}/{self._total or '?'} files, {rate}{shown}")
+
+
+def table_line(table: TableRead) -> str:
+    """Which columns of a table tell what, and which tell nothing."""
+    columns = table.columns
+    roles = (
+        ("file", columns.file),
+        ("labels", columns.labels),
+        ("group", columns.group),
+        ("split", columns.split),
+        ("sequence", columns.sequence),
+        ("plane", columns.plane),
+    )
+    used = ", ".join(f"{role} from {one_line(name)!r}" for role, name in roles if name is not None)
+    if columns.marked:
+        used += f", labels from the columns {_some(columns.marked)} (1: there; 0, -1 or empty: not)"
+    unused = f"; not used: {_some(columns.unused)}" if columns.unused else ""
+    grouped = (
+        f"; {counted(table.grouped, 'picture')} of {counted(table.groups, 'group')}" if table.grouped else ""
+    )
+    return f"{one_line(table.name)}: {used}{grouped}{unused}"
+
+
+def group_remarks(
+    done: Ingested, crossed: Sequence[tuple[str, tuple[str, ...]]], *, takes_table: bool
+) -> Iterator[str]:
+    """What a person must know of the groups, one line each.
+
+    Args:
+        done: the ingest.
+        crossed: groups of the catalogue that its sources put into several splits.
+        takes_table: whether this kind of source takes a table from a person.
+    """
+    for table in done.tables:
+        columns = table.columns
+        if table.grouped and not columns.patient:
+            whose = f"column {one_line(columns.group)!r}" if columns.group else "names of folders"
+            yield f"{one_line(table.name)}: groups come from {whose}, not from a column of patients" + _other(
+                table
             )
-            line = f"plantain: {self._done}/{self._total or '?'} files, {rate} files/s{left}"
-            print(line, file=sys.stderr, flush=True)
+        if table.groups == 1 < table.grouped:
+            yield f"{one_line(table.name)}: every picture is of one and the same group, so that no split can part them"
+    if done.ungrouped:
+        without_groups = [table for table in done.tables if table.columns.group is None]
+        if without_groups:
+            how = f"; {one_line(without_groups[0].name)} has no column of patients" + _other(
+                without_groups[0]
+            )
+        else:
+            how = "; tell whose they are in the table's column group, and ingest again" if takes_table else ""
+        yield (
+            f"{counted(done.ungrouped, 'image')} without a known patient: pictures of one patient may come to "
+            f"both sides of a split, "
+            f"and a patient who withdraws must be found picture by picture (plantain run withdraw --image){how}"
+        )
+    if done.by_study:
+        yield (
+            f"{counted(done.by_study, 'image')} without a known patient (PatientID is missing or a placeholder), "
+            f"grouped by study: images of one patient may come to both sides of a split"
+        )
+    if crossed:
+        named = "; ".join(f"{one_line(group)} in {' and '.join(splits)}" for group, splits in crossed[:_MOST])
+        rest = f"; and {len(crossed) - _MOST} more" if len(crossed) > _MOST else ""
+        number = counted(len(crossed), "group crosses", "groups cross")
+        yield f"{number} the splits that the source gave: {named}{rest}"
 
 
-def _left(files: int, seconds: float, done: int) -> str:
-    """The time that so many files will take, as h:mm:ss, at the rate so far."""
-    minutes, rest = divmod(round(max(files, 0) * seconds / done), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+def _other(table: TableRead) -> str:
+    """How to name another column."""
+    if not table.columns.unused:
+        return ""
+    return f": if one of these is, say --column group=NAME: {_some(table.columns.unused)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(repr(one_line(name)) for name in names[:_MOST]) + rest

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
 
 from plantain.catalogue.store import Catalogue
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, OwnFindings
+from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
 from plantain.models.hosted.known import today
 from plantain.pipeline.first_recipe import first_recipe
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
 
-app = application()
 
-
-@app.command()
 def init(
-    catalogue: Annotated[
-        Path, typer.Argument(metavar="CATALOGUE", help="a folder made by `plantain ingest`")
-    ],
-    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="the recipe to write")] = Path(
-        "pilot.toml"
-    ),
-    findings: Annotated[
-        list[Path] | None,
-        typer.Option("--findings", metavar="FILE", help="own findings in TOML; may be named several times"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    catalogue: Path = typer.Argument(..., metavar="CATALOGUE", help="a folder made by `plantain ingest`"),
+    to: Path = typer.Option(Path("pilot.toml"), metavar="FILE", help="the recipe to write"),
+    findings: OwnFindings = None,
+    as_json: AsJson = False,
 ) -> None:
     """Writes a commented recipe of a small pilot: findings that the catalogue has images for, offline models.
 
@@ -50,6 +40,8 @@ def init(
         raise InputError(f"{to}: cannot be written ({error.strerror})") from error
     recipe = load_recipe(to)
     if as_json:
-        print(orjson.dumps({"recipe": str(to), "findings": recipe.data.findings}).decode())
+        print_json({"recipe": str(to), "findings": recipe.data.findings})
         return
-    print(f"{to}: a pilot of {counted(len(recipe.data.findings), 'finding')}; next: plantain plan {to}")
+    print(
+        f"{to}: a pilot of {counted(len(recipe.data.findings), 'finding')}; next: {command_line('plan', to)}"
+    )

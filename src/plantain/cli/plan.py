@@ -5,15 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
 from rich.table import Table
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, RecipeArgument
 from plantain.cli.terminal.progress import duration
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.pipeline.ready import forecast
@@ -22,19 +20,11 @@ from plantain.records import Step
 from plantain.records.counts import counted
 from plantain.runs.limits import calls_at_once, devices_of
 
-app = application()
 
-
-@app.command()
 def plan(
-    recipe_file: Annotated[Path, typer.Argument(metavar="RECIPE", help="a recipe in TOML")],
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            "--run", metavar="DIR", help="A pilot's run, whose rates, costs and latencies are used."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    recipe_file: RecipeArgument,
+    run: Path | None = typer.Option(None, metavar="DIR", help="A pilot's run: use its rates and costs."),
+    as_json: AsJson = False,
 ) -> None:
     """Tasks, calls, cost, time and disk that a recipe needs: low, expected, high. Calls no model.
 
@@ -47,15 +37,15 @@ def plan(
     for warning in remarks:
         print(f"plantain: warning: {warning}", file=sys.stderr)
     if as_json:
-        print(orjson.dumps(_as_dict(recipe, made, free, remarks), option=orjson.OPT_INDENT_2).decode())
+        print_json(_as_dict(recipe, made, free, remarks))
         return
     _print(recipe, made, free, by_pilot=run is not None)
 
 
 def _three(estimate: CallEstimate | None) -> dict[str, float] | None:
-    if estimate is None:
-        return None
-    return {"low": estimate.low, "expected": estimate.expected, "high": estimate.high}
+    return (
+        None if estimate is None else dict(zip(("low", "expected", "high"), _values(estimate), strict=True))
+    )
 
 
 def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> dict[str, object]:
@@ -81,7 +71,11 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
                 "model": model,
                 **(_three(calls) or {}),
                 "at_once": calls_at_once(recipe.terms, model),
-                **_tokens(made, step, model),
+                **(
+                    {"tokens_per_call": {"read": known[0], "written": known[1]}}
+                    if (known := made.tokens_by.get((step, model)))
+                    else {}
+                ),
             }
             for (step, model), calls in made.calls_by.items()
         ],
@@ -93,12 +87,6 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
         "disk_free_bytes": free,
         "warnings": remarks,
     }
-
-
-def _tokens(made: BuildPlan, step: Step, model: str) -> dict[str, object]:
-    """What one call is taken to read and write, where a model counts tokens."""
-    known = made.tokens_by.get((step, model))
-    return {"tokens_per_call": {"read": known[0], "written": known[1]}} if known else {}
 
 
 def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> None:

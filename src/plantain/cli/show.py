@@ -6,50 +6,36 @@ import json
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.tables import print_json, print_table
+from plantain.journal import JournalReader
+from plantain.records import InputError, TaskState
+from plantain.records.commands import command_line
+from plantain.records.suggestions import suggest
+from plantain.report.task_list import TaskFilter, listed
 
-if TYPE_CHECKING:
-    from plantain.journal import JournalReader
-    from plantain.records import TaskState
-    from plantain.report.task_list import TaskFilter
 
-app = application()
-
-
-@app.command(epilog="Example: plantain show runs/demo --state failed,stopped")
 def show(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")],
-    task: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TASK", help="Id of a task, or as much of it as is unique; without one, all are listed."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list or the story as JSON.")] = False,
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="FILE.html", help="Write the story as a page with pictures."),
-    ] = None,
-    state: Annotated[
-        str, typer.Option(metavar="STATES", help="Only tasks in these states, separated by commas.")
-    ] = "",
-    finding: Annotated[
-        list[str] | None, typer.Option("--finding", metavar="NAME", help="Only this finding; repeatable.")
-    ] = None,
-    modality: Annotated[str, typer.Option(help="Only tasks of this modality.")] = "",
-    direction: Annotated[str, typer.Option(help="Only tasks that add or remove.")] = "",
-    image: Annotated[str, typer.Option(metavar="ID", help="Only tasks of this image.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="At most so many lines.")] = 100,
+    run: RunArgument,
+    task: str | None = typer.Argument(
+        None, metavar="TASK", help="Id of a task, or its first digits; default: list all."
+    ),
+    as_json: AsJson = False,
+    to: Path | None = typer.Option(None, metavar="FILE.html", help="Write the task as a page."),
+    state: str = typer.Option("", metavar="STATES", help="Only tasks in these states, separated by commas."),
+    finding: list[str] | None = typer.Option(None, metavar="NAME", help="Only this finding; repeatable."),
+    modality: str = typer.Option("", help="Only tasks of this modality."),
+    direction: str = typer.Option("", help="Only tasks that add or remove."),
+    image: str = typer.Option("", metavar="ID", help="Only tasks of this image."),
+    limit: int = typer.Option(100, min=1, help="At most so many lines."),
 ) -> None:
-    """List a run's tasks; or tell one in full: every round, instruction, verdict, file and call."""
-    from plantain.journal import JournalReader
-    from plantain.records import InputError
-    from plantain.report.task_list import TaskFilter
+    """List a run's tasks; or tell one in full: every round, instruction, verdict, file and call.
 
+    Example: plantain show runs/demo --state failed,stopped
+    """
     filters = {
         "--state": state,
         "--finding": finding,
@@ -71,9 +57,6 @@ def show(
 
 def _states(words: str) -> tuple[TaskState, ...]:
     """Raises InputError for a state that there is not."""
-    from plantain.records import InputError, TaskState
-    from plantain.records.suggestions import suggest
-
     states = []
     for word in filter(None, (word.strip().replace(" ", "_") for word in words.split(","))):
         if word not in tuple(TaskState):
@@ -83,16 +66,11 @@ def _states(words: str) -> tuple[TaskState, ...]:
 
 
 def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) -> None:
-    from plantain.report.task_list import listed
-
     tasks = list(islice(listed(reader, wanted), limit + 1))
     shown = tasks[:limit]
     if as_json:
-        typer.echo(
-            json.dumps({"tasks": [asdict(task) for task in shown], "more": len(tasks) > limit}, indent=1)
-        )
+        print_json({"tasks": [asdict(task) for task in shown], "more": len(tasks) > limit})
         return
-    from plantain.cli.terminal.tables import print_table
     from plantain.report.terminal import task_table
 
     if shown:
@@ -102,7 +80,7 @@ def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) 
     if len(tasks) > limit:
         typer.echo("and more: give --limit, or filter by --state, --finding, --direction, --image")
     elif shown:
-        typer.echo(f"one in full: plantain show {reader.run} {shown[0].id}")
+        typer.echo(f"one in full: {command_line('show', reader.run, shown[0].id)}")
 
 
 def _story(reader: JournalReader, task: str, as_json: bool, to: Path | None) -> None:
@@ -117,8 +95,7 @@ def _story(reader: JournalReader, task: str, as_json: bool, to: Path | None) -> 
 
         typer.echo(json.dumps(story_document(reader, row), indent=1, ensure_ascii=True))
     else:
-        from rich.console import Console
-
+        from plantain.cli.terminal.tables import TerminalConsole
         from plantain.report.terminal import story
 
-        Console().print(story(reader, row), crop=False)
+        TerminalConsole().print(story(reader, row), crop=False)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated
 
-import orjson
-import typer
 from rich.table import Table
 
 from plantain.calls.policy import minutes
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
@@ -27,8 +24,6 @@ from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.limits import costs_of
 
-app = application()
-
 NAMED = 5
 """Failed tasks, and stopped ones, that are named one by one."""
 
@@ -36,11 +31,7 @@ STALE_S = 60.0
 """After which an engine is said to have been seen so long ago: its head was killed, or is held up."""
 
 
-@app.command()
-def status(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
-) -> None:
+def status(run: RunArgument, as_json: AsJson = False) -> None:
     """Where a run stands. Reads only, and works while the run is being built.
 
     Example: plantain status runs/cxr-pilot
@@ -62,7 +53,7 @@ def status(
     }
     if as_json:
         failed = {"unsuccessful": [asdict(task) for task in ended.tasks]}
-        print(orjson.dumps({**document, "batch_jobs": jobs, **failed}, option=orjson.OPT_INDENT_2).decode())
+        print_json({**document, "batch_jobs": jobs, **failed})
         return
     table = Table(title=f"{name} ({run})", show_header=False)
     table.add_column("what", style="bold")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.tables import print_json
+from plantain.models.extras import require_extra
 from plantain.records.counts import counted
-
-app = application()
 
 SHOWN = 10
 """Problems that are named on the terminal; --json has all."""
@@ -23,28 +21,18 @@ _CAUSES = frozenset(
 """Kinds that are told first: where a file is gone or changed, hundreds of references to it break as well."""
 
 
-@app.command(epilog="Example: plantain verify releases/pilot --against runs/pilot --pixels")
 def verify(
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="Folder of the release; nothing in it is changed.")
-    ],
-    against: Annotated[
-        Path | None,
-        typer.Option(
-            "--against", metavar="DIR", help="The run that it was made of: compare tasks and verdicts too."
-        ),
-    ] = None,
-    pixels: Annotated[
-        bool, typer.Option("--pixels", help="Also decode every image and compare the hash of its pixels.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print verdict and all problems as JSON.")] = False,
+    out: Path = typer.Argument(..., metavar="OUT", help="Folder of the release; nothing in it is changed."),
+    against: Path | None = typer.Option(None, metavar="DIR", help="The run it was made from, to compare."),
+    pixels: bool = typer.Option(False, "--pixels", help="Decode every image and compare pixels."),
+    as_json: AsJson = False,
 ) -> int:
     """Check every checksum, count, row, schema, reference, licence and signature of a release.
 
     Exit code 0 when all of it holds, 1 when not.
-    """
-    from plantain.models.extras import require_extra
 
+    Example: plantain verify releases/pilot --against runs/pilot --pixels
+    """
     require_extra("plantain verify", "release", "pyarrow")
     from plantain.release.proof.verify import verify_release
 
@@ -59,7 +47,7 @@ def verify(
             "not_of_the_release": proof.system,
             "problems": [{"path": p.path, "kind": p.kind, "detail": p.detail} for p in proof.problems],
         }
-        typer.echo(json.dumps(document, indent=1))
+        print_json(document)
         return 0 if proof.ok else 1
     size = f"{counted(proof.files, 'file')}, {proof.bytes / 1e6:,.1f} MB, {counted(proof.images, 'edited image')}"
     if proof.ok:

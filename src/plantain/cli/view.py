@@ -5,34 +5,28 @@ from __future__ import annotations
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, Port
 from plantain.records import InputError
 
 if TYPE_CHECKING:
     from plantain.review.web.run_view import RunView
     from plantain.review.web.study_view import StudyView
 
-app = application()
 
-
-@app.command(epilog="Example: plantain view runs/pilot")
 def view(
-    what: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN|BENCH-RUN|RELEASE|STUDY", help="What to look at; a run may still be building."
-        ),
-    ],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8766,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
+    what: Path = typer.Argument(..., metavar="RUN|BENCH-RUN|RELEASE|STUDY", help="May still be building."),
+    port: Port = 8766,
+    as_json: AsJson = False,
 ) -> None:
     """Every task, round, verdict and call in the browser, read-only, on 127.0.0.1, until Ctrl-C.
 
     Everybody with an account on this machine can open the address while it is served.
+
+    Example: plantain view runs/pilot
     """
     from plantain.files.installing import install_line
 

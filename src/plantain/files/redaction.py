@@ -54,6 +54,11 @@ def hide(value: str, *, whatever: bool = False) -> None:
         _keys.setdefault(value, _forms(value))
 
 
+def keys_hidden() -> bool:
+    """Return True if any key is known that has to be redacted."""
+    return bool(_keys)
+
+
 def redacted(text: str) -> str:
     """Return `text` without any key. JSON stays JSON."""
     return _without(text, _found(text)) if _keys else text

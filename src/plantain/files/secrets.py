@@ -63,14 +63,36 @@ def _record(*args: object, **named: object) -> logging.LogRecord:
 _factories: list[Callable[..., logging.LogRecord]] = []
 
 
-class RedactedStream:
-    """A text stream that prints no key."""
+_COMMANDS = re.compile(
+    r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters, which could have a terminal do something, and those that turn the direction of text."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self.redacts = stream
+
+def harmless(text: str) -> str:
+    """Return text with what a terminal would do instead of show written out; JSON stays the same JSON."""
+    return _COMMANDS.sub(_written_out, text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x7F else f"\\u{code:04x}"
+
+
+class RedactedStream:
+    """A text stream that prints no key, and shows what would be a command to the terminal.
+
+    Args:
+        stream: that it writes to.
+        commands: let commands through: for a console, which cleans what it shows itself.
+    """
+
+    def __init__(self, stream: TextIO, *, commands: bool = False) -> None:
+        self.redacts, self._commands = stream, commands
 
     def write(self, text: str) -> int:
-        self.redacts.write(redacted(text))
+        shown = redacted(text)
+        self.redacts.write(shown if self._commands else harmless(shown))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -8,6 +8,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from plantain.files.opening import check_inside
+
+
+def open_folder(root: Path, name: str = "") -> Path:
+    """Make a folder of `root` to write into, and `root` itself; return its path.
+
+    Raises:
+        InputError: a link that somebody put there leads out of `root`, which may itself be a link of the user's.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    folder = root
+    for part in Path(name).parts:
+        folder /= part
+        if not os.path.lexists(folder):
+            folder.mkdir(exist_ok=True)
+        check_inside(root, folder)
+    return folder
+
 
 @contextmanager
 def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:

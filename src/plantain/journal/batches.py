@@ -39,6 +39,9 @@ class JobRow:
     reason: str = ""
 
 
+FOLDER = "batch"
+"""Folder of a run with the files of its jobs."""
+
 FILES_LEFT = "its files may still be at the provider"
 """Reason of a closed job whose files, which contain images, could not be deleted."""
 

@@ -96,19 +96,6 @@ def keep_card(run: Path, card: JudgeCard) -> Path:
     return path
 
 
-def keep_cards(run: Path, files: Iterable[Path]) -> None:
-    """Put cards that were made elsewhere beside a run's journal; all are read before any is kept.
-
-    Raises:
-        InputError: a file is no card, or the folder is no run.
-    """
-    cards = [read_card(path) for path in files]
-    if cards:
-        JournalReader.open(run).close()
-    for card in cards:
-        keep_card(run, card)
-
-
 def cards_of(run: Path) -> list[JudgeCard]:
     """Return the cards beside a run's journal, by file name. Raises InputError for one that cannot be read."""
     return [read_card(path) for path in sorted((run / FOLDER).glob("*.json"))]

@@ -75,6 +75,21 @@ def money_by_step(connection: sqlite3.Connection, lost: str = "TRUE") -> dict[tu
     return dict(found)
 
 
+def keep_assumed(connection: sqlite3.Connection) -> None:
+    """Within the writer's transaction: reserve for each call of unknown cost what it is assumed to have cost.
+
+    A withdrawal removes known costs by which the others are estimated: what those are charged must not rise.
+    """
+    connection.executemany(
+        f"UPDATE call SET reserved_usd = ? WHERE model = ? AND step = ? AND {_IS_LOST}",
+        [
+            (assumed_usd(money.latest[-REMEMBERED:], money.lost, money.lost_most) / money.lost, model, step)
+            for (model, step), money in money_by_step(connection).items()
+            if money.lost
+        ],
+    )
+
+
 def settle_lost(connection: sqlite3.Connection, usd: float) -> int:
     """Within the writer's transaction: divide dollars evenly among the calls of unknown cost; return their number."""
     lost = [call for (call,) in connection.execute(f"SELECT id FROM call WHERE {_IS_LOST}")]

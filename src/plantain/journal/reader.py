@@ -225,7 +225,7 @@ class JournalReader:
 
     def has_blob(self, sha256: str) -> bool:
         """Return True if the blob's bytes are there; of an imported run only those that its release carried are."""
-        return bool(sha256) and self.blobs.path(sha256).exists()
+        return bool(sha256) and self.blobs.holds(sha256)
 
     def read_blob(self, sha256: str) -> bytes:
         """Return a blob's bytes, checked against the hash. Raises BadBlob."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -66,6 +66,50 @@ def sent_pictures(reader: JournalReader) -> Iterable[SentPicture]:
         "FROM sent s JOIN destination d ON d.id = s.destination ORDER BY s.id"
     )
     return (SentPicture(*row) for row in rows)
+
+
+_NAMED = (
+    "CASE WHEN s.picture = '' THEN 'withdrawn since' WHEN s.image = '' THEN 'unknown' "
+    "ELSE rtrim(json_extract(i.record, '$.dataset') || ' ' || coalesce(json_extract(i.record, '$.version'), '')) END, "
+    "CASE WHEN s.picture = '' OR s.image = '' THEN '' ELSE json_extract(i.record, '$.licence') END"
+)
+_SENT = "FROM sent s JOIN destination d ON d.id = s.destination LEFT JOIN image i ON i.id = s.image"
+
+
+_SUMMED = (
+    "model",
+    "address",
+    "dataset",
+    "licence",
+    "agreement",
+    "images",
+    "pictures",
+    "requests",
+    "from",
+    "to",
+)
+
+
+def sent_by_address(reader: JournalReader) -> list[dict[str, object]]:
+    """Return what was sent, a row for each model, address, dataset, licence and agreement, in this order.
+
+    Each has the numbers of different images, of files and of requests, and the times of the first and the last.
+    """
+    rows = reader.connection.execute(
+        f"SELECT d.model, d.address, {_NAMED}, d.agreement, count(DISTINCT s.image), count(DISTINCT s.picture), "
+        f"count(DISTINCT coalesce(s.call, '') || ' ' || s.at), min(s.at), max(s.at) {_SENT} "
+        "GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"
+    )
+    return [dict(zip(_SUMMED, row, strict=True)) for row in rows]
+
+
+def sent_with_sources(reader: JournalReader) -> Iterator[tuple[SentPicture, str, str]]:
+    """Yield every image in every request, with dataset and licence of its source."""
+    rows = reader.connection.execute(
+        "SELECT s.picture, s.image, d.model, d.address, d.reach, d.agreement, s.call, s.at, "
+        f"{_NAMED} {_SENT} ORDER BY s.id"
+    )
+    return ((SentPicture(*row[:-2]), *row[-2:]) for row in rows)
 
 
 def sources_of_picture(reader: JournalReader, sha256: str, call: int | None) -> dict[str, SourceImage]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plantain.journal.disk.lock import last_holder
 from plantain.journal.errors import BadBlob
 from plantain.journal.reader import BLOBS_ABSENT, JournalReader
 from plantain.records.counts import counted
+
+_USES = "SELECT task, round, edited, mask, raw FROM attempt WHERE :sha IN (edited, mask, raw) ORDER BY 1, generation, 2"
+_ORIGINAL_OF = "SELECT t.id FROM image i JOIN task t ON t.image_id = i.id WHERE i.prepared = ? ORDER BY t.id"
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,30 @@ def verify(reader: JournalReader) -> Integrity:
                 problems.append(f"blob {sha256}: {error}")
         after = rows[-1][0]
     return Integrity(tuple(problems), blobs)
+
+
+def damaged_blobs(reader: JournalReader) -> frozenset[str]:
+    """Return the blobs that are damaged or missing, except those that an imported run never had. Reads everything."""
+    may_miss, found = reader.meta(BLOBS_ABSENT) is not None, set[str]()
+    for (sha256,) in reader.connection.execute("SELECT sha256 FROM blob ORDER BY sha256"):
+        try:
+            if reader.has_blob(sha256) or not may_miss:
+                reader.read_blob(sha256)
+        except BadBlob:
+            found.add(sha256)
+    return frozenset(found)
+
+
+def places_of(reader: JournalReader, blobs: Iterable[str]) -> list[str]:
+    """Return where a run uses images, in words: "task 1b2c, round 2: its edited image"."""
+    places = []
+    for sha256 in sorted(blobs):
+        for task, number, *images in reader.connection.execute(_USES, {"sha": sha256}):
+            what = ("edited image", "mask", "raw answer")[images.index(sha256)]
+            places.append(f"task {task}, round {number}: its {what}")
+        for (task,) in reader.connection.execute(_ORIGINAL_OF, (sha256,)):
+            places.append(f"task {task}: its original")
+    return places
 
 
 def not_closed(reader: JournalReader) -> str:

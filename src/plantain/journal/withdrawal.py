@@ -1,7 +1,7 @@
 """Removing images and everything derived from them from a run for good, so that the rest is complete.
 
-The rows are deleted in one transaction, which also notes the blobs that nothing refers to any more. Then those files
-are deleted, and the database is rewritten without the deleted rows. A process killed in between leaves the note, and
+The rows are deleted in one transaction. Then every file that no row names is deleted, whatever wrote it, and the
+database is rewritten without the deleted rows. A process killed in between leaves the note, and
 the next call continues from it. What the calls had cost stays in the run's account, and keyed hashes of the tasks keep
 them from being planned again.
 """
@@ -17,9 +17,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from plantain.journal.disk.blobs import BlobStore, sync_folder
+from plantain.journal.disk.blobs import BlobStore
 from plantain.journal.disk.connect import held, temporary_changes
-from plantain.journal.money import REMEMBERED, assumed_usd, money_by_step
+from plantain.journal.money import REMEMBERED, assumed_usd, keep_assumed, money_by_step
 from plantain.journal.payload import from_json, to_json
 from plantain.records import InputError, Withdrawal
 
@@ -44,9 +44,8 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a withdrawal has still to clear away: files of blobs, and places that name its images and tasks."""
+    """The images, tasks and groups whose traces a withdrawal has still to clear away."""
 
-    blobs: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -142,7 +141,7 @@ def take_out(
     releases: Iterable[str],
     groups: Collection[str] = (),
 ) -> Extent:
-    """Remove the rows of these images in one transaction, and note which blobs must go.
+    """Remove the rows of these images in one transaction, and note what must be cleared away.
 
     Args:
         asked: what a person named; `image_ids` are the images that this means here.
@@ -159,6 +158,7 @@ def take_out(
         extent = _extent(connection)
         connection.execute("BEGIN IMMEDIATE")
         try:
+            keep_assumed(connection)
             account = _added(connection, account, asked, releases)
             _leave_note(connection, {*asked.groups, *groups})
             _delete(connection)
@@ -181,13 +181,7 @@ def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], No
     note = _note(connection)
     if note is None:
         return False
-    store = BlobStore(run / "blobs")
-    for sha256 in note.blobs:
-        store.path(sha256).unlink(missing_ok=True)
-        store.thumbnail(sha256).unlink(missing_ok=True)
-    for folder in {store.path(sha256).parent for sha256 in note.blobs}:
-        if folder.is_dir():
-            sync_folder(folder)
+    BlobStore(run / "blobs").collect(connection)
     clear(note)
     connection.execute("VACUUM")
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
@@ -210,27 +204,24 @@ _IMAGE_COLUMNS = ("edited", "raw", "mask")
 
 @contextlib.contextmanager
 def _chosen(connection: sqlite3.Connection, image_ids: Collection[str]) -> Iterator[None]:
-    """Temporary tables of the images, their tasks, and the blobs that only they refer to."""
+    """Temporary tables of the images, their tasks, and the blobs that nothing else refers to."""
     connection.execute("PRAGMA temp_store = MEMORY")
     tables = ("gone_image", "gone_task", "gone_blob")
     for table in tables:
         connection.execute(f"CREATE TEMP TABLE {table}(id TEXT PRIMARY KEY) WITHOUT ROWID")
 
-    def blobs(negated: str) -> str:
-        of_attempts = (
-            f"SELECT {column} FROM attempt WHERE task {negated} IN (SELECT id FROM gone_task) AND {column} IS NOT NULL"
-            for column in _IMAGE_COLUMNS
-        )
-        of_images = f"SELECT prepared FROM image WHERE id {negated} IN (SELECT id FROM gone_image)"
-        return " UNION ".join((*of_attempts, of_images))
-
+    of_attempts = (
+        f"SELECT {column} FROM attempt WHERE task NOT IN (SELECT id FROM gone_task) AND {column} IS NOT NULL"
+        for column in _IMAGE_COLUMNS
+    )
+    of_images = "SELECT prepared FROM image WHERE id NOT IN (SELECT id FROM gone_image)"
+    stay = " UNION ".join((*of_attempts, of_images))
     try:
         connection.executemany("INSERT OR IGNORE INTO gone_image VALUES (?)", [(name,) for name in image_ids])
         connection.execute(
             "INSERT INTO gone_task SELECT id FROM task WHERE image_id IN (SELECT id FROM gone_image)"
         )
-        connection.execute(f"INSERT INTO gone_blob {blobs('')}")
-        connection.execute(f"DELETE FROM gone_blob WHERE id IN ({blobs('NOT')})")
+        connection.execute(f"INSERT INTO gone_blob SELECT sha256 FROM blob WHERE sha256 NOT IN ({stay})")
         yield
     finally:
         for table in tables:
@@ -293,9 +284,8 @@ def _leave_note(connection: sqlite3.Connection, groups: Collection[str]) -> None
     def gone(table: str, known: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(sorted({*known, *(name for (name,) in connection.execute(f"SELECT id FROM {table}"))}))
 
-    blobs, images = gone("gone_blob", before.blobs), gone("gone_image", before.images)
-    tasks, all_groups = gone("gone_task", before.tasks), tuple(sorted({*before.groups, *groups}))
-    note = Note(blobs, images, tasks, all_groups)
+    images, tasks = gone("gone_image", before.images), gone("gone_task", before.tasks)
+    note = Note(images, tasks, tuple(sorted({*before.groups, *groups})))
     replace_meta(connection, NOTE, to_json(note))
 
 

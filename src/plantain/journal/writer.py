@@ -113,7 +113,7 @@ class Journal:
             connection = open_for_writing(run / JOURNAL_NAME)
             undo.callback(connection.close)
             if statements.was_killed(connection):
-                BlobStore(run / "blobs").sweep()
+                BlobStore(run / "blobs").collect(connection)
             journal = cls(run, lock, connection)
             undo.pop_all()
             return journal

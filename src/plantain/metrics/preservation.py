@@ -140,8 +140,8 @@ def _normalised(before: Image, after: Image, outside: Mask) -> tuple[Score, int]
 class CPReference(Metric):
     """`cp_reference`: context preservation as MedEBench publishes it."""
 
-    name, label, low, high = "cp_reference", "CP as published", -1.0, 1.0
-    needs = ("roi",)
+    name, label, low, high = "cp_reference", "masked SSIM, as published", -1.0, 1.0
+    needs, column = ("roi",), "CP"
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         grey = sample.roi_grey
@@ -152,7 +152,7 @@ class CPReference(Metric):
 class MaskedSSIM(Metric):
     """`preservation`: SSIM outside the region."""
 
-    name, label, column = "masked_ssim", "context preservation (SSIM outside the region)", "CP"
+    name, label, column = "masked_ssim", "SSIM over windows wholly outside the region", "CP (strict)"
     low, high, needs = -1.0, 1.0, ("roi",)
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
@@ -167,7 +167,7 @@ class MaskedSSIM(Metric):
 class MaskedSSIMInField(MaskedSSIM):
     """`preservation` inside the field of view."""
 
-    name, label, column = "masked_ssim_fov", "CP inside the field of view", ""
+    name, label, column = "masked_ssim_fov", "CP (strict) inside the field of view", ""
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         score, detail = cast(tuple[Score, dict[str, Any]], super().measure(sample, output))

@@ -72,7 +72,7 @@ class ISim(NetworkMetric[ImageEncoder]):
     """`isim` of an output and the real image after."""
 
     name, label, low, high = "clip_isim", "CLIP similarity with the truth", -1.0, 1.0
-    needs, uses, published = ("truth",), "clip", CLIP_WEIGHTS
+    needs, uses, published, column = ("truth",), "clip", CLIP_WEIGHTS, "ISim"
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         assert sample.truth is not None
@@ -83,7 +83,7 @@ class TAlign(NetworkMetric[ImageTextEncoder]):
     """`talign` of an output and the prompt; `text_cut` says whether the network saw only the beginning of it."""
 
     name, label, low, high = "clip_talign", "CLIP alignment with the text", -1.0, 1.0
-    needs, uses, published = ("prompt",), "clip", CLIP_WEIGHTS
+    needs, uses, published, column = ("prompt",), "clip", CLIP_WEIGHTS, "TAlign_P"
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         text = self.text(sample)
@@ -98,12 +98,13 @@ class TAlignOfDescription(TAlign):
     """`talign` of an output and the description of the change."""
 
     name, label, needs = "clip_talign_d", "CLIP alignment with the description", ("detailed",)
+    column = "TAlign_D"
 
 
 class DAlign(TAlign):
     """`dalign` of an output's change and the prompt."""
 
-    name, label = "clip_dalign", "CLIP direction of the edit"
+    name, label, column = "clip_dalign", "CLIP direction of the edit", "DAlign_P"
 
     def _score(self, sample: MetricSample, output: Pixels, text: str) -> Score:
         return dalign(output, sample.before, text, self.network)
@@ -113,3 +114,4 @@ class DAlignOfDescription(DAlign):
     """`dalign` of an output's change and the description of the change."""
 
     name, label, needs = "clip_dalign_d", "CLIP direction of the edit by the description", ("detailed",)
+    column = "DAlign_D"

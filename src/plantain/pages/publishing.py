@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable, Sequence
+from html import escape
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -58,8 +60,42 @@ def page_environment(templates: Path, script: str) -> Environment:
     return environment
 
 
-def write_page(path: Path, text: str) -> None:
-    """Replaces the file at once, so that a reader never meets half of it."""
+def restriction(shows: Iterable[tuple[str, str]]) -> str:
+    """Return the line of a page that shows images not everybody may have, as HTML; "" where all may be passed on.
+
+    Args:
+        shows: dataset and licence of the source images.
+    """
+    closed = sorted({dataset for dataset, licence in shows if licence not in ("open", "attribution")})
+    return (
+        f'<p class="remark"><strong>Do not pass this page on:</strong> it shows source images whose licence is '
+        f"credentialed or unknown ({escape(', '.join(closed))}).</p>\n"
+        if closed
+        else ""
+    )
+
+
+def write_page(
+    path: Path,
+    text: str,
+    shows: Iterable[tuple[str, str]] | None = None,
+    damaged: Sequence[str] = (),
+) -> None:
+    """Replaces the file at once, so that a reader never meets half of it.
+
+    Args:
+        path: of the file.
+        text: of the page, or of a file beside one.
+        shows: dataset and licence of the source images of whose pictures it has any. Needed where it has some.
+        damaged: images that it lacks since the run has lost them.
+    """
+    if shows is None and 'src="data:image/' in text:
+        raise ValueError(f"{path.name}: shows images, and does not tell whose")
+    lines = restriction(shows or ())
+    if damaged:
+        lost = escape("; ".join(damaged))
+        lines += f'<p class="remark"><strong>Damaged in the run, and not shown:</strong> {lost}.</p>\n'
+    text = text.replace("<main", lines + "<main", 1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, redacted(text).encode("utf-8", errors="replace"))

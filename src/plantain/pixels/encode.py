@@ -9,6 +9,7 @@ advance for a given size, and a file can be recognised without decoding it.
 from __future__ import annotations
 
 import functools
+import zlib
 
 import cv2
 import numpy as np
@@ -22,6 +23,13 @@ QUALITY = 95
 _XMP_NAME = b"http://ns.adobe.com/xap/1.0/\x00"
 _JFIF_END = 20
 """SOI (2 bytes) and the JFIF segment (18): an APP1 segment goes right behind them."""
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_PNG_HEADER_END = 33
+"""Signature (8 bytes) and IHDR (25): other chunks may follow from here."""
+
+_XMP_KEY = b"XML:com.adobe.xmp\x00\x00\x00\x00\x00"
+"""Keyword, then: not compressed, no language, no translated keyword (PNG 11.3.3.4; XMP part 3, PNG)."""
 
 XMP_PACKET = b"""<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
@@ -62,6 +70,15 @@ def encode_source(pixels: Pixels) -> bytes:
 def encode_jpeg(pixels: Pixels) -> bytes:
     """An edited image in normal form: as `encode_source`, with the packet that marks it synthetic."""
     return _mark(encode_source(pixels))
+
+
+def marked(data: bytes) -> bytes:
+    """A PNG, or a JPEG that OpenCV wrote, with the packet that marks it synthetic; its pixels are unchanged."""
+    if not data.startswith(_PNG):
+        return _mark(data)
+    checked = b"iTXt" + _XMP_KEY + XMP_PACKET
+    chunk = (len(checked) - 4).to_bytes(4, "big") + checked + zlib.crc32(checked).to_bytes(4, "big")
+    return data[:_PNG_HEADER_END] + chunk + data[_PNG_HEADER_END:]
 
 
 def encode_prepared(pixels: Pixels, *, synthetic: bool) -> bytes:
@@ -117,7 +134,7 @@ def encode_png(pixels: Pixels) -> bytes:
 
 def holds_pixels_only(data: bytes) -> bool:
     """Whether a file is a PNG of 8-bit RGB with no chunk but its pixels' and nothing after its end."""
-    if data[:8] != b"\x89PNG\r\n\x1a\n" or data[24:26] != b"\x08\x02":  # depth 8, colour type RGB
+    if data[:8] != _PNG or data[24:26] != b"\x08\x02":  # depth 8, colour type RGB
         return False
     at, kinds = 8, []
     while at + 12 <= len(data):

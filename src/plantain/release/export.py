@@ -13,12 +13,13 @@ from pathlib import Path
 import orjson
 
 from plantain.files.opening import check_received
-from plantain.journal import BlobStore, JournalReader
+from plantain.journal import BadBlob, BlobStore, JournalReader
 from plantain.journal.cards import as_json as card_as_json
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, backup
 from plantain.journal.disk.space import is_full
 from plantain.journal.questions.release import closed_digest, closed_images
+from plantain.journal.verify import damaged_blobs
 from plantain.privacy.licence_terms import as_json
 from plantain.privacy.licence_texts import PARTS
 from plantain.records import InputError
@@ -83,8 +84,19 @@ def export_run(
         remarks = licences_unused(live, options)
     signer = open_signer(options) if options.sign_cert is not None else None
     resumed = (out / STAGING / "plan.sqlite").exists()
+    stage = report_stage or (lambda stage: None)
     try:
-        _export(run, out, options, signer, report_stage or (lambda stage: None))
+        try:
+            _export(run, out, options, signer, stage)
+        except (
+            BadBlob
+        ):  # every image is looked at then, and the release planned anew without the damaged ones
+            stage("look for damaged images")
+            with JournalReader.open(run) as live:
+                found = damaged_blobs(live)
+            for path in out.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            _export(run, out, options, signer, stage, found)
     except (OSError, sqlite3.OperationalError) as error:
         if is_full(error):
             free = shutil.disk_usage(out).free
@@ -97,11 +109,18 @@ def export_run(
 
 
 def _export(
-    run: Path, out: Path, options: ExportOptions, signer: C2paSigner | None, report: ReportStage
+    run: Path,
+    out: Path,
+    options: ExportOptions,
+    signer: C2paSigner | None,
+    report: ReportStage,
+    damaged: frozenset[str] = frozenset(),
 ) -> None:
     staging = Staging(out)
     try:
         report("plan")
+        if damaged:
+            staging.set_meta("damaged", orjson.dumps(sorted(damaged)).decode())
         with _snapshot(run, staging) as reader:
             _plan(reader, run, options, staging)
             _write_layouts(run, options, staging, signer, report)
@@ -171,8 +190,14 @@ def _snapshot(run: Path, staging: Staging) -> Iterator[JournalReader]:
         folder.mkdir(exist_ok=True)
         backup(run / JOURNAL_NAME, copy)
     with JournalReader.open(folder) as reader:
-        reader.blobs = BlobStore(run / "blobs")
+        reader.blobs = _blobs(run, staging)
         yield reader
+
+
+def _blobs(run: Path, staging: Staging) -> BlobStore:
+    blobs = BlobStore(run / "blobs")
+    blobs.damaged = frozenset(orjson.loads(staging.meta("damaged") or "[]"))
+    return blobs
 
 
 def _plan(reader: JournalReader, run: Path, options: ExportOptions, staging: Staging) -> None:
@@ -193,7 +218,7 @@ def _write_layouts(
 ) -> None:
     signed = staging.folder / "signed"
     signed.mkdir(exist_ok=True)
-    pictures = Pictures(BlobStore(run / "blobs"), signer, signed)
+    pictures = Pictures(_blobs(run, staging), signer, signed)
     try:
         write_cards(staging)
         written: list[object] = []

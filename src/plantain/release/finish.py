@@ -59,7 +59,9 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
     if corrected := corrections_line(corrected_edits(reader)):
         judged_by.append(f"{corrected[0].upper()}{corrected[1:]} (table verdicts, judge person/CODE)")
     documents = {
-        "README.md": card(facts, configs, numbers, parts, images, options, judged_by).encode(),
+        "README.md": (
+            card(facts, configs, numbers, parts, images, options, judged_by) + _damage(facts)
+        ).encode(),
         "DATASHEET.md": datasheet(facts, numbers, parts, images, len(provenance), judged_by).encode(),
         "CITATION.cff": citation(facts, parts, sources, options.doi).encode(),
         "croissant.json": croissant(out, facts, configs, parts, staging.files(), options.doi),
@@ -72,6 +74,12 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
         documents[PROVENANCE] = b"".join(provenance)
     beside = [_entry(path, write_file(out, path, (data,))) for path, data in documents.items()]
     _list_everything(staging, sorted(beside, key=_place))
+
+
+def _damage(facts: RunFacts) -> str:
+    if not facts.damaged:
+        return ""
+    return f"\nDamaged in the run, and not in this release: {'; '.join(facts.damaged)}.\n"
 
 
 def _list_everything(staging: Staging, beside: list[ReleaseFile]) -> None:

@@ -103,7 +103,7 @@ class Pictures:
 
     def holds(self, picture: RecordedPicture) -> bool:
         """Return True if the run has the bytes: an imported one may not."""
-        return self._blobs.path(picture.sha256).exists()
+        return self._blobs.holds(picture.sha256)
 
     def read(self, wanted: PictureRequest) -> Released:
         """Return one image, in the calling thread. Raises BadBlob."""

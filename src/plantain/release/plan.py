@@ -166,6 +166,7 @@ class RunFacts:
             not ("left_out").
         original_terms: the owners' licences of source images, by dataset, where one was named.
         judges: verdicts by judge, decisive or not.
+        damaged: where the run has lost an image, in words, "task ..., round ...: its edited image"; left out.
     """
 
     run_id: str
@@ -187,3 +188,4 @@ class RunFacts:
     originals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     original_terms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     judges: Mapping[str, int] = field(default_factory=dict)
+    damaged: tuple[str, ...] = ()

@@ -10,8 +10,9 @@ from pathlib import Path
 import orjson
 
 from plantain.catalogue.groups import Groups
-from plantain.journal import JournalReader, JsonValue
+from plantain.journal import BadBlob, JournalReader, JsonValue
 from plantain.journal.questions.release import closed_images, models_that_answered, stored_pictures
+from plantain.journal.verify import places_of
 from plantain.privacy.licence_terms import as_json
 from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, SourcePart
 from plantain.privacy.original_licences import original_parts
@@ -211,10 +212,13 @@ class Survey:
                     self._shards.add("preference", f"data/preference/{part}", seq, *order, whole)
 
     def _carried(self, picture: RecordedPicture) -> bool:
-        """Return True if the run has the bytes (an imported one may not), and they are no restricted original."""
+        """Return True if the run has the bytes, and they are no restricted original. Only an imported one may not."""
         if picture.sha256 in self._originals.barred:
             return False
-        return self._imported is None or self._reader.blob_path(picture.sha256).exists()
+        there = self._reader.has_blob(picture.sha256)
+        if not there and self._imported is None and picture.sha256 not in self._reader.blobs.damaged:
+            raise BadBlob(f"{self._reader.blob_path(picture.sha256)} is missing")
+        return there
 
     def _place_original(self, seq: int, record: TaskRecord) -> None:
         """Plan the original of a task with the first task that has it."""
@@ -301,6 +305,7 @@ class Survey:
             originals=self._originals.counts if self._options.originals == "auto" else {},
             original_terms=as_json(self._original_terms),
             judges=counted.get("judges", {}),
+            damaged=tuple(places_of(self._reader, self._reader.blobs.damaged)),
         )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,9 +15,13 @@ import orjson
 
 from plantain.files.writing import replace_file
 from plantain.journal import JournalReader
+from plantain.journal.batches import FOLDER as JOBS
 from plantain.journal.batches import files_left_of
-from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.cards import FOLDER as CARDS
+from plantain.journal.disk.blobs import BLOBS, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.disk.lock import LOCK_NAME, RunLock
+from plantain.journal.errors import RunLocked
 from plantain.journal.questions.tasks import tasks_of_image
 from plantain.journal.withdrawal import (
     Extent,
@@ -29,16 +35,16 @@ from plantain.journal.withdrawal import (
     take_out,
 )
 from plantain.records import SourceImage, Withdrawal
-from plantain.release.naming import Pseudonyms
+from plantain.release.naming import CROSSWALK, Pseudonyms
 from plantain.release.proof.provenance import PROVENANCE
-from plantain.release.register import forget, releases_with
+from plantain.release.register import REGISTER, forget, releases_with
 
-DERIVED = (
-    *("report.html", "report.json", "report.telemetry.json", "report.telemetry.html", "attention.html"),
-    *("leaderboard.html", "leaderboard.json", "leaderboard.csv", "leaderboard.tex", "leaderboard.pairs.csv"),
-    "learning.html",
-)
-"""Made from a run's images and numbers; `plantain report` and `plantain bench table` make them again."""
+JOURNAL = (LOCK_NAME, BLOBS, CARDS, CROSSWALK, REGISTER, PROVENANCE)
+"""Of a run's files, those that are kept, beside its journal and its settings: the withdrawn is removed from each."""
+
+STUDY = "study.json"
+OWN = (JOURNAL_NAME, "catalogue.sqlite", STUDY, "manifest.parquet", "benchmark.json", "training.json")
+"""Files that make a folder inside a run something of its own, which is withdrawn from by its own name."""
 
 BENCH, BENCH_SAMPLES, BENCH_SETS = "bench", "bench.samples", "bench.sets"
 """Meta keys of a benchmark's run: its name, its samples, and distances between sets of them."""
@@ -50,7 +56,7 @@ class WithdrawnRun:
 
     Attributes:
         released_as: ids of the images in releases.
-        releases: folders of releases that contain something of them.
+        releases: folders of releases that contain something of them, and of studies made of the run.
         batch_jobs: of a provider, whose files contain the images and could not be deleted there.
         before: they were withdrawn earlier, and nothing is left to remove.
         known: the asked names that the run knows, or knew before a withdrawal.
@@ -130,13 +136,67 @@ def withdraw_from_run(run: Path, asked: Withdrawal, found: WithdrawnRun) -> None
 
 def _clear(run: Path, connection: sqlite3.Connection, note: Note) -> None:
     """Remove the images from pages, lists, the crosswalk and the register of releases."""
-    for name in DERIVED:
-        (run / name).unlink(missing_ok=True)
+    for path in derived(run, connection):
+        _remove(path)
+    remove_unfinished(run.parent)
     _cut_samples(connection, set(note.images))
     _cut_provenance(run, set(note.tasks))
     Pseudonyms(run, imported=False).forget(note.images, note.groups)
     forget(run, note.images)
     sync_folder(run)
+
+
+def derived(run: Path, connection: sqlite3.Connection) -> Iterator[Path]:
+    """Yield every file and folder of a run that was made from its images: all that is not the journal's own."""
+    in_jobs = "SELECT count(*) FROM batch_job WHERE state <> 'closed'"
+    kept = (*JOURNAL, *([JOBS] if connection.execute(in_jobs).fetchone()[0] else []))
+    for path in sorted(run.iterdir()):
+        if path.name in kept or path.name.startswith((JOURNAL_NAME, REGISTER)) or path.suffix == ".toml":
+            continue
+        if not _is_own(path):
+            yield path
+
+
+def own_folders(run: Path) -> list[Path]:
+    """Return the folders inside a run that a withdrawal leaves, sorted."""
+    return [path for path in sorted(run.iterdir()) if path.name not in JOURNAL and _is_own(path)]
+
+
+def _is_own(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and any(next(path.rglob(own), None) for own in OWN)
+
+
+def is_study(path: str) -> bool:
+    """Return True if a registered folder is a study, or one that a killed process did not finish."""
+    return Path(path, STUDY).is_file() or Path(f"{path}.unfinished").is_dir()
+
+
+def studies_with(found: WithdrawnRun) -> list[str]:
+    """Return the studies that contain a case of what is withdrawn; all that may, where that is not known any more."""
+    return [path for path in found.releases if is_study(path) and _has_case(path, found)]
+
+
+def _has_case(study: str, found: WithdrawnRun) -> bool:
+    try:
+        cases = orjson.loads(Path(study, STUDY).read_bytes())["cases"]
+        return found.before or any(case["source"] in found.tasks | found.image_ids for case in cases)
+    except (OSError, ValueError, LookupError, TypeError):
+        return True
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed imports left in a folder; those of a running process are locked, and stay."""
+    for lock in folder.glob(f".*.importing/{LOCK_NAME}"):
+        with contextlib.suppress(RunLocked):
+            RunLock(lock.parent).release()
+            shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def names_of(run: Path) -> tuple[list[str], list[str]]:

@@ -11,11 +11,11 @@ from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.questions.tasks import started_by_state, started_in_state
 from plantain.journal.verdicts import PERSON, corrections_in, published_verdict
 from plantain.pages.thumbnails import data_uri, difference
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind, Verdict
 from plantain.records.counts import shared_out
-from plantain.report.story import there
+from plantain.report.story import image_of
 
 ORDER = ("success", "failed", "undecided", "not_applicable", "stopped", "pending")
 
@@ -107,7 +107,7 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
 def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
     """Return the story of a task's current generation, or of all, with images of the given size."""
     image = reader.image(task.task.image_id)
-    before = decode(reader.read_blob(image.prepared_sha256)) if there(reader, image.prepared_sha256) else None
+    before = image_of(reader, image.prepared_sha256, decode)
     generation = None if whole else task.generation
     attempts = reader.attempts(task.id, generation)
     verdicts = reader.verdicts(task.id, generation)
@@ -150,12 +150,10 @@ def _round(
     panel = tuple(v for v in beside if not v.verdict.judge.startswith(PERSON))
     by_hand = tuple(v for v in beside if v.verdict.judge.startswith(PERSON))
     published = published_in(reader, attempt)
-    if attempt.edited is None or not there(reader, attempt.edited):
+    after = image_of(reader, attempt.edited, decode) if attempt.edited else None
+    if after is None:
         return RoundStory(attempt, None, None, False, panel, same_as, by_hand, published)
-    after = decode(reader.read_blob(attempt.edited))
-    mask: Mask | None = None
-    if attempt.mask is not None and there(reader, attempt.mask):
-        mask = decode_mask(reader.read_blob(attempt.mask))
+    mask = image_of(reader, attempt.mask, decode_mask) if attempt.mask else None
     changed = None
     if before is not None and after.shape == before.shape:
         usable = mask if mask is not None and mask.shape == before.shape[:2] else None

@@ -29,7 +29,8 @@ from plantain.journal.questions.tasks import ImagesUsed, images_used
 from plantain.journal.questions.telemetry import StepCost, costs, status_summary
 from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import PERSON
-from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.journal.verify import places_of
+from plantain.pages.publishing import html_target, page_environment, restriction, write_page
 from plantain.pages.thumbnails import SATURATION
 from plantain.records import state_after
 from plantain.report import figures, labels
@@ -61,10 +62,11 @@ class ReportNumbers:
 
 @dataclass(frozen=True, slots=True)
 class WrittenReport:
-    """A report's HTML file, and what it counts."""
+    """A report's HTML file, what it counts, and the images that it lacks since they are damaged."""
 
     path: Path
     numbers: ReportNumbers
+    damaged: tuple[str, ...] = ()
 
 
 def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -> Path:
@@ -94,6 +96,7 @@ def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) ->
         judges = standings_of(reader)
         selection = select(reader, gallery, reader.header.seed)
         stories = [story_of(reader, reader.task(task), THUMBNAIL) for task in selection.ids]
+        damaged = tuple(places_of(reader, reader.blobs.damaged))
         status, spent, sessions = status_summary(reader), costs(reader), reader.sessions()
     html = (
         environment()
@@ -120,8 +123,8 @@ def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) ->
     )
     write_page(target.with_suffix(".json"), _json(_document(reader.header, numbers, selection, judges)))
     _write_telemetry(target, reader.header, status, spent, sessions)
-    write_page(target, html)
-    return WrittenReport(target, numbers)
+    write_page(target, html, [(row.dataset, row.licence) for row in numbers.sources], damaged)
+    return WrittenReport(target, numbers, damaged)
 
 
 def _write_telemetry(
@@ -144,23 +147,19 @@ def _write_telemetry(
 
 def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
     """Write one task's page, with larger images and every call of every generation."""
-    html = (
-        environment()
-        .get_template("task.html.j2")
-        .render(
-            run=_run(reader.header),
-            story=story_of(reader, task, PAGE, whole=True),
-            calls=reader.calls(task.id),
-        )
-    )
-    write_page(html_target(to), html)
+    story, calls = story_of(reader, task, PAGE, whole=True), reader.calls(task.id)
+    template = environment().get_template("task.html.j2")
+    html = template.render(run=_run(reader.header), story=story, calls=calls)
+    lost = places_of(reader, reader.blobs.damaged)
+    write_page(html_target(to), html, [(story.image.dataset, story.image.licence)], lost)
     return to
 
 
 def story_html(reader: JournalReader, task: TaskRow) -> str:
     """Return a task as HTML with inline styles and no script, for a notebook."""
     story = story_of(reader, task, THUMBNAIL)
-    return environment().get_template("notebook.html.j2").render(story=story)
+    line = restriction([(story.image.dataset, story.image.licence)])
+    return line + environment().get_template("notebook.html.j2").render(story=story)
 
 
 def gather(reader: JournalReader) -> ReportNumbers:

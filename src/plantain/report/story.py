@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from typing import TypeVar
 
 import orjson
 
-from plantain.journal import JournalReader, TaskRow
+from plantain.journal import BadBlob, JournalReader, TaskRow
 from plantain.journal.payload import dumps
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.verdicts import PUBLISHED
 from plantain.records import SourceImage
 
+T = TypeVar("T")
+
 
 def there(reader: JournalReader, sha256: str) -> bool:
     """Return False only for an image that an imported release did not contain; elsewhere a missing blob is an error."""
     return reader.meta(BLOBS_ABSENT) is None or reader.has_blob(sha256)
+
+
+def image_of(reader: JournalReader, sha256: str, decode: Callable[[bytes], T]) -> T | None:
+    """Return a decoded image; None where it is not there, or damaged, which the reader's blobs then know."""
+    if not there(reader, sha256):
+        return None
+    try:
+        return decode(reader.read_blob(sha256))
+    except BadBlob:
+        reader.blobs.damaged |= {sha256}
+        return None
 
 
 def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from plantain.files.writing import replace_file
 from plantain.findings.taxonomy import load_taxonomy
+from plantain.journal import BadBlob
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError, Rubric
 from plantain.records.counts import counted
@@ -97,9 +98,13 @@ def new_study(
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         (unfinished / IMAGES).mkdir(parents=True)
-        cases = []
+        cases, damaged = [], list[str]()
         for number, material in enumerate(drawn, 1):
-            cases.append(_freeze_case(unfinished, number, material, ReaderTask.CHOOSE_ROI in settings.tasks))
+            try:
+                case = _freeze_case(unfinished, number, material, ReaderTask.CHOOSE_ROI in settings.tasks)
+                cases.append(case)
+            except BadBlob as error:
+                damaged.append(str(error))
             progress(number, len(drawn))
         main, spare = cases[: len(cases) - settings.training], cases[len(cases) - settings.training :]
         asked = [
@@ -124,6 +129,7 @@ def new_study(
                 tuple(cases),
                 tuple(blocks),
                 settings.groups,
+                damaged=tuple(damaged),
             )
         )
         Ratings.create(study).close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable
@@ -122,8 +123,40 @@ def listen(host: str, port: int) -> socket.socket:
     return opened
 
 
-def _run(app: FastAPI, opened: socket.socket) -> None:
-    import uvicorn
+REQUEST_S = 20.0
+"""Seconds in which a request has to arrive whole: half of one would hold its connection for ever."""
 
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+
+def _run(app: FastAPI, opened: socket.socket) -> None:
+    import h11
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class TimedProtocol(H11Protocol):
+        """Closes a connection whose request does not arrive whole in time."""
+
+        deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self.watch(ended=True)
+
+        def watch(self, *, ended: bool = False) -> None:
+            if not ended and self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+                self.deadline = self.deadline or self.loop.call_later(REQUEST_S, self.transport.abort)
+            elif self.deadline is not None:
+                self.deadline.cancel()
+                self.deadline = None
+
+    config = uvicorn.Config(
+        app, http=TimedProtocol, log_level="warning", access_log=False, server_header=False, lifespan="off"
+    )
     uvicorn.Server(config).run(sockets=[opened])

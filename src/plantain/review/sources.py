@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from plantain.journal import JournalReader, TaskRow
+from plantain.journal import BadBlob, JournalReader, TaskRow
+from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.statements import NO_VERDICT
+from plantain.journal.verify import places_of
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Licence, SourceImage, TaskKind, TaskState
@@ -98,11 +100,14 @@ def restricted(image: SourceImage) -> bool:
 
 
 def blob_reader(run: Path, digest: str) -> Read:
-    """Return a function that reads an image of a run."""
+    """Return a function that reads an image of a run, and raises BadBlob with where it is used."""
 
     def read() -> Pixels:
         with JournalReader.open(run) as reader:
-            return decode(reader.read_blob(digest))
+            try:
+                return decode(reader.read_blob(digest))
+            except BadBlob as error:
+                raise BadBlob("; ".join(places_of(reader, [digest]))) from error
 
     return read
 
@@ -119,6 +124,7 @@ def model_of(reader: JournalReader, task: str) -> str:
 def materials_of_run(run: Path) -> Iterator[Material]:
     """Yield the last attempt with an image of every final task, whatever was decided about it."""
     with JournalReader.open(run) as reader:
+        imported = reader.meta(BLOBS_ABSENT) is not None
         images = {image.id: image for image in reader.images()}
         for row in reader.tasks():
             if row.task.kind is not TaskKind.EDIT or not is_final(row):
@@ -126,7 +132,9 @@ def materials_of_run(run: Path) -> Iterator[Material]:
             made = [one for one in reader.attempts(row.id, row.generation) if one.edited]
             image = images[row.task.image_id]
             edited = made[-1].edited if made else None
-            if not edited or not reader.has_blob(image.prepared_sha256) or not reader.has_blob(edited):
+            if not edited or (
+                imported and not (reader.has_blob(image.prepared_sha256) and reader.has_blob(edited))
+            ):
                 continue
             model = model_of(reader, row.id)
             decided = row.state in (TaskState.SUCCESS, TaskState.FAILED)

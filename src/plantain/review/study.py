@@ -146,6 +146,7 @@ class Study:
         sources: names of what it was made from.
         groups: of readers, each with cases of its own; 1: every reader reads everything.
         digest: SHA-256 of the frozen document.
+        damaged: images that the source has lost, whose cases were left out.
     """
 
     folder: Path
@@ -156,6 +157,7 @@ class Study:
     blocks: tuple[Block, ...]
     groups: int = 1
     digest: str = ""
+    damaged: tuple[str, ...] = ()
 
     @cached_property
     def by_case(self) -> dict[str, Case]:

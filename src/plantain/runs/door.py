@@ -33,7 +33,7 @@ from plantain.runs.engine import engine_open
 from plantain.runs.limits import budget_of, check_prices, model_limits
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun, interruptible, time_cap
-from plantain.runs.settings.terms import Terms
+from plantain.runs.settings.terms import PROVIDERS, Terms, recorded_part
 from plantain.version import __version__
 
 T = TypeVar("T")
@@ -162,6 +162,9 @@ class Door:
         hide_environment()  # a command has done so already; a caller from Python may not
         journal = Journal.open(run) if beginning is None else await _open_journal(run, beginning)
         journal.on_commit = on_commit
+        before = journal.reader.meta(PROVIDERS)
+        if (places := recorded_part(self.terms, before)) != (before or "{}"):
+            await journal.set_meta(PROVIDERS, places)
         self._gate.journal = journal
         try:
             async with engine_open(self.terms, journal, observer) as (terms, on_worker):

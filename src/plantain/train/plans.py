@@ -24,7 +24,7 @@ class FinetunePlan(Plan):
     """The fine-tuning study of MedEBench, section 3.4; what the paper leaves open is named in docs/design/training.md.
 
     Attributes:
-        sizes: training samples per task; the untrained base is always measured, too.
+        sizes: training samples per task; the untrained base (0) is always measured, too.
         seeds: trainings per task and size.
         tasks: at most so many tasks, those with most samples.
         named: tasks by name instead.
@@ -42,7 +42,7 @@ class FinetunePlan(Plan):
         judge: who scores the held-out edits; "none" for metrics only.
     """
 
-    sizes: Annotated[tuple[AtLeast1, ...], Field(min_length=1)] = (4, 8, 16)
+    sizes: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = (4, 8, 16)
     seeds: AtLeast1 = 3
     tasks: AtLeast1 = 6
     named: tuple[str, ...] = ()

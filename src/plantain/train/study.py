@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plantain.files.writing import open_folder
 from plantain.records import InputError
 from plantain.records.counts import counted
 from plantain.train.finished import DONE, read_finished, write_json
@@ -62,7 +63,7 @@ def splits_of(plan: FinetunePlan, listed: Sequence[ListedExample]) -> tuple[Task
     known = {example.task for example in listed}
     for task in plan.named:
         if task not in known:
-            raise InputError(f"--set named={task}: no such task; there are {', '.join(sorted(known))}")
+            raise InputError(f"--task {task}: no such task; there are {', '.join(sorted(known))}")
     return tuple(
         split_task(listed, task, seed=plan.seed, largest=max(plan.sizes), per_task=plan.per_task)
         for task in plan.named or largest_tasks(listed, plan.tasks)
@@ -72,7 +73,7 @@ def splits_of(plan: FinetunePlan, listed: Sequence[ListedExample]) -> tuple[Task
 def cells_of(plan: FinetunePlan, splits: Sequence[TaskSplit]) -> Iterator[StudyCell]:
     """Yield every model to be trained, by task, size and seed."""
     for split in splits:
-        for size in sorted(set(plan.sizes)):
+        for size in sorted(set(plan.sizes) - {0}):
             for seed in range(plan.seeds):
                 yield StudyCell(split.task, size, seed, split.training[:size])
 
@@ -108,7 +109,7 @@ def train_study(
         folder = models / cell.place
         if read_finished(folder / DONE, _identity(source, base, plan, cell)) is not None:
             continue
-        session = Session(folder.with_name(f"{folder.name}.training"), progress, stop)
+        session = Session(open_folder(models, f"{cell.place}.training"), progress, stop)
         if stop() or not _train(source, base, plan, cell, models, session):
             return False
     shutil.rmtree(models.parent / ENCODED, ignore_errors=True)

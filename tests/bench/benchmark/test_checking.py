@@ -11,10 +11,10 @@ import cv2
 import numpy as np
 import pytest
 
-from fakes.medebench_tree import picture, published_rows, spot, write_png, write_rows
+from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
-from plantain.bench.benchmark.describing import Spread, describe_benchmark, properties_figure
+from plantain.bench.benchmark.describing import describe_benchmark, properties_figure
 from plantain.cli import main
 
 
@@ -72,19 +72,6 @@ def test_json_names_files_and_fields(tree: Path, capsys: pytest.CaptureFixture[s
     assert {"file", "sample", "field", "detail"} == set(told["warnings"][0]) == set(problem)
 
 
-def test_masks_of_other_kinds_are_warned_of(tree: Path) -> None:
-    _, mask = spot(picture("chelsea"), (52, 60), 14)
-    grey = mask.astype(np.uint8) * 255
-    write_png(tree / "previous_mask" / "1.png", grey // 255)
-    write_png(tree / "previous_mask" / "2.png", cv2.GaussianBlur(grey, (0, 0), 3))
-    write_png(tree / "previous_mask" / "3.png", np.dstack([grey * 0 + 255] * 3 + [grey]))
-    said = "\n".join(found(tree, warning=True))
-    assert "previous_mask/1.png: sample 1: pixels: mask (0 and 1): stored as 0 and 1" in said
-    assert "previous_mask/2.png: sample 2: pixels: mask (soft): soft edges" in said
-    assert "previous_mask/3.png: sample 3: pixels: mask (transparency)" in said
-    assert found(tree, warning=False) == []
-
-
 def test_other_pixels_are_warned_of(tree: Path) -> None:
     write_png(tree / "changed" / "1.png", np.roll(picture("chelsea", left=90, top=60), 9, axis=1))
     pixels = cv2.imread(str(tree / "previous" / "1.png"))
@@ -93,32 +80,6 @@ def test_other_pixels_are_warned_of(tree: Path) -> None:
     unaligned = [line for line in said if "not aligned pixel by pixel" in line]
     assert unaligned[0].startswith("changed/1.png: sample 1: pixels")
     assert any("nearly the image of sample 6, but their clusters differ" in line for line in said)
-
-
-def test_files_that_nobody_names_and_small_texts_are_warned_of(tree: Path) -> None:
-    rows = published_rows()
-    rows[0] |= {"rephrased_prompt": "remove the MOLE", "detailed_prompt": "", "orgna": "Skin"}
-    rows[1]["detailed_prompt"] = "The mole was removed, as seen in the right image."
-    write_rows(tree, rows)
-    shutil.copy(tree / "changed" / "1.png", tree / "changed" / "99.png")
-    said = "\n".join(found(tree, warning=True))
-    assert "sample 1: rephrased: the paraphrase is the prompt" in said
-    assert "sample 1: detailed: no description of the change" in said
-    assert "sample 2: detailed: mentions a left or right image" in said
-    assert "samples[0].orgna: a field that is not read; did you mean 'organ'?" in said
-    assert "changed: files: 1 that no usable sample names" in said
-
-
-def test_many_warnings_of_a_kind_are_cut_on_the_terminal_only(
-    tree: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [row | {"detailed_prompt": ""} for row in published_rows()]
-    write_rows(tree, rows)
-    _, short = run(capsys, "check", str(tree))
-    _, whole = run(capsys, "check", str(tree), "--all")
-    assert short.count("no description of the change") == 3
-    assert "and 3 more warnings of the same kinds" in short
-    assert whole.count("no description of the change") == 6
 
 
 def test_describe_writes_figures_tables_and_says_what_it_could_not_measure(
@@ -148,18 +109,6 @@ def test_describe_writes_figures_tables_and_says_what_it_could_not_measure(
     assert {path.name: path.read_bytes() for path in to.iterdir()} == first, "the same bytes again"
 
 
-def test_description_lists_large_tasks_and_the_differences_its_size_can_show(
-    published: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    description = describe_benchmark(Benchmark.load(published))
-    assert [(row.organ, row.samples) for row in description.table5(1)] == [("Teeth", 2), ("Skin", 2)]
-    assert description.table5() == ()
-    said = json.loads(run(capsys, "describe", str(published), "--json")[1])["detectable_difference"]
-    assert list(said["two_models"].values()) == list(description.detectable.values())
-    assert said["among_seven"]["0.2"] > said["two_models"]["0.2"] > said["two_models"]["0.1"] > 0
-    assert "Smallest difference between two models" in run(capsys, "describe", str(published))[1]
-
-
 def test_similarity_of_prompt_and_image_is_their_cosine(published: Path) -> None:
     """In closed form: images lie along the first axis, texts at 60 degrees from it."""
 
@@ -179,13 +128,6 @@ def test_similarity_of_prompt_and_image_is_their_cosine(published: Path) -> None
     assert list(description.similarity.values()) == pytest.approx([0.5] * 6)
     assert description.similarity_name == "clip_talign:plane", "other weights never report under CLIP's name"
     assert "median 0.500, n = 6" in properties_figure(description)
-
-
-def test_spread_of_known_numbers() -> None:
-    # Quantiles of 0..100 by linear interpolation are the numbers themselves.
-    spread = Spread.of([float(n) for n in range(101)])
-    assert spread == Spread(101, 50.0, 50.0, 5.0, 95.0)
-    assert Spread.of([]) is None
 
 
 def test_no_benchmark_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,14 +149,6 @@ def test_an_original_that_is_an_edit_itself_is_never_called_real(build: Path, tm
         benchmark_from_build(run, tmp_path / "c", real_only=True)
 
 
-def test_a_build_without_successes_is_refused(tmp_path: Path) -> None:
-    recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue", 1))
-    asyncio.run(run_build(recipe, tmp_path / "run", method=quick_method(CallLog(None)), limit=0))
-    with pytest.raises(InputError, match="nothing in it can become a sample"):
-        benchmark_from_build(tmp_path / "run", tmp_path / "b")
-    assert not (tmp_path / "b").exists()
-
-
 def test_leaderboard_says_which_true_images_are_synthetic(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

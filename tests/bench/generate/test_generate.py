@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -233,38 +231,3 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
         assert said in capsys.readouterr().err
     shutil.rmtree(tmp_path / "bench")
     assert main(arguments) == 2
-
-
-def test_retry_of_a_build_points_to_the_one_of_a_benchmark(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # It would open whole tasks again, and pay once more for the outputs that are there.
-    run = tmp_path / "run"
-    made(small_bench(tmp_path / "bench", 2), run)
-    assert main(["run", "retry", str(run), "--outcome", "refused,malformed"]) == 2
-    said = capsys.readouterr().err
-    assert "plantain bench generate BENCH" in said and "--retry refused,malformed" in said
-
-
-@pytest.mark.parametrize(
-    ("key", "text", "named"),
-    [
-        ("bench", '{"root": "a", "digest": "b"}', "bench.name"),
-        ("bench.arms", "{}", "bench.arms"),
-        ("bench.arms", '[{"label": "m"}]', "bench.arms.0.model"),
-        ("bench.arms", '[{"label": "m", "model": "m", "kind": "x"}]', "bench.arms.0.kind"),
-        ("bench.samples", "{}", "bench.samples"),
-        ("bench.samples", '[{"id": 7}]', "bench.samples.0"),
-    ],
-)
-def test_what_a_strangers_run_says_of_its_benchmark_is_refused_by_its_field(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, text: str, named: str
-) -> None:
-    run = tmp_path / "run"
-    made(small_bench(tmp_path / "bench", 1), run)
-    with closing(sqlite3.connect(run / "journal.sqlite")) as database:
-        database.execute("UPDATE meta SET value = ? WHERE key = ?", (text, key))
-        database.commit()
-    assert main(["bench", "table", str(run)]) == 2
-    line = capsys.readouterr().err
-    assert str(run) in line and named in line and line.count("\n") == 1

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import fields
 from pathlib import Path
 
 import orjson
 
 from bench.scored_run import EXACT, baselines, make_benchmark, make_run, plain_scores
-from plantain.bench.leaderboard.editor_settings import editor_settings
 from plantain.bench.leaderboard.page import write_leaderboard
-from plantain.models.diffusers.jobs import Running
 
 RUNNING = {
     "bits": 8,
@@ -36,25 +33,6 @@ def record(**changes: object) -> str:
         "seed": 7,
     }
     return orjson.dumps({**usual, **changes}).decode()
-
-
-def test_every_setting_is_a_part_of_a_row() -> None:
-    assert RUNNING.keys() == {field.name for field in fields(Running)}
-    loras = ["a@1 x 0.5", "b@2 x 1"]
-    (row,) = editor_settings([("Kontext", record(running=RUNNING, loras=loras, region="given"))])
-    assert row.running == RUNNING
-    assert (row.loras, row.region, row.device, row.settings) == (loras, True, "cuda", {"steps": 4})
-
-
-def test_outputs_made_alike_are_one_row_whatever_the_device_and_the_seed() -> None:
-    rows = editor_settings(
-        [("A", record()), ("A", record(device="cuda:0", seed=8)), ("A", record(running={"bits": 4}))]
-    )
-    assert sorted((row.outputs, dict(row.running).get("bits", 0)) for row in rows) == [(1, 4), (2, 0)]
-
-
-def test_other_editors_are_left_out() -> None:
-    assert editor_settings([("Hosted", "no JSON"), ("Hosted", '{"model": "x"}'), ("Hosted", "[1]")]) == ()
 
 
 def test_page_and_json_have_the_table(tmp_path: Path) -> None:

@@ -7,13 +7,10 @@ import io
 import json
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -29,10 +26,7 @@ from bench.scored_run import (
 from pages.browser import CHROMIUM, Page, open_browser
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard import page as leaderboard_page
-from plantain.bench.leaderboard.gallery import draw_samples, outline
-from plantain.bench.leaderboard.page import reasons_of, write_leaderboard
-from plantain.bench.leaderboard.scores import Scores
-from plantain.bench.leaderboard.tables import Table
+from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.cli import main
 from plantain.pixels.encode import XMP_PACKET
 
@@ -90,42 +84,6 @@ def test_outputs_of_models_carry_the_synthetic_mark_and_inputs_do_not(board: Pat
     assert {synthetic for synthetic, real in marked if not real} >= {True}
 
 
-def test_numbers_are_in_the_json(board: Path) -> None:
-    said = json.loads(board.with_suffix(".json").read_text(encoding="utf-8"))
-    assert said["judge"] == "offline/instruments/D"
-    assert {"rows", "tasks", "differences", "few_shot", "sweeps", "distances"} <= said.keys()
-    row = next(
-        r for r in said["rows"] if (r["model"], r["organ"], r["metric"]) == ("copy-input", "overall", "CP")
-    )
-    assert (row["mean"], row["coverage"], row["baseline"]) == (1.0, 1.0, True)
-
-
-def test_the_gallery_is_drawn_by_seed_and_spread_over_organs(scores: Scores) -> None:
-    chosen = draw_samples(scores.samples, scores.organs, scores.seed, 6)
-    assert [s.organ for s in chosen] == ["Teeth", "Teeth", "Eyes", "Eyes", "Skin", "Skin"]
-    assert chosen == draw_samples(scores.samples[::-1], scores.organs, scores.seed, 6)
-
-
-@pytest.mark.usefixtures("_no_figures")
-def test_without_its_benchmark_a_page_says_so(made: Made, tmp_path: Path) -> None:
-    path = write_leaderboard([made.run], tmp_path, benchmark=tmp_path / "gone")
-    assert "No images:" in path.read_text(encoding="utf-8")
-    other = make_benchmark(tmp_path / "bench", ("Hair",), 2)
-    path = write_leaderboard([made.run], tmp_path / "out", benchmark=other.root)
-    assert "no longer has the samples of this run" in path.read_text(encoding="utf-8")
-    run = make_run(tmp_path / "run", other, baselines(), lambda arm, i, k: {}, pictures=False)
-    assert "none yet" in write_leaderboard([run], tmp_path / "empty").read_text(encoding="utf-8")
-
-
-def test_an_outline_follows_holes_too() -> None:
-    mask = np.zeros((40, 40), bool)
-    mask[5:30, 5:30] = True
-    mask[12:20, 12:20] = False
-    path = outline(mask)
-    assert path.count("M") == 2
-    assert outline(np.zeros((8, 8), bool)) == ""
-
-
 @pytest.mark.usefixtures("_no_figures")
 def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -144,25 +102,10 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
     assert "<strong>Scoring is not finished:</strong> 25 % of EA and VQ." in text
     document = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
     marked = {row["metric"] for row in document["rows"] if row["mark"]}
-    assert "CP" in marked and not marked & {"EA", "VQ", "CP judge"}
+    assert "CP (strict)" in marked and not marked & {"EA", "VQ", "CP judge"}
     monkeypatch.setenv("COLUMNS", "60")  # narrower than the command: it can be copied all the same
     assert main(["bench", "table", str(run)]) == 0
     assert f"resume with: plantain bench score {run}\n" in capsys.readouterr().out
-
-
-def test_a_refusal_leaves_nothing_to_come(table: Table) -> None:
-    assert table.unfinished == ""
-    assert any(cell.mark == "best" and cell.metric == "EA" for cell in table.cells.values())
-    # demo_similarity is of the few-shot arms only: no other arm lacks it
-    assert table.scores.to_come("demo_similarity")[0] == 0
-
-
-def test_a_cell_names_the_commonest_reasons_only(table: Table) -> None:
-    scores, cell = table.scores, table.cells[EXACT.label, "overall", "CP"]
-    missing = {(EXACT.label, "x"): Counter({"a": 1, "b": 5, "c": 2, "d": 2, "e": 1})}
-    told = reasons_of(cell, replace(scores, missing=missing), "x")
-    assert told == [("b", 5), ("c", 2), ("d", 2), ("2 other reasons", 2)]
-    assert reasons_of(cell, scores, "x") == []
 
 
 def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,24 +135,3 @@ def test_page_opens_without_network_complaint_or_overflow(board: Path, page: Pag
     assert page.complaints == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("document.querySelectorAll('figure svg').length") > 5
-
-
-@needs_chromium
-def test_a_press_enlarges_a_picture_and_sorts_a_column(board: Path, page: Page) -> None:
-    page.go(board, 1280)
-    page.evaluate("document.querySelector('.shot .frame').click()")
-    assert page.evaluate("document.querySelector('dialog.large').open") is True
-    assert page.evaluate("document.querySelector('dialog.large img').clientWidth") > 500
-    page.evaluate("document.querySelector('dialog.large .frame').click()")
-    assert page.evaluate("document.querySelector('dialog.large').open") is False
-    accuracy = (
-        "[...document.querySelectorAll('#table th button.sort')].find(b => b.textContent.startsWith('EA'))"
-    )
-    page.evaluate(f"{accuracy}.click()")
-    page.evaluate(f"{accuracy}.click()")  # ascending
-    first = page.evaluate("document.querySelector('#table tbody.models th').firstChild.textContent")
-    assert first == "offline/swept"
-    last = page.evaluate(
-        "[...document.querySelectorAll('#table tbody.baselines th')].pop().firstChild.textContent"
-    )
-    assert last == "ground-truth"  # sorted among themselves, below the models

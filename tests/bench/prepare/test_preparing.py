@@ -17,13 +17,11 @@ from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
-from plantain.bench.generate.output_files import marked
 from plantain.bench.prepare.pairs import PairRules, PreparedPair, RawFile, prepare_pair
-from plantain.bench.prepare.procedures import listed_procedures, procedures_of
 from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_chosen import choose_region, proposed_regions
-from plantain.bench.prepare.regions_grounded import GroundedProposer, grounded_sam
 from plantain.cli import main
+from plantain.pixels.encode import marked
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
@@ -229,34 +227,14 @@ def test_a_pair_whose_files_say_synthetic_is_told_apart_from_real_ones(raw: Path
     assert isinstance(pair, PreparedPair) and pair.synthetic
 
 
-def test_a_table_without_a_usable_pair_makes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_png(tmp_path / "raw" / "before" / "a.png", picture("coffee", size=(40, 40)))
-    (tmp_path / "raw" / "after").mkdir()
-    (tmp_path / "raw" / "after" / "a.jpg").write_bytes(b"\xff\xd8\xff broken")
-    write_table(tmp_path / "raw", [row("a")])
-    assert main(["bench", "prepare", str(tmp_path / "raw"), "--to", str(tmp_path / "out")]) == 2
-    said = "no pair can become a sample; the first one, a: after/a.jpg: a damaged JPEG"
-    assert said in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "is empty; a header row is needed"),
         ("id,organ\na,Skin\n", "'task' is missing"),
         ("id,organ,task,promt\n", "column 'promt' is not known; did you mean 'prompt'?"),
-        ("id,organ,task\n", "there is no row"),
-        ("id,organ,task\na,,T\n", "line 2: organ: is empty"),
         ("id,organ,task\n../a,Skin,T\n", "line 2: id: '../a'; an id becomes a file name"),
-        ("id,organ,task\nz,Skin,T\n", "line 2: before: no picture before/z.*"),
         ("id,organ,task\nmoved,Skin,T\nMOVED,Skin,T\nz,Skin,T\n", "(and 1 more lines)"),
-        ("id,organ,task,licence\nmoved,Skin,T,mine\n", "line 2: licence: 'mine'; choose one of open"),
-        ("id,organ,task,before\nmoved,Skin,T,../x.png\n", "line 2: before: '../x.png' lies outside before/"),
-        ("id,organ,task,before\nmoved,Skin,T,x.png\n", "line 2: before: before/x.png: no such file"),
-        ('id,organ,task\n"a,Skin,T\n', "unexpected end of data"),
     ],
 )
 def test_a_bad_table_is_one_line(raw: Path, tmp_path: Path, text: str, said: str) -> None:
@@ -292,38 +270,3 @@ def test_a_table_is_read_as_excel_and_pandas_write_it(
     (pair,) = read_raw(tmp_path)
     assert (pair.id, pair.organ, pair.task) == ("moved", "Skin", "Wundhöhle")
     assert pair.prompt == "Close; then wait."
-
-
-def test_procedures_of_every_organ(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(listed_procedures()) == 13
-    assert all(len(found) >= 4 for found in listed_procedures().values())
-    assert procedures_of("bones")[0] == "Spine and Bones"
-    with pytest.raises(InputError, match="did you mean 'Teeth'"):
-        procedures_of("Teath")
-    assert main(["bench", "prepare", "--procedures", "feet"]) == 0
-    assert "Clear a fungal toenail" in capsys.readouterr().out
-
-
-def test_masks_come_from_boxes_most_confident_first() -> None:
-    """The adapter of Grounded-SAM-like models, on a detector and a segmenter in closed form."""
-
-    class Boxes:
-        def boxes(
-            self, pixels: np.ndarray, words: str
-        ) -> list[tuple[float, tuple[float, float, float, float]]]:
-            assert words == "mole"
-            twice, small = (20.0, 20.0, 60.0, 60.0), (0.0, 0.0, 30.0, 30.0)
-            return [(0.3, small), (0.9, twice), (0.8, twice), (0.01, (70.0, 70.0, 90.0, 90.0))]
-
-    class Fill:
-        def mask(self, pixels: np.ndarray, box: tuple[float, float, float, float]) -> np.ndarray:
-            mask = np.zeros(pixels.shape[:2], bool)
-            left, top, right, bottom = map(int, box)
-            mask[top:bottom, left:right] = True
-            return mask
-
-    found = GroundedProposer(Boxes(), Fill(), "closed form").propose(picture("coffee"), None, "mole")
-    assert [proposal.score for proposal in found] == [0.9, 0.3], "one of two equal boxes, none below 0.05"
-    assert found[0].mask.sum() == 1600
-    with pytest.raises(InputError, match=r"--regions grounded-sam.*(torch extra|not on this machine)"):
-        grounded_sam("nobody/detector", "nobody/segmenter")

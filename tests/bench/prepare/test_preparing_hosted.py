@@ -14,14 +14,9 @@ from fakes import gemini_format, openai_format
 from fakes.medebench_tree import picture, spot, write_png
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.prepare.describers import SEAM, concatenated, describer_of
+from plantain.bench.prepare.describers import SEAM
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.models.hosted.answers import Unreadable
-from plantain.models.hosted.describer import read_description, read_procedures
-from plantain.records import InputError
-from plantain.runs.door import Door
-from plantain.runs.settings.terms import Terms
 
 MODELS = ("gemini/m", "openai/m", "openai-compatible/m")
 
@@ -192,38 +187,3 @@ def test_procedures_are_proposed_beside_ours(
     told = json.loads(capsys.readouterr().out)
     assert told["Skin"]["proposed"] == ["Abrade a scar", "Cut a cyst out"], "ours and repeats are left out"
     assert len(server.calls) == 1
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"description": ""}, "description is missing"),
-        ({"action": 3}, "action is missing"),
-        ({"rephrasings": ["remove the mole from the cheek"]}, "none of them differs"),
-        ({"modality": "x" * 2000}, "modality has 2000 characters"),
-    ],
-)
-def test_an_incomplete_description_is_unreadable(change: dict[str, object], said: str) -> None:
-    with pytest.raises(Unreadable, match=said):
-        read_description(json.dumps(ANSWER | change), "")
-
-
-def test_answers_are_never_cut() -> None:
-    long = "Take the mole off the cheek, " + "slowly " * 60 + "please."
-    found = read_description(json.dumps(ANSWER | {"rephrasings": [long]}), "")
-    assert found.rephrasings == (" ".join(long.split()),)
-    with pytest.raises(Unreadable, match="procedures must be a list"):
-        read_procedures('{"procedures": [1]}', (), 3)
-
-
-def test_only_a_describer_describes() -> None:
-    for name in ("offline/templates", "offline", "nobody/m"):
-        with pytest.raises(InputError, match="--describer"):
-            describer_of(Door(Terms((name,))), name)
-
-
-def test_a_pair_is_one_picture_before_on_the_left() -> None:
-    left, right = np.full((40, 60, 3), 10, np.uint8), np.full((80, 80, 3), 200, np.uint8)
-    both = cv2.imdecode(np.frombuffer(concatenated(left, right).data, np.uint8), cv2.IMREAD_COLOR)
-    assert both.shape == (40, 60 + SEAM + 40, 3)
-    assert (both[:, :60] == 10).all() and (both[:, 60 + SEAM :] == 200).all()

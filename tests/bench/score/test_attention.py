@@ -28,13 +28,12 @@ from plantain.bench.leaderboard.attention_page import (
     write_attention_page,
 )
 from plantain.bench.leaderboard.scores import read_scores
-from plantain.bench.score.attention import MapOptions, map_path, measure_attention, recordable_arms
+from plantain.bench.score.attention import MapOptions, map_path, measure_attention
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.metrics.grounding import ALPHA
 from plantain.pixels.arrays import Pixels
-from plantain.records import InputError
 from plantain.runs.engine import stored_state
 from plantain.runs.observer import ProgressObserver
 from plantain.runs.summary import RunSummary
@@ -181,26 +180,6 @@ def test_failures_are_told_apart_and_the_cut_offs_matter() -> None:
     # IoU cut at 0.35, 0.45 and 0.55: an overlap of 0.5 is high, high and low, one edit of four.
     around = failure_row("m", ea, cp, iou, CutOffs(iou=0.45)).around
     assert around[FailureType.LOOKED_THERE] == (0.0, 0.25)
-
-
-def test_what_cannot_be_watched_is_one_line(made: tuple[Path, Benchmark], tmp_path: Path) -> None:
-    run, _ = made
-    with BenchRun.open(run) as opened:
-        assert [arm.label for arm in recordable_arms(opened, ())] == [ARM]
-        with pytest.raises(InputError, match="no such arm"):
-            recordable_arms(opened, ("diffusers/other",))
-        with pytest.raises(InputError, match="of open editors"):
-            recordable_arms(opened, ("copy-input",))
-    with pytest.raises(InputError, match="--alpha"):
-        MapOptions(alpha=0.0)
-    other = small_bench(tmp_path / "other", 2)
-    with pytest.raises(InputError, match="not the benchmark"):
-        look(run, other, Planted())
-    made_here(other, tmp_path / "run")
-    with BenchRun.open(tmp_path / "run") as opened, pytest.raises(InputError, match="no outputs of an open"):
-        recordable_arms(opened, ())
-    with pytest.raises(InputError, match="no attention has been measured"):
-        write_attention_page(tmp_path / "run", other, tmp_path)
 
 
 @pytest.mark.slow

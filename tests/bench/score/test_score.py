@@ -314,11 +314,7 @@ def test_the_benchmark_is_found_from_any_folder_and_when_both_were_moved(
     ("options", "said"),
     [
         (["--metrics", "psn"], "did you mean 'psnr'"),
-        (["--judge", "offline/instrument"], "did you mean 'offline/instruments'"),
         (["--variant", "Q"], "choose P (prompt) or D"),
-        (["--draws", "0"], "from 1 to 100"),
-        (["--bench", "nowhere"], "nowhere"),
-        (["--settings", "none.toml"], "no such settings file"),
     ],
 )
 def test_bad_options_are_one_line(

@@ -17,7 +17,6 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.suite import (
     PIXEL_METRICS,
-    SETS,
     SampleCase,
     chosen,
     field_of_view,
@@ -72,12 +71,6 @@ def test_pixel_metrics_are_those_of_the_functions(bench: Benchmark) -> None:
     assert found["masked_ssim"][1]["method"] == "strict"
 
 
-def test_identical_images_have_no_psnr(bench: Benchmark) -> None:
-    one = case(bench)
-    score, _ = measured(registered()["psnr"](), one, bench.changed(bench.samples[0]))
-    assert (score.value, score.reason) == (None, "identical images: PSNR is infinite")
-
-
 def test_without_truth_or_description_there_is_a_reason(bench: Benchmark, tmp_path: Path) -> None:
     one = case(small_bench(tmp_path / "bench", 1, truth=False))
     reasons = {metric.name: measured(metric, one, one.before)[0].reason for metric in pixel_metrics()}
@@ -96,18 +89,6 @@ def test_the_field_of_view_is_the_picture_in_its_dark_surround(dark: int) -> Non
     field = field_of_view(frame)
     disc = np.hypot(*(np.indices(field.shape) - np.array([100, 120])[:, None, None])) <= 80
     assert (field != disc).mean() < 0.005
-
-
-def test_a_photograph_is_field_all_over_and_a_black_frame_too() -> None:
-    rng = np.random.default_rng(5)
-    assert field_of_view(rng.integers(60, 255, (90, 90, 3), np.uint8)).all()
-    assert field_of_view(np.zeros((90, 90, 3), np.uint8)).all()
-
-
-def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
-    with pytest.raises(InputError, match=r"no metric 'psn'; did you mean 'psnr'\?"):
-        chosen(["psn"])
-    assert chosen(None) == set(registered()) | set(SETS)
 
 
 def test_learned_metrics_bear_the_name_of_their_network(bench: Benchmark) -> None:
@@ -135,15 +116,6 @@ def test_learned_metrics_bear_the_name_of_their_network(bench: Benchmark) -> Non
     assert measured(metrics["image_reward:length-of-text"], one, one.before)[0].value == prompt
     cut = measured(metrics["clip_talign_d:mean-colour"], one, one.before)[1]["text_cut"]
     assert cut is (len(bench.samples[0].detailed) > 30)
-
-
-def test_an_image_is_embedded_once_for_all_metrics_of_a_sample(bench: Benchmark) -> None:
-    encoder = Means("mean-colour")
-    one = case(bench)
-    output = half_way(one)
-    for metric in learned(Networks(clip=encoder)).values():
-        measured(metric, one, output)
-    assert encoder.asked == 3  # before, output, truth
 
 
 def test_without_weights_it_says_why_and_downloads_nothing(

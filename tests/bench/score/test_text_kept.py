@@ -14,7 +14,6 @@ from bench.small_bench import made, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.generate.requests import ArmRequest
-from plantain.bench.score import text_kept
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import open_metrics
 from plantain.bench.score.text_kept import TextKept
@@ -22,7 +21,7 @@ from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.metrics.networks.encoders import Networks
 from plantain.pixels.decode import decode
-from plantain.privacy import text, text_reader
+from plantain.privacy import text
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
@@ -84,17 +83,6 @@ def test_table_and_page_show_it(scored: Path, capsys: pytest.CaptureFixture[str]
     page = next((scored / "page").glob("*.html")).read_text(encoding="utf-8")
     assert "share that left burned-in text alone and drew none" in page
     assert page.count("text drawn or changed") == 1
-
-
-def test_without_the_extra_it_says_so_and_measures_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (text_reader, text_kept):
-        monkeypatch.setattr(module, "why_no_reader", lambda: "rapidocr is not installed")
-    metrics, why = open_metrics({TEXT, "psnr"}, Networks())
-    assert [metric.name for metric in metrics] == ["psnr"]
-    assert [name for name, _ in why] == [TEXT]
-    assert open_metrics({"psnr"}, Networks())[1] == []
 
 
 def test_another_reader_scores_anew(scored: Path) -> None:

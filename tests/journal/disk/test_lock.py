@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import RunLocked
-from plantain.journal.disk.lock import RunLock, check_filesystem, filesystem_type
-from plantain.records import InputError
+from plantain.journal.disk.lock import RunLock
 
 HOLD = """
 import sys, time
@@ -65,44 +64,3 @@ def test_forked_worker_does_not_keep_the_lock_of_its_killed_parent(tmp_path: Pat
             RunLock(tmp_path).release()
         finally:
             os.kill(worker, signal.SIGKILL)
-
-
-def test_lock_file_without_content(tmp_path: Path) -> None:
-    lock = RunLock(tmp_path)
-    (tmp_path / "lock").write_bytes(b"")  # as it is for an instant after the first opening
-    with pytest.raises(RunLocked, match="just opening"):
-        RunLock(tmp_path)
-    lock.release()
-
-
-MOUNTS = """\
-22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
-30 22 0:26 / /home rw,relatime shared:2 - nfs4 server:/home rw,vers=4.2
-31 30 0:27 / /home/local\\040disk rw - xfs /dev/sdb rw
-"""
-
-
-@pytest.fixture
-def mounts(tmp_path: Path) -> Path:
-    path = tmp_path / "mountinfo"
-    path.write_text(MOUNTS)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("folder", "kind"),
-    [
-        ("/data/run", "ext4"),
-        ("/home/ann/run", "nfs4"),
-        ("/home/local disk/run", "xfs"),
-        ("/homework", "ext4"),
-    ],
-)
-def test_type_by_longest_mount_point(mounts: Path, folder: str, kind: str) -> None:
-    assert filesystem_type(Path(folder), mounts) == kind
-
-
-def test_network_folder_is_refused(mounts: Path) -> None:
-    check_filesystem(Path("/data/run"), mounts)
-    with pytest.raises(InputError, match="nfs4"):
-        check_filesystem(Path("/home/ann/run"), mounts)

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from journal.examples import a_call, a_run, a_task, one_round
-from plantain.journal import DiskFull, Journal, JournalReader, verify
+from journal.examples import a_call, a_run, a_task
+from plantain.journal import DiskFull, Journal, verify
 from plantain.journal.disk import space as room
-from plantain.records import TaskState
 
 
 @pytest.fixture
@@ -34,48 +33,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(f"cannot mount a small disk: {done.stderr.strip()}")
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)
-
-
-def make_room(disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,size=30m", disk], check=True)
-
-
-def no_room_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a run fill the disk to the last byte, as if another program had done so."""
-    monkeypatch.setattr(room, "EDIT_ROOM", 0)
-    monkeypatch.setattr(room, "BASE_ROOM", 0)
-
-
-def test_full_disk_while_blobs_are_stored(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    no_room_kept(monkeypatch)
-
-    async def fill() -> tuple[int, DiskFull]:
-        journal = await a_run(small_disk / "run", tasks=50)
-        try:
-            for number in range(50):
-                journal.put_blob(bytes([number]) * 200_000, "image/png")
-                await one_round(journal, a_task(number).id)
-                await journal.close_task(a_task(number).id, TaskState.SUCCESS, 1, "")
-        except DiskFull as error:
-            return journal.reader.counts()[TaskState.SUCCESS], error
-        finally:
-            await journal.close()
-        raise AssertionError("3 MB held 10 MB")
-
-    async def go_on(done: int) -> None:
-        with JournalReader.open(small_disk / "run") as reader:
-            assert verify(reader).ok
-            assert reader.counts()[TaskState.SUCCESS] == done
-        make_room(small_disk)
-        async with Journal.open(small_disk / "run") as journal:
-            await one_round(journal, a_task(49).id)
-            assert verify(journal.reader).ok
-
-    done, error = asyncio.run(fill())
-    assert 3 < done < 15
-    assert "disk is full" in str(error) and "MB" in str(error)
-    assert not list((small_disk / "run").rglob("*.tmp"))
-    asyncio.run(go_on(done))
 
 
 def test_no_call_is_started_that_could_not_be_kept(small_disk: Path) -> None:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from plantain.journal import Journal, JournalReader
-from plantain.journal.questions.release import closed_only
+from plantain.journal import JournalReader
 from plantain.journal.questions.tables import (
-    by_finding,
     call_outcomes,
     rounds_to_success,
     table1,
     table2,
 )
 from plantain.journal.questions.telemetry import costs, status_summary
-from plantain.journal.questions.units import snapshot
 from plantain.metrics.statistics.intervals import wilson_share
-from plantain.records import Direction, TaskState
 from plantain.rubrics import MED_BANANA
-from report.run_on_paper import GRAIN, PASS, SUBTLE, Planned, build_run
+from report.run_on_paper import build_run
 
 WEIGHTS = {criterion.name: criterion.weight for criterion in MED_BANANA.criteria}
 
@@ -112,16 +107,6 @@ def test_hazard_is_over_those_who_reached_the_round(reader: JournalReader) -> No
     assert rows[0].hazard == pytest.approx(2 / 7) and rows[4].cumulative_tasks == pytest.approx(5 / 6)
 
 
-def test_findings_keep_tasks_and_attempts_apart(reader: JournalReader) -> None:
-    rows = {(row.finding, row.direction): row for row in by_finding(reader)}
-    lesion = rows["Lung Lesion", "add"]
-    assert (lesion.success, lesion.failed, lesion.rate.n, lesion.judged) == (0, 1, 1, 5)
-    assert (lesion.qualified_weighted.successes, lesion.qualified_all_pass.successes) == (1, 0)
-    assert lesion.mean_score == pytest.approx((0.65 + 0.65 + 0.60 + 0.85 + 0.45) / 5)
-    untouched = rows["Cataract", "add"]
-    assert untouched.other == 1 and untouched.rate.value is None and untouched.mean_score is None
-
-
 def test_outcomes_count_answers_and_costs_count_tries(reader: JournalReader) -> None:
     assert {(row.step, row.outcome): row.calls for row in call_outcomes(reader)} == {
         ("write", "ok"): 17,
@@ -151,64 +136,3 @@ def test_status_has_the_promised_shape(reader: JournalReader, run: Path) -> None
     assert status["outcomes"] == {"malformed": 1, "ok": 57, "refused": 1, "transport": 10}
     assert status["cost_usd"] == pytest.approx(0.059) and status["report"] is None
     assert status["modalities"] == ["brain_mri", "chest_xray", "fundus"]
-
-
-def test_many_images_are_bootstrapped_the_same_each_time(tmp_path: Path) -> None:
-    plan = tuple(
-        Planned(image, f"kind {n}", Direction.ADD, rounds, state)
-        for n in range(6)
-        for image, rounds, state in (
-            ("chest", (PASS,), TaskState.SUCCESS),
-            (
-                "brain",
-                (SUBTLE, PASS) if n % 2 else (GRAIN,),
-                TaskState.SUCCESS if n % 2 else TaskState.FAILED,
-            ),
-        )
-    )
-    run = build_run(tmp_path / "run", plan=plan)
-    with JournalReader.open(run) as reader:
-        assert by_finding(reader) == by_finding(reader)
-        assert table2(reader, WEIGHTS) == table2(reader, WEIGHTS)
-        assert table1(reader).total.rate.n == 12 and table1(reader).total.rate.clusters == 2
-
-
-def test_an_empty_run_has_empty_tables(tmp_path: Path) -> None:
-    with JournalReader.open(build_run(tmp_path / "run", plan=())) as reader:
-        assert table1(reader).rows == () and table1(reader).total.rate.value is None
-        assert table2(reader, WEIGHTS).qualified.overall.value is None
-        assert rounds_to_success(reader) == () and by_finding(reader) == ()
-        assert status_summary(reader)["tasks"]["total"] == 0
-
-
-def test_snapshot_sees_one_state_while_a_build_writes(tmp_path: Path) -> None:
-    run = build_run(tmp_path / "run")
-    with JournalReader.open(run) as reader, snapshot(reader):
-        before = table1(reader)
-        build_more(run)
-        assert table1(reader) == before
-    with JournalReader.open(run) as reader:
-        assert table1(reader).total.pending == before.total.pending + 5
-
-
-def build_more(run: Path) -> None:
-    """Adds five pending tasks through the journal, as a build would."""
-    import asyncio
-
-    from plantain.records import EditTask
-
-    async def add() -> None:
-        async with Journal.open(run) as journal:
-            await journal.add_tasks(
-                [EditTask(f"{n:020d}", "chest", "chest_xray", "Edema", Direction.ADD) for n in range(5)]
-            )
-
-    asyncio.run(add())
-
-
-def test_tables_are_made_under_the_views_of_a_release(reader: JournalReader) -> None:
-    """A datasheet asks for tables while views hide what is pending; both belong to the connection."""
-    with closed_only(reader):
-        assert table2(reader, WEIGHTS).judged == 14  # one stands at a task that is pending again
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        reader.connection.execute("DELETE FROM task")

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from plantain.metrics.statistics.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from plantain.metrics.statistics.clusters import clustered_rate
-from plantain.metrics.statistics.intervals import Sampling, wilson, wilson_share
+from plantain.metrics.statistics.intervals import wilson
 from plantain.metrics.statistics.means import ClusteredMeans
-from plantain.metrics.statistics.paired import paired_differences
 from plantain.metrics.statistics.ranks import (
     average_ranks,
-    human_ceiling,
     image_correlation,
     kendall,
     spearman,
@@ -29,29 +27,15 @@ MEANS = ClusteredMeans("abc")
     ("call", "said"),
     [
         (lambda: fleiss_kappa([[2.5, 0.5]]), "same whole number of raters"),
-        (lambda: fleiss_kappa([[-1, 3]]), "same whole number of raters"),
-        (lambda: fleiss_kappa([[math.nan, 3]]), "same whole number of raters"),
         (lambda: fleiss_kappa([2, 1]), r"counts: must be \(items, categories\), not of shape \(2,\)"),
         (lambda: krippendorff_alpha([["a", "b"]], "nominal"), "ratings: numbers are needed"),
-        (lambda: krippendorff_alpha([[1, 2], [1]], "nominal"), "ratings: no regular array"),
         (lambda: krippendorff_alpha([[math.inf, 2]], "nominal"), "ratings: 1 values are infinite"),
         (lambda: clustered_rate({(3, 2): 1}), "1 clusters with 3 of 2"),
-        (lambda: clustered_rate({(1, 2): -1}), "-1 clusters with 1 of 2"),
         (lambda: wilson(3, 2), "3 successes of 2"),
-        (lambda: wilson_share(0.5, math.inf), "n > 0"),
-        (lambda: wilson_share(math.nan, 3), "share in"),
-        (lambda: Sampling(1.0, 0.1, 3).interval(0.0, 1.0), "does not lie between"),
-        (lambda: MEANS.mean([1, 2]), "values"),
         (lambda: MEANS.mean([1, 2, math.inf]), "values: 1 values are infinite"),
-        (lambda: MEANS.mean([1, 2, 3j]), "values: numbers are needed, not complex128"),
-        (lambda: MEANS.mean([1, 2, 3], low=1, high=0), "low must be below high"),
-        (lambda: paired_differences({"m": [1, 2]}, "abc"), "m: 2 scores for 3 samples"),
-        (lambda: paired_differences({"m": [[1, 2, 3]]}, "abc"), r"m: must be \(samples\)"),
         (lambda: average_ranks([1, math.nan]), "values: 1 values are NaN"),
         (lambda: spearman([1, 2], [1, 2, 3]), "equal length"),
-        (lambda: kendall(["a"], [1]), "first: numbers are needed"),
         (lambda: image_correlation([[1, 2]], [1, 2], "a"), r"human: must be \(images, models\)"),
-        (lambda: human_ceiling([[1.0]], "a"), "ratings: must be"),
     ],
 )
 def test_what_is_wrong_is_one_line(call: Callable[[], object], said: str) -> None:

@@ -57,6 +57,18 @@ def test_a_model_that_never_lost_has_a_strength_and_no_rank_is_invented():
         bradley_terry([Comparison("a", "a", 1, "r", "c")])
 
 
+@pytest.mark.parametrize("outcome", [lambda n: 0, lambda n: 1 - 2 * (n % 2)], ids=["constant", "two-valued"])
+def test_readers_who_prefer_nobody_give_equal_strengths_and_one_rank(outcome):
+    # Every pair is answered alike in both orders: by symmetry all strengths are 0 and nobody is ahead.
+    said = [
+        Comparison(*pair, outcome(n), f"r{n % 4}", f"c{n // 2}")
+        for n, pair in enumerate(pair for pair in ("ab", "bc", "ca", "ba", "cb", "ac") * 8 for _ in range(2))
+    ]
+    found = bradley_terry(said)
+    assert [one.value for one in found.strength] == [0.0, 0.0, 0.0]
+    assert set(found.ranks) == {(1, 3)}
+
+
 def test_coverage_of_a_small_slice():
     from simulated.reader_studies import coverage_of_strengths
 
@@ -92,11 +104,3 @@ def test_staple_is_simpleitks_inside_the_widened_union():
     assert mine.specificity == pytest.approx(tuple(check.GetSpecificity()), abs=1e-3)
     assert dice(mine.region, majority(masks)) > 0.9
     assert not mine.probability[~inside].any()
-
-
-def test_staple_needs_three_readers_and_something_drawn():
-    with pytest.raises(ValueError, match="at least 3"):
-        staple(outlines(1, 2))
-    with pytest.raises(ValueError, match="nothing is drawn"):
-        staple([np.zeros((8, 8), bool)] * 3)
-    assert dice(np.zeros((2, 2), bool), np.zeros((2, 2), bool)) is None

@@ -18,36 +18,10 @@ def test_wilson_matches_the_published_agreement_interval() -> None:
     assert (round(low, 3), round(high, 3)) == (0.722, 0.875)
 
 
-def test_wilson_matches_scipy() -> None:
-    from scipy.stats import binomtest  # an independent implementation
-
-    for successes, n in ((0, 5), (3, 7), (50, 50), (811, 1000)):
-        expected = binomtest(successes, n).proportion_ci(method="wilson")
-        assert wilson_share(successes / n, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
-
-
-@pytest.mark.parametrize(("share", "n"), [(-0.1, 5), (1.1, 5), (0.5, 0)])
-def test_wilson_refuses_what_is_no_share(share: float, n: float) -> None:
-    with pytest.raises(ValueError, match="needs a share"):
-        wilson_share(share, n)
-
-
-def test_nothing_to_rate_has_no_value() -> None:
-    rate = clustered_rate({})
-    assert (rate.value, rate.low, rate.n, rate.method) == (None, None, 0, "")
-
-
 def test_single_trials_use_wilson_share() -> None:
     rate = clustered_rate({(1, 1): 81, (0, 1): 19})
     assert rate.method == "wilson" and rate.n == 100
     assert (rate.low, rate.high) == wilson_share(0.81, 100)
-
-
-def test_few_clusters_count_once_each() -> None:
-    # 2 images with 20 trials each tell no more than 2 independent answers
-    rate = clustered_rate({(10, 20): 2})
-    assert rate.method == "wilson over clusters" and rate.n == 40 and rate.clusters == 2
-    assert (rate.low, rate.high) == wilson_share(0.5, 2)
 
 
 def test_repeated_images_widen_the_interval() -> None:

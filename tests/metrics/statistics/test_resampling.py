@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from threadpoolctl import threadpool_limits
 
 from plantain.metrics.statistics.resampling import drawn_sums, resampled_weights
-
-
-def test_weights_keep_each_stratum_its_size():
-    weights = resampled_weights([0, 0, 0, 1, 1, 2], 1, 50)
-    assert weights[:, :3].sum(axis=1) == pytest.approx(3.0)
-    assert weights[:, 3:5].sum(axis=1) == pytest.approx(2.0)
-    assert (weights[:, 5] == 1.0).all()
 
 
 def test_no_digit_hangs_on_the_number_of_cores():

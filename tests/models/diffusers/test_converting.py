@@ -19,7 +19,6 @@ from plantain.cli import main
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Loading, Steering
 from plantain.models.diffusers.quiet import quiet_libraries
-from plantain.pixels.encode import encode_png
 from plantain.sources.samples import fundus_file
 
 RESNET = {
@@ -144,11 +143,6 @@ def test_a_published_checkpoint_draws_as_the_pipeline_that_it_is_of(
     ("lacking", "said"),
     [
         ("model.diffusion_model.middle_block.1.norm.weight", "lacks weights that the parts of"),
-        ("first_stage_model.decoder.conv_in.weight", "lacks weights that the parts of"),
-        (
-            "cond_stage_model.transformer.text_model.final_layer_norm.weight",
-            "lacks weights that the parts of",
-        ),
         ("cond_stage_model.", "holds no weights of a text encoder"),
     ],
 )
@@ -158,41 +152,9 @@ def test_a_checkpoint_that_lacks_weights_leaves_no_folder(
     state = published(tmp_path / "base")
     state = {name: weight for name, weight in state.items() if not name.startswith(lacking)}
     torch.save({"state_dict": state}, tmp_path / "cut.ckpt")
-    made = tmp_path / "made"
-    assert (
-        main(
-            [
-                "models",
-                "convert",
-                str(tmp_path / "cut.ckpt"),
-                "--to",
-                str(made),
-                "--base",
-                str(tmp_path / "base"),
-            ]
-        )
-        == 2
-    )
+    command = ["models", "convert", str(tmp_path / "cut.ckpt"), "--to", str(tmp_path / "made")]
+    assert main([*command, "--base", str(tmp_path / "base")]) == 2
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["base", "cut.ckpt"]
-
-
-def test_another_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A picture under that name, Stable Diffusion itself, and a base that is not here."""
-    state = published(tmp_path / "base")
-    first = "model.diffusion_model.input_blocks.0.0.weight"
-    torch.save({"state_dict": {**state, first: state[first][:, :4]}}, tmp_path / "four.ckpt")
-    (tmp_path / "picture.ckpt").write_bytes(encode_png(torch.zeros(8, 8, 3, dtype=torch.uint8).numpy()))
-    for file, base, said in (
-        ("four.ckpt", "base", "takes 4 channels, not 8"),
-        ("picture.ckpt", "base", "cannot be read as a checkpoint"),
-        ("none.ckpt", "base", "no such file"),
-        ("four.ckpt", "nowhere", "there is no such folder"),
-    ):
-        command = ["models", "convert", str(tmp_path / file), "--to", str(tmp_path / "made")]
-        assert main([*command, "--base", str(tmp_path / base)]) == 2
-        error = capsys.readouterr().err
-        assert said in error
-        assert error.count("\n") == 1

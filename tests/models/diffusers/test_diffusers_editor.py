@@ -16,17 +16,16 @@ import psutil
 import pytest
 
 from models.diffusers import waiting_device
-from plantain.models.diffusers import devices
 from plantain.models.diffusers.device_process import DeviceProcess
-from plantain.models.diffusers.devices import Devices, Order, device_names
+from plantain.models.diffusers.devices import Devices, Order
 from plantain.models.diffusers.editor import DiffusersEditor
 from plantain.models.diffusers.jobs import Done
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.settings import Settings
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_png
-from plantain.records import Direction, Geometry, InputError, Licence, OutcomeKind, SourceImage
-from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
+from plantain.records import Geometry, Licence, OutcomeKind, SourceImage
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
 
 TESTS = Path(__file__).parents[2]
 WAIT_S = 120.0
@@ -126,76 +125,3 @@ def test_waiting_requests_are_gathered_shared_among_devices_and_survive_a_killed
 
     monkeypatch.setattr(Devices, "submit", counted)
     asyncio.run(scene())
-
-
-@pytest.mark.usefixtures("devices_here")
-def test_gathered_requests_are_drawn_as_alone(
-    tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def scene() -> None:
-        editor = open_editor(tiny_folder("instruct-pix2pix"), batch_size=3)
-        requests = [request(seed, 65, 101) for seed in range(3)]
-        monkeypatch.setattr(devices, "GATHER_S", WAIT_S)  # until all are there
-        replies = await asyncio.gather(*map(editor.edit, requests))
-        monkeypatch.setattr(devices, "GATHER_S", 0.0)
-        replies += [await editor.edit(requests[2])]
-        await editor.aclose()
-        told = record(replies[3])
-        assert [record(reply)["together"] for reply in replies] == [3, 3, 3, 1]
-        assert replies[3].usage.served_model.endswith("float32 cpu")
-        assert told["licence"] == "unknown"
-        assert told["geometry"]["canvas_width"] == 64  # type: ignore[index]
-        values = [reply.value for reply in replies[2:]]
-        together, alone = (decode(value.image.data).astype(int) for value in values if value is not None)
-        assert alone.shape == (101, 65, 3)
-        assert np.abs(alone - together).max() <= 2
-
-    asyncio.run(scene())
-
-
-def test_what_it_cannot_use_is_said_before_anything_is_loaded(tiny_folder: Callable[[str], Path]) -> None:
-    editor = open_editor(tiny_folder("instruct-pix2pix"))
-    picture = request(0).original
-
-    async def scene() -> None:
-        shown = await editor.edit(request(0, demonstrations=(Demonstration(picture, "Remove it", picture),)))
-        assert shown.outcome.kind is OutcomeKind.NOT_APPLICABLE
-        broken = await editor.edit(EditRequest(IMAGE, EncodedImage(b"nothing", "image/png"), "Remove it", 0))
-        assert broken.outcome.kind is OutcomeKind.MALFORMED
-        cut = EncodedImage(picture.data[:200], "image/png")  # its header can be read
-        unreadable = await editor.edit(EditRequest(IMAGE, cut, "Remove it", 0))
-        assert unreadable.outcome.kind is OutcomeKind.MALFORMED
-        with pytest.raises(InputError, match=r"no parameter alpha; it takes guidance, image_guidance, steps"):
-            await editor.edit(request(0, parameters={"alpha": 1.0}))
-        await editor.aclose()
-
-    asyncio.run(scene())
-
-
-def test_direction_and_concept_reach_the_job(
-    tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-
-    class Devices:
-        names = ("cpu",)
-
-        def submit(self, order: object) -> None:
-            seen.append(order)
-            raise KeyboardInterrupt
-
-    editor = open_editor(f"ledits-pp@{tiny_folder('ledits')}")
-    monkeypatch.setattr(editor, "_devices", Devices())
-    for direction in (Direction.REMOVE, Direction.ADD, Direction.CHANGE, None):
-        with pytest.raises(KeyboardInterrupt):
-            asyncio.run(editor.edit(request(0, concept="Pneumothorax", direction=direction)))
-    assert [order.job.removes for order in seen] == [True, False, None, None]
-    assert seen[0].job.concept == "Pneumothorax"
-
-
-def test_devices_are_named_or_found() -> None:
-    assert device_names("cuda:0, cuda:1") == ("cuda:0", "cuda:1")
-    assert device_names("cuda") == ("cuda:0",)
-    assert device_names("")
-    with pytest.raises(InputError, match=r"providers\.diffusers\.device"):
-        device_names("cuda:0,,cpu")

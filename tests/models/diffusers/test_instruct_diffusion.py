@@ -5,21 +5,8 @@ from collections.abc import Callable
 
 import torch
 
-from plantain.models.diffusers.jobs import Loading, Steering
+from plantain.models.diffusers.jobs import Loading
 from plantain.models.diffusers.pipelines.stable_diffusion import InstructDiffusionRunner, identity
-
-
-def test_published_guidances_in_the_other_loop() -> None:
-    assert identity(5.0, 1.25) == (6.25, 1.75)
-
-
-def test_runner_uses_them_by_default(tiny_loading: Callable[[str], Loading]) -> None:
-    runner = InstructDiffusionRunner(tiny_loading("instruct-diffusion"), "cpu")
-    assert runner.arguments(Steering(steps=4)) == {
-        "num_inference_steps": 4,
-        "guidance_scale": 6.25,
-        "image_guidance_scale": 1.75,
-    }
 
 
 @torch.inference_mode()

@@ -3,11 +3,9 @@ stand where the language model's own code puts them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import product
 
-import numpy as np
 import pytest
 import torch
 from diffusers.pipelines.flux2.image_processor import Flux2ImageProcessor
@@ -20,19 +18,6 @@ from PIL import Image
 from plantain.models.diffusers.jobs import Loading
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.pipelines.runner import runner_for
-from plantain.models.frames import FramePolicy
-
-LOOKING = (
-    "flux-kontext",
-    "flux-kontext-inpaint",
-    "flux2",
-    "flux2-klein",
-    "longcat-image-edit",
-    "qwen-image-edit",
-    "qwen-image-edit-inpaint",
-    "qwen-image-edit-plus",
-)
-"""Methods that look at a reference beside what they draw."""
 
 SIZES = [
     (width, height)
@@ -80,83 +65,6 @@ def test_canvas_is_the_reference_at_every_aspect(
     canvases = {policy.frame(*size, side).canvas for size in SIZES}
     assert len(canvases) > 10
     assert {canvas: rule(*canvas, side) for canvas in canvases} == {canvas: canvas for canvas in canvases}
-
-
-MEDEBENCH_SIDE = 512
-"""Its paper says 512 pixels wide; of the published ones some are 512 at their longer side (336 x 512, 409 x 512)."""
-
-MEDEBENCH_SIZES = sorted(
-    {
-        size
-        for other in range(MEDEBENCH_SIDE // 3 + 1, 3 * MEDEBENCH_SIDE + 1)
-        for size in ((MEDEBENCH_SIDE, other), (other, MEDEBENCH_SIDE))
-    }
-)
-"""Every size with such a side from 1:3 to 3:1, more than its 1,182 samples can have."""
-
-
-def kontext(width: int, height: int, side: int) -> tuple[int, int]:
-    """`__call__` of both Kontext pipelines without their own choice of a size: only multiples of 16 stay."""
-    return width // 16 * 16, height // 16 * 16
-
-
-@pytest.mark.parametrize("method", LOOKING)
-def test_canvas_is_the_reference_for_every_size_that_medebench_can_have(method: str) -> None:
-    rules = {"flux2": flux2, "flux2-klein": flux2, "longcat-image-edit": longcat}
-    rule = kontext if method.startswith("flux-kontext") else rules.get(method, qwen)
-    policy = METHODS[method].frame
-    canvases = {policy.frame(*size).canvas for size in MEDEBENCH_SIZES}
-    assert len(canvases) > 10
-    assert {canvas: rule(*canvas, policy.side) for canvas in canvases} == {
-        canvas: canvas for canvas in canvases
-    }
-
-
-def test_without_a_rule_the_reference_was_another() -> None:
-    """409 x 512, as it was drawn before: 1152 x 912 beside a reference of 1136 x 896 (height first)."""
-    assert FramePolicy("area", 1024, 16).frame(409, 512).canvas == (912, 1152)
-    assert flux2(912, 1152, 1024) == (896, 1136)
-
-
-@pytest.mark.parametrize("method", ["flux2-klein", "qwen-image-edit", "longcat-image-edit"])
-def test_canvases_stay_near_the_area_and_the_proportions(method: str) -> None:
-    policy = METHODS[method].frame
-    for width, height in SIZES:
-        frame = policy.frame(width, height)
-        across, down = frame.canvas
-        assert 0.93 <= across * down / 1024**2 <= 1.07
-        assert abs(math.log(across / down * height / width)) < 0.05
-
-
-class Seen(Exception):
-    """Raised with the reference's size when a pipeline comes to encode it."""
-
-
-@pytest.mark.parametrize("method", LOOKING)
-@pytest.mark.parametrize("size", [(223, 512), (409, 512), (300, 900), (640, 480)])
-def test_pipelines_encode_a_reference_of_the_canvas_size(
-    method: str,
-    size: tuple[int, int],
-    tiny_loading: Callable[[str], Loading],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The pipeline's own call, up to where it has sized the reference; FLUX.2 at its own side, where it shrinks."""
-    from plantain.models.diffusers.jobs import Job, Steering
-
-    loading = tiny_loading(method)
-    runner = runner_for(loading, "cpu")
-    side = None if method.startswith("flux2") else 256
-    canvas = METHODS[method].frame.frame(*size, side).canvas
-
-    def encode(image: torch.Tensor, *args: object, **more: object) -> torch.Tensor:
-        raise Seen((image.shape[-1], image.shape[-2]))
-
-    monkeypatch.setattr(runner.pipe, "_encode_vae_image", encode)
-    picture = np.zeros((canvas[1], canvas[0], 3), np.uint8)
-    job = Job(picture, instruction="brighter", seed=1, side=side, region=picture[..., 0] == 0)
-    with pytest.raises(Seen) as seen:
-        runner.edit([job], Steering.of({"steps": 1}))
-    assert seen.value.args[0] == canvas
 
 
 @pytest.mark.parametrize(

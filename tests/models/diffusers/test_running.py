@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from models.diffusers.engine_jobs import Edit, job, picture, run
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Loading, Running, Steering
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.pipelines.running import denoiser_name, quantization
+from plantain.models.diffusers.pipelines.running import denoiser_name
 from plantain.models.diffusers.plan import RUNNING, EditorPlan, plan_editor
 from plantain.models.diffusers.settings import LoraChoice, Settings
 from plantain.pixels.encode import encode_mask
@@ -53,10 +52,6 @@ def test_eight_bits_take_a_quarter_of_the_denoisers_linear_weights(
     assert all(isinstance(each, torchao.Int8Tensor) and each.qdata.dtype is torch.int8 for each in weights)
 
 
-def test_a_record_says_nothing_of_what_was_not_set(tiny_loading: Callable[[str], Loading]) -> None:
-    assert "running" not in edit(tiny_loading("instruct-pix2pix"), steps=2).record
-
-
 def test_what_learns_each_image_is_refused_fewer_bits(tiny_folder: Callable[[str], Path]) -> None:
     """torchao's int8 weights get no gradient, and nothing says so: Imagic would learn with its biases alone."""
     quantized = pytest.importorskip("torchao.quantization")
@@ -82,20 +77,6 @@ def test_what_a_processor_cannot_do_is_said(tiny_loading: Callable[[str], Loadin
         assert said in done.outcome.reason
 
 
-def test_four_bits_by_torchao_ask_for_a_kernel_that_torch_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torchao 0.18's usual packing raises "Requires mslk" on every GPU without that package; no GPU ran it here."""
-    pytest.importorskip("torchao.quantization")
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda n, *a: None if n == "bitsandbytes" else find(n, *a)
-    )
-    four = Running(bits=4)
-    told = quantization(four, "cuda:0", torch.bfloat16, "transformer")["quantization_config"]
-    assert told.quant_mapping["transformer"].quant_type.int4_packing_format == "tile_packed_to_4d"
-    with pytest.raises(InputError, match=r"torchao's 4 bits go with dtype = \"bfloat16\" only"):
-        quantization(four, "cuda:0", torch.float16, "transformer")
-
-
 @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.caches])
 def test_a_cache_leaves_the_later_blocks_out(method: str, tiny_loading: Callable[[str], Loading]) -> None:
     """Where the first block changed less than the threshold from one step to the next: counted at the last block."""
@@ -112,14 +93,6 @@ def test_a_cache_leaves_the_later_blocks_out(method: str, tiny_loading: Callable
         asked.append(len(seen))
     assert asked[0] == 2 * 4  # with and without the prompt, four steps
     assert asked[1] < asked[0]
-
-
-def test_tiles_and_the_usual_backend_change_nothing_here(tiny_loading: Callable[[str], Loading]) -> None:
-    plain = tiny_loading("flux-kontext")
-    usual = edit(plain).picture
-    assert usual is not None
-    assert edit(replace(plain, running=Running(attention_backend="native"))).picture == usual
-    assert edit(replace(plain, running=Running(vae_tiling=True))).picture == usual  # smaller than a tile
 
 
 def test_several_loras_add_up_by_their_weights(
@@ -164,22 +137,10 @@ def test_several_loras_add_up_by_their_weights(
         InputError, match=r"no file 'two.safetensors'; it has one.safetensors, other.safetensors"
     ):
         drawn(one.model_copy(update={"file": "two.safetensors"}))
-    with pytest.raises(InputError, match="has no file"):
-        drawn(one.model_copy(update={"file": "../one.safetensors"}))
-    with pytest.raises(InputError, match="name it among loras"):
-        drawn(one, lora=str(tmp_path / "one.safetensors"))
-    with pytest.raises(InputError, match=r"several files; add file = one of one.safetensors, other"):
-        drawn(lora=str(tmp_path))
-    (tmp_path / "other.safetensors").unlink()
-    assert drawn(lora=str(tmp_path))[0] == whole
-    for method, said in (  # diffusers warns and edits with what fits, or as if there were none
-        ("flux2-klein", "2 of its 4 layers have no place in this Flux2KleinPipeline"),
-        ("instruct-pix2pix", "4 of its 4 layers have no place"),
-        ("longcat-image-edit", "cannot load LoRA weights into LongCatImageEditPipeline"),
-    ):
-        done = edit(replace(tiny_loading(method), loras=((tmp_path / "one.safetensors", 1.0),)))
-        assert done.outcome.fatal
-        assert said in done.outcome.reason
+    # diffusers warns and edits with what fits, or as if there were none
+    done = edit(replace(tiny_loading("flux2-klein"), loras=((tmp_path / "one.safetensors", 1.0),)))
+    assert done.outcome.fatal
+    assert "2 of its 4 layers have no place in this Flux2KleinPipeline" in done.outcome.reason
 
 
 def test_settings_are_frozen_in_a_run_and_defaults_leave_old_fingerprints(

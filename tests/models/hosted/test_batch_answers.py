@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import IO, cast
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from plantain.files import redaction
 from plantain.journal.batches import BatchLedger, JobRow
@@ -34,30 +31,6 @@ def read(answer: JsonObject) -> JsonObject:
     return answer
 
 
-NOISE = st.sampled_from([b"", b"   ", b"[1, 2]", b'{"key": ', b"\xff\xfe", b'{"other": 1}', b'{"key": 3}'])
-
-
-@given(
-    answers=st.dictionaries(st.text(min_size=1, max_size=8), st.text(max_size=20), max_size=8),
-    noise=st.lists(NOISE, max_size=6),
-    order=st.randoms(use_true_random=False),
-    ends=st.booleans(),
-)
-def test_every_whole_line_is_found_by_its_key_among_any_noise(
-    tmp_path_factory: pytest.TempPathFactory,
-    answers: dict[str, str],
-    noise: list[bytes],
-    order: object,
-    ends: bool,
-) -> None:
-    lines = [json.dumps({"key": key, "said": said}).encode() for key, said in answers.items()] + noise
-    order.shuffle(lines)  # type: ignore[attr-defined]
-    path = tmp_path_factory.mktemp("answers") / "a.jsonl"
-    path.write_bytes(b"\n".join(lines) + (b"\n" if ends else b""))
-    found = index([path], key_of, read)
-    assert {key: line.read()["said"] for key, line in found.items()} == answers
-
-
 @pytest.mark.parametrize(
     ("lines", "expected"), [("ab", "a"), ("!a", "a"), ("a!", "a"), ("!!ab", "a"), ("a!b", "a"), ("!", "!")]
 )
@@ -69,25 +42,6 @@ def test_first_answer_counts_also_across_files_and_after_an_error(
         (tmp_path / f"{number}.jsonl").write_bytes(orjson.dumps({"key": "k", "said": said}) + b"\n")
     found = index(sorted(tmp_path.iterdir()), key_of, read)
     assert found["k"].read()["said"] == expected
-
-
-@pytest.mark.parametrize(
-    ("state", "kind", "fatal", "billed"),
-    [
-        (JobState.DONE, OutcomeKind.TRANSPORT, False, True),
-        (JobState.UNKNOWN, OutcomeKind.TRANSPORT, False, True),
-        (JobState.FAILED, OutcomeKind.TRANSPORT, False, False),
-        (JobState.EXPIRED, OutcomeKind.RATE_LIMITED, False, False),
-        (JobState.CANCELLED, OutcomeKind.TRANSPORT, True, False),
-    ],
-)
-def test_unanswered_request_ends_by_the_state_of_its_job(
-    state: JobState, kind: OutcomeKind, fatal: bool, billed: bool
-) -> None:
-    fault = BatchJob("batches/b1", state).unanswered()
-    assert (fault.outcome.kind, fault.outcome.fatal) == (kind, fatal)
-    assert "batches/b1" in fault.outcome.reason
-    assert (fault.usage is None) == billed  # None: nobody knows what was billed, so that money stays held
 
 
 def test_what_was_downloaded_has_no_name_until_keys_are_out_of_it(

@@ -30,7 +30,7 @@ from fakes.server import KEY, FakeProvider
 from plantain.files.secrets import hide_environment
 from plantain.models.hosted.addresses import destination
 from plantain.models.hosted.guarded import GuardedTransport
-from plantain.models.hosted.outgoing import images_in, sending_cleared_file
+from plantain.models.hosted.outgoing import images_in
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_editor, resolve_writer
 from plantain.pixels.encode import encode_png
@@ -72,8 +72,6 @@ def write(provider: str, options: Any) -> Reply[Any]:
     ("kind", "body", "found"),
     [
         ("application/json", orjson.dumps({"a": [{"inlineData": {"data": BASE64}}]}), {HASH}),
-        ("application/json; charset=utf-8", orjson.dumps([f"data:image/png;base64,{BASE64}"]), {HASH}),
-        ("application/json", orjson.dumps([BASE64.replace("+", "-").replace("/", "_")]), {HASH}),
         ("application/json", orjson.dumps({"text": "word " * 100, "hash": "0" * 64}), set()),
         (
             'multipart/form-data; boundary="xx"',
@@ -84,9 +82,7 @@ def write(provider: str, options: Any) -> Reply[Any]:
             {HASH},
         ),
         ("application/octet-stream", PICTURE, {HASH}),
-        ("", PICTURE, {HASH}),
         ("application/json", b"{broken", {hashlib.sha256(b"{broken").hexdigest()}),
-        ("application/json", b"", set()),
     ],
 )
 def test_pictures_are_found_in_what_is_sent(kind: str, body: bytes, found: set[str]) -> None:
@@ -97,14 +93,9 @@ def test_pictures_are_found_in_what_is_sent(kind: str, body: bytes, found: set[s
     ("name", "addresses", "reach"),
     [
         ("localhost", ["127.0.0.1", "::1"], Reach.LOOPBACK),
-        ("gpu.localhost", ["127.0.0.1"], Reach.LOOPBACK),
-        ("gpu.localhost", [], Reach.HOSTED),
         ("gpu.localhost", [ELSEWHERE], Reach.HOSTED),
         ("two.example", ["127.0.0.1", ELSEWHERE], Reach.HOSTED),
-        ("two.example", ["::1", "2001:db8::7"], Reach.HOSTED),
-        ("mapped.example", ["::ffff:127.0.0.1"], Reach.LOOPBACK),
         ("mapped.example", ["::ffff:203.0.113.7"], Reach.HOSTED),
-        ("0.0.0.0", [], Reach.HOSTED),
         ("127.0.0.1", [], Reach.LOOPBACK),
     ],
 )
@@ -179,31 +170,11 @@ def test_no_other_address_is_ever_asked(server: FakeProvider) -> None:
         assert {f"http://{host}:{port}" for host, port in connections} == {server.url}
 
 
-def test_a_piece_of_a_file_goes_only_while_the_file_is_cleared(
-    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def ask() -> None:
-        transport = GuardedTransport("gemini/m", url, ProviderOptions())
-        async with httpx2.AsyncClient(transport=transport) as client:
-            with pytest.raises(NotAllowed):
-                await client.post(f"{url}/upload", content=PICTURE)
-            with sending_cleared_file():
-                await client.post(f"{url}/upload", content=PICTURE)
-
-    url = look_hosted(monkeypatch, server.url)
-    asyncio.run(ask())
-    assert len(server.calls) == 1
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"on_premises": True}, "no base_url says where"),
         ({"on_premises": True, "base_url": "https://API.openai.com./v1"}, "own address for everybody"),
-        ({"on_premises": True, "base_url": "https://x.openai.azure.com/v1"}, "own address for everybody"),
-        ({"proxy": "http://me:secret@proxy"}, "password"),
-        ({"ca_bundle": Path("/nowhere.pem")}, "/nowhere.pem: no such file"),
-        ({"client_key": Path(__file__)}, "client_certificate"),
     ],
 )
 def test_what_is_declared_of_an_address_must_hold(changes: dict[str, Any], said: str) -> None:
@@ -270,25 +241,6 @@ def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_not
     assert (
         reply.outcome.fatal and reply.outcome.unbilled
     )  # it was taken for an outage, its calls for lost money
-
-
-@pytest.mark.parametrize(
-    "address", ["http://alice:Tr0ub4dor-Q9xzK7@127.0.0.1:port", "ftp://alice:Tr0ub4dor-Q9xzK7@127.0.0.1:9"]
-)
-def test_what_is_no_proxys_address_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", address)
-    for provider in ("gemini", "openai"):
-        reply = write(
-            provider, options_of(provider, base_url="http://provider.invalid/v1", clearance=Anything())
-        )
-        assert reply.outcome.fatal and "variable http_proxy has no address" in reply.outcome.reason
-        assert "Tr0ub4dor" not in reply.outcome.reason
-
-
-def test_loopback_behind_a_proxy_is_not_this_machine(server: FakeProvider) -> None:
-    """`http://127.0.0.1` through a proxy is the proxy's own machine."""
-    to = destination(server.url, ProviderOptions(base_url=server.url, proxy="http://proxy.example:3128"))
-    assert to.reach is Reach.HOSTED
 
 
 def test_what_an_adapter_pads_is_known_by_what_it_was_made_from(

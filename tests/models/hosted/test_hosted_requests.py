@@ -29,7 +29,6 @@ from plantain.models.hosted.reports import report_schema
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writer
 from plantain.pixels.decode import decode_untrusted
-from plantain.records import InputError, OutcomeKind
 from plantain.roles import EditRequest, EncodedImage, Reply
 from plantain.rubrics import MED_BANANA
 
@@ -97,8 +96,6 @@ def test_gemini_settings_arrive_and_change_the_fingerprint(server: FakeProvider)
     [
         {},
         {"temperature": 0.3, "top_p": 0.9, "thinking": "low", "safety": "BLOCK_NONE"},
-        {"thinking": "none"},
-        {"thinking_budget": 100},
     ],
 )
 def test_gemini_bodies_are_those_that_the_sdk_itself_would_make(
@@ -204,20 +201,6 @@ def in_camel_case(value: Any) -> Any:
     }
 
 
-def test_only_what_is_sent_enters_the_fingerprint(server: FakeProvider) -> None:
-    """Image models are sent no thinking, language models no picture size."""
-    plain = options(server, "gemini")
-    thinking, large = options(server, "gemini", thinking="low"), options(server, "gemini", image_size="2K")
-    assert resolve_editor("gemini/m", thinking).fingerprint == resolve_editor("gemini/m", plain).fingerprint
-    assert resolve_editor("gemini/m", large).fingerprint != resolve_editor("gemini/m", plain).fingerprint
-    assert resolve_judge("gemini/m", large).fingerprint == resolve_judge("gemini/m", plain).fingerprint
-    assert ask(resolve_editor("gemini/m", large), edit_request()).outcome.ok
-    config = server.calls[0].fields["generationConfig"]
-    assert config["imageConfig"] == {"aspectRatio": "1:1", "imageSize": "2K"}
-    assert config["responseModalities"] == ["TEXT", "IMAGE"]
-    assert config["seed"] == (2**62 + 5) % 2**31
-
-
 def test_openai_settings_arrive_and_nothing_is_stored_there(server: FakeProvider) -> None:
     writer = resolve_writer("openai/m", options(server, "openai", temperature=0.5, thinking="high"))
     assert ask(writer, write_request()).outcome.ok
@@ -259,15 +242,6 @@ def test_picture_of_another_shape_goes_square_and_comes_back(server: FakeProvide
     assert np.array_equal(decode_untrusted(reply.value.image.data, "back"), pixels)
 
 
-def test_addresses_in_the_environment_are_not_heard(
-    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("GOOGLE_GEMINI_BASE_URL", "OPENAI_BASE_URL"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9/")
-    for provider in ("gemini", "openai", "openai-compatible"):
-        assert ask(resolve_writer(f"{provider}/m", options(server, provider)), write_request()).outcome.ok
-
-
 def test_proxies_are_used_but_never_for_this_machine(
     server: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,72 +260,16 @@ def test_proxies_are_used_but_never_for_this_machine(
         assert [call.path.startswith("http://provider.invalid/v1") for call in proxy.calls] == [True, True]
 
 
-def test_redirects_are_not_followed(server: FakeProvider) -> None:
-    with FakeProvider([openai_route, gemini_route]) as elsewhere:
-        server.spoil = lambda request, good: Answer(b"", 307, {"Location": elsewhere.url + request.path})
-        for provider in ("gemini", "openai", "openai-compatible"):
-            reply = ask(resolve_writer(f"{provider}/m", options(server, provider)), write_request())
-            assert reply.outcome.kind is OutcomeKind.TRANSPORT
-        assert not elsewhere.calls
-
-
-def test_openais_key_is_not_sent_to_another_server(
+def test_openais_key_and_account_are_not_sent_to_another_server(
     server: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_COMPATIBLE_API_KEY")
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "of-somebody")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Account: somebody")
     ask(resolve_writer("openai-compatible/m", options(server, "openai-compatible")), write_request())
     assert server.calls[0].key == "none"
-
-
-def test_many_calls_at_once_share_one_client(server: FakeProvider) -> None:
-    """Nothing in the connection pool makes calls wait or fail at 150 at a time."""
-
-    async def many(role: Any, request: Any) -> list[Reply[Any]]:
-        replies = await asyncio.gather(*(role.judge(request) for _ in range(150)))
-        await close_models(role)
-        return list(replies)
-
-    small = judge_request()
-    tiny = EncodedImage(b"\x89PNG tiny", "image/png")
-    small = type(small)(small.image, tiny, tiny, "x", small.finding, small.direction, small.rubric, 1)
-    for provider in ("gemini", "openai"):
-        role = resolve_judge(f"{provider}/m", options(server, provider))
-        assert all(reply.outcome.ok for reply in asyncio.run(many(role, small)))
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "said"),
-    [
-        ("openai/m", {"use_seed": False}, "unknown key 'providers.openai.use_seed'"),
-        ("openai/m", {"safety": "BLOCK_NONE"}, "providers.openai.safety"),
-        ("openai/gpt-image-2", {"image_size": "1024x1536"}, "is not a square"),
-        ("gemini/m", {"image_quality": "high"}, "providers.gemini.image_quality"),
-        ("gemini/m", {"safety": "BLOCK"}, "did you mean 'BLOCK_NONE'"),
-        ("gemini/m", {"thinking": "hihg"}, "did you mean 'high'"),
-        ("gemini/m", {"leniency": "lax"}, "choose one of balanced, strict"),
-        ("gemini/m", {"timeout_s": 0.0}, "timeout_s: input should be greater than 0"),
-        ("gemini/m", {"base_url": "ftp://x"}, "is not an address"),
-        ("gemini/m", {"base_url": "https://me:secret@host/"}, "keys come from the environment"),
-        ("openai-compatible/m", {"base_url": ""}, "base_url: is missing"),
-    ],
-)
-def test_settings_that_cannot_be_followed_are_refused(name: str, changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said) as caught:
-        resolve_writer(name, options_of(name, **{"base_url": "http://127.0.0.1:1/v1", **changes}))
-    assert "secret" not in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_missing_key_and_extra_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in KEY_NAMES:
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(InputError, match="set the environment variable GEMINI_API_KEY"):
-        resolve_writer("gemini/m")
-    with pytest.raises(InputError, match="set the environment variable LAB_KEY"):
-        resolve_writer("openai/m", options_of("openai", api_key_env="LAB_KEY"))
-    monkeypatch.setattr("plantain.models.extras.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install -e '.\[openai\]'"):
-        resolve_writer("openai/m")
+    assert not server.calls[0].headers & {"openai-organization", "openai-project", "x-account"}
 
 
 @pytest.mark.parametrize("provider", ["gemini", "openai"])

@@ -59,15 +59,13 @@ def with_usage(body: bodies.Body, **changed: object) -> bodies.Body:
     return body | {"usage": {name: n for name, n in (usage | changed).items() if n is not None}}
 
 
-G8, G31, G5L, G25 = "gemini-3.8-flash", "gemini-3.1-pro-preview", "gemini-3.5-flash-lite", "gemini-2.5-pro"
-I31, I3P, I3L = "gemini-3.1-flash-image", "gemini-3-pro-image", "gemini-3.1-flash-lite-image"
+G8, G31, I31 = "gemini-3.8-flash", "gemini-3.1-pro-preview", "gemini-3.1-flash-image"
 
 INVOICES = [
     # Gemini, words
     Invoice("plain", G8, bodies.gemini(), [(3_800, 0.75), (350, 3.75)], 0.0041625),
     Invoice("thinking", G31, bodies.gemini(thoughts=900), [(3_800, 2), (1_250, 12)], 0.0226),
     Invoice("cached", G31, bodies.gemini(cached=2_048), [(1_752, 2), (2_048, 0.2), (350, 12)], 0.0081136),
-    Invoice("cached, thinking", G8, bodies.gemini(5_000, 200, 700, cached=4_096), [(904, 0.75), (4_096, 0.075), (900, 3.75)], 0.0043602),
     Invoice("last day of a price", G8, bodies.gemini(), [(3_800, 0.75), (350, 3.75)], 0.0041625, day=date(2026, 12, 31)),
     Invoice("first day of the next", G8, bodies.gemini(), [(3_800, 1.5), (350, 7.5)], 0.008325, day=date(2027, 1, 1)),
     Invoice("cut while thinking", G31, bodies.gemini(3_800, None, 8_192, finish="MAX_TOKENS"), [(3_800, 2), (8_192, 12)], 0.105904),
@@ -75,93 +73,49 @@ INVOICES = [
     Invoice("blocked before", G31, bodies.gemini(3_800, None, blocked="PROHIBITED_CONTENT"), [(3_800, 2)], 0.0076),
     Invoice("blocked after", G8, bodies.gemini(3_800, 0, 400, finish="SAFETY"), [(3_800, 0.75), (400, 3.75)], 0.00435),
     Invoice("flex", G31, bodies.gemini(thoughts=900, tier="flex"), [(3_800, 1), (1_250, 6)], 0.0113),
-    Invoice("standard by name", G31, bodies.gemini(thoughts=900, tier="standard"), [(3_800, 2), (1_250, 12)], 0.0226),
-    Invoice("Vertex, on demand", G8, bodies.gemini(traffic="ON_DEMAND"), [(3_800, 0.75), (350, 3.75)], 0.0041625),
     Invoice("Vertex, flex", G8, bodies.gemini(traffic="ON_DEMAND_FLEX"), [(3_800, 0.375), (350, 1.875)], 0.00208125),
-    Invoice("as long as is usual", G31, bodies.gemini(200_000, 100), [(200_000, 2), (100, 12)], 0.4012),
     Invoice("one token longer", G31, bodies.gemini(200_001, 100), [(200_001, 4), (100, 18)], 0.801804),
     Invoice("tools read, too", G8, bodies.gemini(3_000, 350, tool=800), [(3_800, 0.75), (350, 3.75)], 0.0041625),
     Invoice("a total with thoughts left out", G31, bodies.gemini(3_800, 350, total=5_050), [(3_800, 2), (1_250, 12)], 0.0226),
     Invoice("thoughts within the answer, and again", G31, bodies.gemini(3_800, 1_250, 900, total=5_050), [(3_800, 2), (1_250, 12)], 0.0226),
-    Invoice("a total of nothing", G31, bodies.gemini(3_800, 350, total=0), [(3_800, 2), (350, 12)], 0.0118),
-    Invoice("batch by name", G31, bodies.gemini(thoughts=900, tier="batch"), [(3_800, 1), (1_250, 6)], 0.0113, batch=True),
-    Invoice("the day before the price doubles", "gemini-4-argon", bodies.gemini(), [(3_800, 2), (350, 10)], 0.0111, day=date(2026, 11, 30)),
-    Invoice("and the day itself", "gemini-4-argon", bodies.gemini(), [(3_800, 4), (350, 20)], 0.0222, day=date(2026, 12, 1)),
-    Invoice("read left out", G8, bodies.gemini(None, 350, total=4_150), [(3_800, 0.75), (350, 3.75)], 0.0041625),
-    Invoice("cached beside what was read", G8, bodies.gemini(500, 350, cached=4_096, total=4_946), [(500, 0.75), (4_096, 0.075), (350, 3.75)], 0.0019947),
-    Invoice("small model", G5L, bodies.gemini(thoughts=512), [(3_800, 0.3), (862, 2.5)], 0.003295),
-    Invoice("older model", G25, bodies.gemini(thoughts=900), [(3_800, 1.25), (1_250, 10)], 0.01725),
-    Invoice("batch, thinking", G31, bodies.gemini(thoughts=900), [(3_800, 1), (1_250, 6)], 0.0113, batch=True),
     # Google's page says of some models' batches that caching is billed as in the standard tier, of others half of it.
     Invoice("batch, cached", G31, bodies.gemini(cached=2_048), [(1_752, 1), (2_048, 0.2), (350, 6)], 0.0042616, batch=True),
     Invoice("batch, cached at half", G8, bodies.gemini(cached=2_048), [(1_752, 0.375), (2_048, 0.0375), (350, 1.875)], 0.00139005, batch=True),
-    Invoice("batch, cached at a rounded price", G5L, bodies.gemini(cached=2_048), [(1_752, 0.15), (2_048, 0.02), (350, 1.25)], 0.00074126, batch=True),
     Invoice("batch, a long prompt, cached", G31, bodies.gemini(300_000, 1_000, cached=200_000), [(100_000, 2), (200_000, 0.4), (1_000, 9)], 0.289, batch=True),
     Invoice("Vertex, bought by the hour", G8, bodies.gemini(traffic="PROVISIONED_THROUGHPUT"), [], 0.0),
-    Invoice("tools read, and the prompt left out", G8, bodies.gemini(None, 350, tool=800, total=4_150), [(3_800, 0.75), (350, 3.75)], 0.0041625),
     Invoice("priority", G8, bodies.gemini(thoughts=900, tier="priority"), [(3_800, 1.35), (1_250, 6.75)], 0.0135675),
-    Invoice("Vertex, priority", G8, bodies.gemini(traffic="ON_DEMAND_PRIORITY"), [(3_800, 1.35), (350, 6.75)], 0.0074925),
-    Invoice("batch, blocked", G8, bodies.gemini(3_800, None, blocked="SAFETY"), [(3_800, 0.375)], 0.001425, batch=True),
-    Invoice("batch, cut", G8, bodies.gemini(3_800, 100, 8_092, finish="MAX_TOKENS"), [(3_800, 0.375), (8_192, 1.875)], 0.016785, batch=True),
     # Gemini, pictures
     Invoice("picture and words", I31, bodies.gemini(1_500, 1_150, image=1_120, pictures=1), [(1_500, 0.5), (1_120, 60), (30, 3)], 0.06804),
     Invoice("picture after thinking", I31, bodies.gemini(1_500, 1_120, 230, image=1_120, pictures=1), [(1_500, 0.5), (1_120, 60), (230, 3)], 0.06864),
     # 25 pictures without details: 25 x (1,500 at 0.5, 1,120 at 60, 170 at 3)
     Invoice("25 without details", I31, bodies.gemini(37_500, 32_250, pictures=25), [(37_500, 0.5), (28_000, 60), (4_250, 3)], 1.7115),
-    Invoice("2K without details", I31, bodies.gemini(1_500, 1_700, pictures=1), [(1_500, 0.5), (1_680, 60), (20, 3)], 0.10161, size="2K"),
     Invoice("4K with details", I31, bodies.gemini(1_500, 2_520, image=2_520, pictures=1), [(1_500, 0.5), (2_520, 60)], 0.15195, size="4K"),
-    Invoice("512 without details", I31, bodies.gemini(1_500, 747, pictures=1), [(1_500, 0.5), (747, 60)], 0.04557, size="512"),
-    Invoice("pro, 4K without details", I3P, bodies.gemini(1_500, 2_100, 300, pictures=1), [(1_500, 2), (2_000, 120), (400, 12)], 0.2478, size="4K"),
-    Invoice("lite", I3L, bodies.gemini(1_500, 1_120, image=1_120, pictures=1), [(1_500, 0.25), (1_120, 30)], 0.033975),
-    Invoice("a count without the picture", I31, bodies.gemini(1_500, 12, pictures=1), [(1_500, 0.5), (1_120, 60), (12, 3)], 0.067986),
-    Invoice("two pictures, no details", I31, bodies.gemini(1_500, 2_240, pictures=2), [(1_500, 0.5), (2_240, 60)], 0.13515),
     Invoice("picture blocked", I31, bodies.gemini(1_500, None, 150, finish="IMAGE_SAFETY"), [(1_500, 0.5), (150, 3)], 0.0012),
-    Invoice("no picture", I31, bodies.gemini(1_500, 40, finish="NO_IMAGE"), [(1_500, 0.5), (40, 3)], 0.00087),
-    Invoice("flex picture", I31, bodies.gemini(1_500, 1_120, image=1_120, pictures=1, tier="flex"), [(1_500, 0.25), (1_120, 30)], 0.033975),
     Invoice("batch picture", I31, bodies.gemini(1_500, 1_120, image=1_120, pictures=1), [(1_500, 0.25), (1_120, 30)], 0.033975, batch=True),
     Invoice("cached, thinking and a picture", I31, bodies.gemini(6_000, 1_170, 500, cached=4_096, prompt_image=1_120, image=1_120, pictures=1), [(6_000, 0.5), (1_120, 60), (550, 3)], 0.07185),
     Invoice("a count without the picture in its details", I31, bodies.gemini(1_500, 12, image=1_120, pictures=1, total=2_632), [(1_500, 0.5), (1_132 - 12, 60), (12, 3)], 0.067986),
-    Invoice("details of a picture of nothing", I31, bodies.gemini(1_500, 1_120, image=0, pictures=1), [(1_500, 0.5), (1_120, 60)], 0.06795),
-    Invoice("batch, no details", I31, bodies.gemini(1_500, 1_290, pictures=1), [(1_500, 0.25), (1_120, 30), (170, 1.5)], 0.03423, batch=True),
     # OpenAI, words
     Invoice("thinking", "gpt-5", bodies.responses(), [(3_800, 1.25), (1_250, 10)], 0.01725),
     Invoice("cached", "gpt-5", bodies.responses(cached=2_048), [(1_752, 1.25), (2_048, 0.125), (1_250, 10)], 0.014946),
-    Invoice("a dated form with a price of its own", "gpt-4o-2024-05-13", bodies.responses(), [(3_800, 5), (1_250, 15)], 0.03775),
     Invoice("flex", "gpt-5", bodies.responses(tier="flex"), [(3_800, 0.625), (1_250, 5)], 0.008625),
     Invoice("priority", "gpt-5", bodies.responses(tier="priority"), [(3_800, 2.5), (1_250, 20)], 0.0345),
-    Invoice("the project's own tier", "gpt-5", bodies.responses(tier="auto"), [(3_800, 1.25), (1_250, 10)], 0.01725),
     Invoice("cut", "gpt-5-mini", bodies.responses(3_800, 8_192, 8_192, status="incomplete", why="max_output_tokens"), [(3_800, 0.25), (8_192, 2)], 0.017334),
     Invoice("filtered", "gpt-5", bodies.responses(3_800, 60, 0, status="incomplete", why="content_filter"), [(3_800, 1.25), (60, 10)], 0.00535),
     Invoice("declined", "gpt-5.4", bodies.responses(3_800, 40, 20, refusal="no"), [(3_800, 2.5), (40, 15)], 0.0101),
     Invoice("cache written", "gpt-6-luna", bodies.responses(cache_write=2_048), [(1_752, 0.1), (2_048, 0.125), (1_250, 0.5)], 0.0010562),
     Invoice("cache written and read", "gpt-6.2-sol", bodies.responses(9_000, cached=4_096, cache_write=2_048), [(2_856, 2), (4_096, 0.1), (2_048, 2.5), (1_250, 10)], 0.0237416),
-    Invoice("fast mode", "gpt-6.1-terra", bodies.responses(tier="priority"), [(3_800, 2), (1_250, 10)], 0.0201),
-    Invoice("priority at less than twice", "gpt-5-mini", bodies.responses(tier="priority"), [(3_800, 0.45), (1_250, 3.6)], 0.00621),
     Invoice("priority at more", "gpt-5.5", bodies.responses(cached=2_048, tier="priority"), [(1_752, 12.5), (2_048, 1.25), (1_250, 75)], 0.11821),
-    Invoice("after it", "gpt-5.6-terra", bodies.responses(), [(3_800, 2), (1_250, 12)], 0.0226, day=date(2026, 7, 30)),
-    Invoice("long prompt, much of it cached", "gpt-6-luna", bodies.responses(300_000, 1_000, 0, cached=200_000), [(100_000, 0.2), (200_000, 0.02), (1_000, 0.75)], 0.02475),
     Invoice("written left out", "gpt-5", with_usage(bodies.responses(), output_tokens=None), [(3_800, 1.25), (1_250, 10)], 0.01725),
-    Invoice("read left out", "gpt-5", with_usage(bodies.responses(), input_tokens=None), [(3_800, 1.25), (1_250, 10)], 0.01725),
-    Invoice("batch, and flex by name", "gpt-5", bodies.responses(tier="flex"), [(3_800, 0.625), (1_250, 5)], 0.008625, batch=True),
     Invoice("long prompt", "gpt-5.4", bodies.responses(300_000, 1_000, 0), [(300_000, 5), (1_000, 22.5)], 1.5225),
-    Invoice("batch, thinking", "gpt-5", bodies.responses(), [(3_800, 0.625), (1_250, 5)], 0.008625, batch=True),
     Invoice("batch, cached", "gpt-5.4-mini", bodies.responses(cached=1_024), [(2_776, 0.375), (1_024, 0.0375), (1_250, 2.25)], 0.0038919, batch=True),
-    Invoice("batch, cached, of an older model", "o3", bodies.responses(cached=2_048), [(1_752, 1), (2_048, 0.5), (1_250, 4)], 0.007776, batch=True),
     # OpenAI, pictures
-    Invoice("medium", "gpt-image-1.5", bodies.images(40, 323, 1_056), [(40, 5), (323, 8), (1_056, 32)], 0.036576, quality="medium"),
     Invoice("with words", "gpt-image-1.5", bodies.images(40, 323, 4_260, of_text=100), [(40, 5), (323, 8), (4_160, 32), (100, 10)], 0.136904),
     Invoice("cached picture", "gpt-image-1.5", bodies.images(140, 1_000, 272, cached=1_024, cached_image=900), [(16, 5), (124, 1.25), (100, 8), (900, 2), (272, 32)], 0.011539),
-    Invoice("high", "gpt-image-2", bodies.images(40, 1_200, 7_024), [(40, 5), (1_200, 8), (7_024, 30)], 0.22052),
     Invoice("high, no usage", "gpt-image-2", bodies.images(None), [(7_024, 30)], 0.21072, quality="high"),
     Invoice("left to the provider, who says it", "gpt-image-2.5-sunburst", bodies.images(None, quality="medium"), [(439, 30)], 0.01317),
-    Invoice("twice the side, no usage", "gpt-image-2.5-flare", bodies.images(None, quality="low", size="2048x2048"), [(784, 30)], 0.02352),
-    Invoice("oblong, no usage", "gpt-image-2.5-flare", bodies.images(None, quality="low", size="1536x1024"), [(294, 30)], 0.00882),
-    Invoice("details of nothing", "gpt-image-1.5", with_usage(bodies.images(40, 323, 1_056), output_tokens_details={"text_tokens": 0, "image_tokens": 0}), [(40, 5), (323, 8), (1_056, 32)], 0.036576),
-    Invoice("words beside what was written", "gpt-image-1.5", with_usage(bodies.images(40, 323, 1_056), output_tokens_details={"text_tokens": 50, "image_tokens": 1_056}), [(40, 5), (323, 8), (1_056, 32), (50, 10)], 0.037076),
     Invoice("read without details", "gpt-image-2", with_usage(bodies.images(40, 1_200, 196), input_tokens_details=None), [(1_240, 8), (196, 30)], 0.0158),
     Invoice("batch edit", "gpt-image-2", bodies.images(40, 1_200, 196), [(40, 2.5), (1_200, 4), (196, 15)], 0.00784, batch=True),
 ]  # fmt: skip
-assert len(INVOICES) >= 60
 
 
 def name_of(model: str) -> str:
@@ -206,13 +160,9 @@ def test_invoice(invoice: Invoice, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         # OpenAI's page: addresses of regions cost a tenth more, for models released from 2026-03-05 on.
         ("openai/gpt-5.4", {"base_url": "https://eu.api.openai.com/v1"}, 3_800 * 2.75 + 1_250 * 16.5),
-        ("openai/gpt-5.4", {"base_url": "https://api.openai.com/v1"}, 3_800 * 2.5 + 1_250 * 15),
-        ("openai/gpt-5", {"base_url": "https://eu.api.openai.com/v1"}, 3_800 * 1.25 + 1_250 * 10),
         # Vertex AI's: all places but "global" do, for Gemini 3 and later.
         ("vertex/gemini-3.1-pro-preview", {"location": "europe-west4"}, 3_800 * 2.2 + 1_250 * 13.2),
-        ("vertex/gemini-3.1-pro-preview", {"location": "eu"}, 3_800 * 2.2 + 1_250 * 13.2),
         ("vertex/gemini-3.1-pro-preview", {"location": "global"}, 3_800 * 2 + 1_250 * 12),
-        ("vertex/gemini-3.1-pro-preview", {}, 3_800 * 2 + 1_250 * 12),
         ("vertex/gemini-2.5-pro", {"location": "europe-west4"}, 3_800 * 1.25 + 1_250 * 10),
     ],
 )
@@ -221,16 +171,6 @@ def test_addresses_of_regions_have_their_own_price(name: str, section: dict[str,
     price = price_under(terms, name)
     assert price is not None
     assert price.cost(Usage(input_tokens=3_800, output_tokens=1_250)) == pytest.approx(bill / 1e6)
-
-
-def test_own_price_of_a_recipe_can_say_what_an_invoice_has() -> None:
-    """As OpenAI's page has gpt-6.1-terra, which a cloud may bill at other rates: reads at 5 %, writes at 125 %."""
-    rates = {"input_per_m": 1.0, "output_per_m": 5.0, "cached_per_m": 0.05, "cache_write_per_m": 1.25}
-    section = options_of("vertex", prices={"m": rates})
-    price = price_under(Terms(("vertex/m",), Limits(), {"vertex": section}), "vertex/m")
-    assert price is not None
-    usage = Usage(input_tokens=9_000, output_tokens=1_250, cached_tokens=4_096, cache_write_tokens=2_048)
-    assert price.cost(usage) == pytest.approx((2_856 + 4_096 * 0.05 + 2_048 * 1.25 + 1_250 * 5) / 1e6)
 
 
 @pytest.mark.parametrize(("completion", "total"), [(1_250, 5_050), (350, 5_050)])
@@ -245,13 +185,6 @@ def test_cached_tokens_are_read_where_deepseek_and_moonshot_count_them(name: str
     body = with_usage(bodies.chat(3_800, 350, 0, 4_150), prompt_tokens_details=None, **{name: 2_048})
     usage = read_chat(body)
     assert usage.cached_tokens == 2_048
-
-
-def test_counts_that_gateways_spell_otherwise_are_counts() -> None:
-    usage = read_gemini({"usageMetadata": {"promptTokenCount": "3800", "candidatesTokenCount": 350.0}})
-    assert (usage.input_tokens, usage.output_tokens) == (3_800, 350)
-    for odd in ("-5", "3.8", "\u0663", "9" * 20, 3.8, True, -1, None):
-        assert read_gemini({"usageMetadata": {"promptTokenCount": odd}}).input_tokens is None
 
 
 def test_tier_that_nobody_has_priced_is_no_cost_and_not_a_guess() -> None:

@@ -9,16 +9,12 @@ from pathlib import Path
 import pytest
 
 from fakes.batch_jobs import FakeJobs
-from fakes.faults import status
-from fakes.gemini_format import step_of
-from fakes.server import Answer, FakeProvider, Request
+from fakes.server import FakeProvider
 from pipeline.batched import check_whole, recipe, rows, run
 from pipeline.quick import quick_catalogue
 from pipeline.wrecks import derived
-from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
-from plantain.records import TaskState
 
 SEED = 8
 """With which the edit is shown first in some calls and last in others."""
@@ -79,29 +75,3 @@ def test_stopped_between_the_turns_nothing_is_bought_twice(
     assert set(posted.values()) == {
         2
     }  # once by each of the two runs: seeds and orders make all bodies differ
-
-
-def test_a_look_that_failed_is_tried_again_alone(
-    catalogue: Path, server: FakeProvider, tmp_path: Path
-) -> None:
-    """Of a panel the first has looked and judged when the second cannot look: only its look is asked again."""
-    made, seen = blind(recipe(catalogue, server.url, "gemini", "online", rounds=1), 2), Counter[str]()
-    refused = status(400, "the request was blocked", "INVALID_ARGUMENT", "invalid_prompt")("gemini")
-
-    def spoil(request: Request, good: Answer) -> Answer:
-        seen[step_of(request)] += request.method == "POST"
-        return refused(request, good) if step_of(request) == "look" and seen["look"] % 2 == 0 else good
-
-    server.spoil = spoil
-    assert run(made, tmp_path / "run").closed == {TaskState.STOPPED: 1}
-    server.spoil = None
-    before = Counter(step_of(call) for call in server.calls if call.method == "POST")
-    with JournalReader.open(tmp_path / "run") as reader:
-        ended = {row.reason.partition(":")[0] for row in reader.tasks() if row.state is TaskState.STOPPED}
-    assert ended == {"judge"}
-    assert (
-        main(["run", "retry", str(tmp_path / "run"), "--outcome", "refused,malformed", "--step", "look"]) == 0
-    )
-    assert run(made, tmp_path / "run").stopped is None
-    again = Counter(step_of(call) for call in server.calls if call.method == "POST") - before
-    assert again == {"look": 1, "judge": 1}

@@ -14,7 +14,6 @@ from fakes import gemini_format, openai_format
 from fakes.faults import FAULTS, STEPS, status
 from fakes.server import KEY, Answer, FakeProvider, Request
 from pipeline.quick import NoText, quick_catalogue
-from plantain.calls.policy import MOST
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
@@ -23,10 +22,7 @@ from plantain.records import OutcomeKind, TaskState
 from plantain.runs.summary import RunSummary
 
 WAITING = {
-    "429 date",
-    "429 long",
     "429 seconds",
-    "429 retry info",
     "503",
     "hung",
     "dripping",
@@ -103,7 +99,6 @@ class Trouble:
             if name not in WAITING and not halts(name) and (spoil := fault(form)) is not None
         }
         self.waiting |= {"quotes the key": quoting_the_key(form), "says the key": answer_with_the_key(form)}
-        self.used: list[str] = []
         self.asked: Counter[str] = Counter()
 
     def __call__(self, request: Request, good: Answer) -> Answer:
@@ -117,33 +112,11 @@ class Trouble:
         if self.asked[step] % 2 or not fits:
             return good
         name = fits[-1] if self.asked[step] % 4 else fits[0]
-        self.used.append(name)
         return self.waiting.pop(name)(request, good)
 
 
 def halts(name: str) -> bool:
     return name in ("400 bad key", "400 setting", "401", "403", "404 retired", "429 no quota", "429 spent")
-
-
-@pytest.mark.parametrize("form", ["gemini", "openai"])
-def test_clean_run_ends_with_every_task_decided(
-    form: str, catalogue: Path, server: FakeProvider, tmp_path: Path
-) -> None:
-    summary = run(hosted_recipe(catalogue, server, form), tmp_path / "run")
-    assert summary.stopped is None
-    assert sum(summary.closed.values()) == 9
-    assert set(summary.closed) <= {TaskState.SUCCESS, TaskState.FAILED}
-    with JournalReader.open(tmp_path / "run") as reader:
-        (task, *_) = reader.tasks()
-        write, edit, judge = reader.calls(task.task.id)[:3]
-    assert write.usage.served_model
-    assert judge.usage.served_model
-    assert '"prompt":"write_initial:' in write.raw
-    assert '"prompt":"judge_add:' in judge.raw
-    assert '"prompt":"edit:' in edit.raw
-    assert edit.usage.images == 1
-    again = run(hosted_recipe(catalogue, server, form), tmp_path / "run")
-    assert again.made == 0
 
 
 @pytest.mark.parametrize("form", ["gemini", "openai"])
@@ -168,8 +141,7 @@ def test_run_full_of_faults_accounts_for_every_task_and_keeps_the_key_to_itself(
             call.outcome.kind for row in reader.tasks() for call in reader.calls(row.task.id) if call.outcome
         }
     assert {OutcomeKind.OK, OutcomeKind.TRANSPORT, OutcomeKind.MALFORMED} <= kinds
-    assert {"quotes the key", "says the key"} <= set(trouble.used)
-    assert len(trouble.used) >= 40
+    assert not trouble.waiting
     assert any(KEY.encode() in call.key.encode() for call in server.calls)
 
     for arguments in (["report", str(folder)], ["status", str(folder), "--json"], ["models", "--json"]):
@@ -195,33 +167,6 @@ def test_bad_key_halts_the_run_with_what_to_do_and_without_the_key(
     assert files_with(wrong, tmp_path) == []
     with JournalReader.open(tmp_path / "run") as reader:
         assert reader.counts()[TaskState.PENDING] == 9
-
-
-@pytest.mark.parametrize("form", ["gemini", "openai"])
-def test_provider_that_accepts_no_edit_halts_the_run_before_it_has_used_up_the_tasks(
-    form: str, catalogue: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    refuse = status(400, "the project is misconfigured", "INVALID_ARGUMENT", "bad_request")(form)
-    step_of = (gemini_format if form == "gemini" else openai_format).step_of
-    server.spoil = lambda request, good: refuse(request, good) if step_of(request) == "edit" else good
-    folder, recipe = tmp_path / "run", hosted_recipe(catalogue, server, form)
-    summary = run(recipe, folder)
-    assert summary.failed and summary.stopped is not None
-    assert "\n" not in summary.stopped
-    assert "misconfigured" in summary.stopped and "edit calls in a row ended so" in summary.stopped
-    edits = sum(step_of(request) == "edit" for request in server.calls)
-    assert MOST <= edits < MOST + recipe.limits.concurrency  # of 27
-    with JournalReader.open(folder) as reader:
-        counts = reader.counts()
-        assert counts[TaskState.PENDING] >= 2 and counts[TaskState.STOPPED] >= 4
-        assert not list(reader.open_calls())
-
-    server.spoil = None
-    assert main(["run", "retry", str(folder), "--outcome", "malformed", "--step", "edit"]) == 0
-    summary = run(recipe, folder)
-    assert summary.stopped is None
-    with JournalReader.open(folder) as reader:
-        assert reader.counts()[TaskState.PENDING] == reader.counts()[TaskState.STOPPED] == 0
 
 
 def files_with(secret: str, folder: Path) -> list[str]:

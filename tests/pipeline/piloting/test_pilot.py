@@ -15,7 +15,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.metrics.statistics.clusters import clustered_rate
-from plantain.pipeline.forecast import CallEstimate, make_plan, read_pilot
+from plantain.pipeline.forecast import make_plan, read_pilot
 from plantain.pipeline.piloting.decision import (
     PilotNumbers,
     decide_pilot,
@@ -23,7 +23,6 @@ from plantain.pipeline.piloting.decision import (
     drawn_tasks,
     pilot_numbers,
 )
-from plantain.pipeline.piloting.page import pilot_document, write_pilot
 from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 
@@ -62,15 +61,6 @@ def test_every_finding_is_tried_and_counted(done: tuple[PilotNumbers, Path, Path
     assert numbers.qualified.clusters <= 4
 
 
-def test_page_and_document_say_the_decision(done: tuple[PilotNumbers, Path, Path], tmp_path: Path) -> None:
-    numbers = done[0]
-    decision = decide_pilot(numbers, None)
-    assert not decision.go and "only" in decision.why[0]  # 7 tasks are fewer than 10
-    page = write_pilot(numbers, decision, "quick", "plantain build x", tmp_path / "pilot.html").read_text()
-    assert "quick: stop" in page and "plantain build x" in page
-    assert pilot_document(numbers, decision)["decision"] == "stop"
-
-
 def test_the_build_goes_on_without_doing_a_task_again(
     done: tuple[PilotNumbers, Path, Path], tmp_path: Path
 ) -> None:
@@ -94,10 +84,7 @@ def rated(yes: int, n: int) -> object:
     [
         ({}, ""),
         ({"qualified": rated(2, 50)}, "all of the interval is below 25%"),
-        ({"stopped": rated(12, 50)}, "of the tasks stopped"),
-        ({"not_applicable": rated(30, 50)}, "cannot be shown"),
         ({"accepted": rated(3, 30)}, "people accept 3 of 30"),
-        ({"free": 1}, "GB of disk"),
         ({"states": {"pending": 2, "success": 48}}, "2 of 50 tasks of the pilot still to be done"),
     ],
 )
@@ -117,12 +104,3 @@ def test_stop_has_a_stated_reason(
     decision = decide_pilot(replace(good, **changed), None)  # type: ignore[arg-type]
     assert decision.go is (not why)
     assert why in "\n".join(decision.why)
-
-
-def test_cost_of_an_accepted_edit_by_hand(done: tuple[PilotNumbers, Path, Path]) -> None:
-    numbers = replace(done[0], cost_usd=10.0, qualified=rated(20, 50), accepted=rated(8, 16))
-    # 50 judged tasks cost 10 dollars: 0.2 each, 0.5 for each of the 20, and 1.0 where people accept half of them.
-    assert numbers.cost_per_qualified is not None and numbers.cost_per_accepted is not None
-    assert numbers.cost_per_qualified.expected == pytest.approx(0.5)
-    assert numbers.cost_per_accepted.expected == pytest.approx(1.0)
-    assert isinstance(numbers.cost_per_accepted, CallEstimate) and numbers.cost_per_accepted.high > 1.0

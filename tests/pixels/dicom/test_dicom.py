@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydicom import Dataset, dcmread, dcmwrite
 from pydicom.dataset import FileMetaDataset
-from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut
+from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 
 from pixels.dicom.data import RAMP, file, grey, linear, made
 from plantain.pixels.decode import BadImage
-from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
+from plantain.pixels.dicom.files import frame_count, read_dicom
 from plantain.pixels.dicom.frames import header_of_frame
 from plantain.pixels.dicom.pictures import decode_dicom, render_frame
 from plantain.pixels.orientation import display, plane_of
@@ -47,12 +47,7 @@ def test_monochrome1_radiograph_shows_air_dark() -> None:
         ("MR_small_RLE.dcm", "MR_small.dcm"),
         ("MR_small_jpeg_ls_lossless.dcm", "MR_small.dcm"),
         ("MR_small_bigendian.dcm", "MR_small.dcm"),
-        ("emri_small_RLE.dcm", "emri_small.dcm"),
-        ("emri_small_big_endian.dcm", "emri_small.dcm"),
-        ("OBXXXX1A_rle.dcm", "OBXXXX1A.dcm"),
-        ("OBXXXX1A_expb.dcm", "OBXXXX1A.dcm"),
         ("US1_J2KR.dcm", "US1_UNCR.dcm"),
-        ("SC_rgb_rle_16bit.dcm", "SC_rgb.dcm"),
     ],
 )
 def test_every_lossless_syntax_shows_the_same(packed: str, plain: str) -> None:
@@ -108,18 +103,6 @@ def test_files_without_preamble_show_the_same(name: str) -> None:
     assert np.array_equal(grey(whole[132:]), grey(whole))  # the file meta information, but no preamble
 
 
-def test_a_face_kept_without_preamble_is_read_in_colour() -> None:
-    assert decode_dicom(file("OT-PAL-8-face.dcm"), "face").std(axis=2).mean() > 10
-
-
-@pytest.mark.parametrize(
-    "data", [b"\x08\0" * 300, b"\x02\0\0\0UL" + bytes(200), b"\x08\0\x05\0CS\xff\xff" + b"x" * 99]
-)
-def test_what_only_begins_like_a_data_set_is_refused(data: bytes) -> None:
-    with pytest.raises(BadImage):
-        decode_dicom(data, "x.dcm")
-
-
 def test_deflated_files_are_unpacked_within_bounds() -> None:
     data = file("image_dfl.dcm")
     assert np.array_equal(grey(data), grey(file("image_dfl.dcm")))
@@ -165,26 +148,6 @@ def test_a_frame_has_its_own_window_rescale_and_axes() -> None:
     assert header_of_frame(plain, 0) is plain
 
 
-def test_planar_and_subsampled_colour_show_the_same() -> None:
-    planar, woven = (decode_dicom(file(f"color-{way}.dcm"), way) for way in ("pl", "px"))
-    assert np.array_equal(planar, woven)
-    card = decode_dicom(file("SC_rgb.dcm"), "rgb").astype(int)
-    for name in (
-        "SC_ybr_full_422_uncompressed.dcm",
-        "SC_rgb_small_odd.dcm",
-        "SC_rgb_32bit.dcm",
-        "SC_rgb_expb.dcm",
-    ):
-        pixels = decode_dicom(file(name), name).astype(int)
-        if pixels.shape == card.shape:
-            # Halved chroma may bleed one pixel over an edge.
-            assert np.median(np.abs(pixels - card)) <= 2, name
-    palette = dcmread(io.BytesIO(file("gdcm-US-ALOKA-16.dcm")))
-    wanted = apply_color_lut(palette.pixel_array, palette)
-    wanted = wanted >> 8 if wanted.max() > 255 else wanted
-    assert np.array_equal(decode_dicom(file("gdcm-US-ALOKA-16.dcm"), "us"), wanted)
-
-
 # Of the pictures in pydicom's collections these are refused, and nothing else.
 REFUSED = {
     "JPEG-lossy.dcm": "of 12 bits has no free decoder",
@@ -227,11 +190,8 @@ def test_every_picture_of_pydicoms_collections_is_shown_but_a_few_named_ones() -
     ("data", "says"),
     [
         (b"", "not a DICOM file"),
-        (b"\xff\xd8\xff\xe0 a JPEG", "not a DICOM file"),
         (made(Rows=60_000, Columns=60_000), "million are read"),
-        (made(PixelData=b"\0\0"), "cannot be read"),
         (made(PhotometricInterpretation="HSV"), "'HSV' is not read"),
-        (made(SamplesPerPixel=4), "of 4 times 16 bits"),
     ],
 )
 def test_what_cannot_be_shown_is_one_line(data: bytes, says: str) -> None:
@@ -266,30 +226,6 @@ def test_damaged_files_are_shown_or_refused(data: st.DataObject) -> None:
     else:
         assert pixels.dtype == np.uint8
         assert pixels.ndim == 3
-
-
-@settings(max_examples=120, deadline=None)
-@given(st.data())
-def test_a_header_read_alone_tells_what_the_whole_file_tells(data: st.DataObject) -> None:
-    names = ["CT_small.dcm", "MR_small_RLE.dcm", "image_dfl.dcm", "OT-PAL-8-face.dcm", "test-SR.dcm"]
-    whole = file(data.draw(st.sampled_from(names)))
-    at = data.draw(st.integers(0, 3000))
-    noise = data.draw(st.binary(max_size=20))
-    damaged = whole[:at] + noise + whole[at + len(noise) :]
-    told = []
-    for read in (
-        lambda: read_dicom(damaged, "x", header_only=True),
-        lambda: read_header(io.BytesIO(damaged), "x"),
-    ):
-        try:
-            dataset = read()
-            told.append((str(dataset.get("Rows")), str(dataset.get("PatientID")), frame_count(dataset)))
-        except BadImage as error:
-            assert "\n" not in str(error)
-            told.append(("refused",))
-        except DAMAGE:  # an element whose value cannot be parsed; the reader of the source refuses it
-            told.append(("damaged",))
-    assert told[0] == told[1]
 
 
 def test_planes_and_display_are_radiological() -> None:

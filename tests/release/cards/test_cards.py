@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from huggingface_hub import DatasetCard
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.tables import table1, table2
@@ -75,29 +74,6 @@ def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path
         assert int(run_snippet(out, tmp_path / "home").split()[0]) > 0
 
 
-def test_card_is_one_that_the_hub_reads(release: Path) -> None:
-    loaded = DatasetCard.load(release / "README.md")
-    names = [config["config_name"] for config in loaded.data.to_dict()["configs"]]
-    assert names[:6] == ["success", "train", "failed", "trajectories", "preference", "verdicts"]
-    # edits under the licence that was chosen, originals under their owners' own
-    assert loaded.data.license == "other"
-    assert loaded.data.license_name == "CC-BY-4.0 and LicenseRef-Source-Open"
-    for config in loaded.data.to_dict()["configs"]:
-        for split in config["data_files"]:
-            assert all(list(release.glob(pattern)) for pattern in split["path"])
-
-
-@pytest.mark.parametrize("test", [0, 1])
-def test_card_and_datasheet_say_which_splits_are_empty(test: int, reader: JournalReader) -> None:
-    told = replace(facts(), splits={"train": 3, "validation": 1, "test": test}, split_groups=2)
-    parts = decide_parts({"x": {"licence": "open", "images": 1}}, "")
-    numbers = gather(reader)
-    readme = card(told, (), numbers, parts, ImageCounts({"success": 3}), ExportOptions(("med-banana",)), ())
-    sheet = datasheet(told, numbers, parts, ImageCounts({"success": 3}), 0)
-    for text in (readme, sheet):
-        assert ("**No test split: too few groups (2).**" in text) == (not test)
-
-
 def test_datasheet_prints_tables_1_and_2_of_the_run(release: Path, reader: JournalReader) -> None:
     text = (release / "DATASHEET.md").read_text(encoding="utf-8")
     numbers = table1(reader)
@@ -108,42 +84,6 @@ def test_datasheet_prints_tables_1_and_2_of_the_run(release: Path, reader: Journ
     for criterion in judged.criteria:
         assert criterion.overall.value is not None
         assert f"{100 * criterion.overall.value:.1f} %" in text
-
-
-def test_datasheet_does_not_count_what_is_not_released(reader: JournalReader) -> None:
-    whole, released = table1(reader), gather(reader).composition
-    assert whole.total.pending > 0 and released.total.pending == 0
-    assert released.total.success == whole.total.success
-    # Afterwards the reader sees everything again, and still writes nothing.
-    assert table1(reader) == whole
-    with pytest.raises(Exception, match="readonly"):
-        reader.connection.execute("CREATE TEMP TABLE t(x)")
-
-
-@pytest.mark.parametrize("editor", ["gemini/gemini-3.1-flash-image", "openai/gpt-image-1"])
-def test_cards_warn_of_watermarks_as_a_shortcut(editor: str, reader: JournalReader) -> None:
-    told = replace(facts(), models={"edit": [[editor, ""]]})
-    parts = decide_parts({"x": {"licence": "open", "images": 1}}, "")
-    numbers = gather(reader)
-    sheet = datasheet(told, numbers, parts, ImageCounts({"success": 3}), 0)
-    readme = card(told, (), numbers, parts, ImageCounts({"success": 3}), ExportOptions(("med-banana",)), ())
-    assert "cannot be excluded" in sheet and "SynthID" in sheet and "control images" in sheet
-    assert "**Invisible watermarks** (such as SynthID)" in readme
-
-
-def test_cards_name_models_with_what_served_limits_and_forbidden_uses(release: Path) -> None:
-    text = (release / "DATASHEET.md").read_text(encoding="utf-8")
-    assert "| edit | offline/procedural | offline/procedural@2 |" in text
-    for heading in (
-        "Known limits",
-        "Known biases",
-        "Uses",
-        "Reporting misuse",
-        "Splits",
-        "Sources and licences",
-    ):
-        assert f"## {heading}" in text
-    assert "Diagnosis" in text and "all-pass" in text and "med-banana" in text
 
 
 def test_names_from_data_cannot_become_markup(tmp_path: Path) -> None:
@@ -182,15 +122,3 @@ def test_cards_of_what_others_published_invent_nothing(tmp_path: Path) -> None:
         encoding="utf-8"
     )
     assert verify_release(tmp_path / "out", pixels=True).problems == ()
-
-
-def test_datasheet_counts_sources_that_nobody_checked(release: Path, reader: JournalReader) -> None:
-    used = "SELECT count(DISTINCT image_id) FROM task WHERE state <> 'pending'"  # none of them is marked as checked
-    count = reader.connection.execute(used).fetchone()[0]
-    sheet = (release / "DATASHEET.md").read_text(encoding="utf-8")
-    assert f"In {count} source images nobody looked for burned-in text" in sheet
-    assert "themselves rendered" not in sheet
-
-
-def test_cards_of_our_own_images_say_that_they_are_marked(release: Path) -> None:
-    assert "says so in its own XMP metadata" in (release / "DATASHEET.md").read_text(encoding="utf-8")

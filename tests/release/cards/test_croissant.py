@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import io
-import json
 import socket
 from pathlib import Path
 
 import mlcroissant as mlc
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
@@ -53,33 +50,12 @@ def test_croissant_is_valid_and_loads_every_record(
 
 
 @pytest.mark.usefixtures("no_network")
-def test_croissant_images_are_those_of_the_table(
-    release: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = {}
-    for path in (release / "data" / "failed").glob("*.parquet"):
-        for row in pq.read_table(path, columns=["sha256", "image"]).to_pylist():
-            expected[row["sha256"]] = Image.open(io.BytesIO(row["image"]["bytes"])).tobytes()
-    for record in load(release, caplog, monkeypatch).records("failed"):
-        assert record["failed/image"].tobytes() == expected[record["failed/sha256"].decode()]
-
-
-def test_croissant_lists_shards_with_their_hashes_and_says_what_is_asked_of_it(release: Path) -> None:
-    told = json.loads((release / "croissant.json").read_bytes())
-    objects = [item for item in told["distribution"] if item["@type"] == "cr:FileObject"]
-    assert {item["contentUrl"] for item in objects} >= {
-        path.relative_to(release).as_posix() for path in release.glob("data/*/*.parquet")
-    }
-    fields = {name for name in told if name.startswith("rai:")}
-    assert fields >= {
-        "rai:dataCollection", "rai:dataAnnotationProtocol", "rai:dataBiases", "rai:dataLimitations",
-        "rai:dataUseCases", "rai:dataSocialImpact", "rai:personalSensitiveInformation",
-        "rai:dataReleaseMaintenancePlan", "rai:machineAnnotationTools",
-    }  # fmt: skip
-
-
-@pytest.mark.usefixtures("no_network")
-@pytest.mark.parametrize("layout", ["med-banana", "webdataset", "trajectory"])
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "med-banana",
+    ],
+)
 def test_croissant_of_a_release_without_tables(
     layout: str,
     small_run: Path,

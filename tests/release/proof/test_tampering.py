@@ -99,26 +99,6 @@ def test_verify_names_every_one_of_20_changes_to_sums_and_manifest(release: Path
     assert verify_release(copy).ok
 
 
-def test_verify_names_sums_whatever_bit_of_a_line_is_flipped(release: Path, copy: Path) -> None:
-    whole = (release / SUMS).read_bytes()
-    start = whole.index(b"\n") + 1
-    end = whole.index(b"\n", start)
-    # Bit 5 turns a hexadecimal letter into its capital, which other tools take for the same hash.
-    for place, bit in [*((place, 5) for place in range(start, end, 6)), (start + 64, 0), (end, 0), (end, 7)]:
-        data = bytearray(whole)
-        data[place] ^= 1 << bit
-        (copy / SUMS).write_bytes(data)
-        assert SUMS in named(verify_release(copy)), (place, bit)
-
-
-def test_verify_tells_a_changed_sums_file_from_a_changed_file(copy: Path) -> None:
-    lines = (copy / SUMS).read_text().splitlines(keepends=True)
-    at = next(i for i, line in enumerate(lines) if line.endswith(".jpeg\n"))
-    lines[at] = "0" * 64 + lines[at][64:]
-    (copy / SUMS).write_text("".join(lines))
-    assert kinds(verify_release(copy)) == {(SUMS, "sums")}
-
-
 def test_verify_names_links_and_empty_folders_and_follows_nothing(copy: Path) -> None:
     (copy / "README.md").unlink()
     (copy / "README.md").symlink_to("/etc/hostname")
@@ -127,11 +107,6 @@ def test_verify_names_links_and_empty_folders_and_follows_nothing(copy: Path) ->
     os.mkfifo(copy / "pipe" / "fifo")
     found = kinds(verify_release(copy))
     assert {("README.md", "link"), ("data/nothing", "extra"), ("pipe/fifo", "extra")} <= found
-
-
-def test_verify_names_files_whose_names_are_not_text(copy: Path) -> None:
-    (Path(os.fsdecode(os.fsencode(copy) + b"/caf\xe9"))).write_bytes(b"x")
-    assert ("caf\\udce9", "extra") in kinds(verify_release(copy))
 
 
 def test_verify_says_that_an_export_did_not_finish(copy: Path) -> None:

@@ -118,8 +118,8 @@ class Benchmark:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Return the SHA-256 over all samples; the same wherever the folder is."""
-        fields = [[self.content_of(sample), sample.key_concept, sample.cluster] for sample in self.samples]
+        """Return the SHA-256 over all samples without their key concepts; the same wherever the folder is."""
+        fields = [[self.content_of(sample), sample.cluster] for sample in self.samples]
         return hashlib.sha256(orjson.dumps(fields)).hexdigest()
 
     @functools.cached_property
@@ -133,7 +133,7 @@ def read_benchmark(path: Path, *, keep_sources: bool = False) -> Reading:
     Raises:
         InputError: there is no benchmark at that path.
     """
-    metadata = _metadata(path)
+    metadata = metadata_of(path)
     read = read_own if metadata.name == OWN else read_medebench
     return read(metadata, keep_sources=keep_sources)
 
@@ -145,7 +145,8 @@ def resized_bicubic(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC))
 
 
-def _metadata(path: Path) -> Path:
+def metadata_of(path: Path) -> Path:
+    """Return the metadata file of a benchmark of either format. Raises InputError if there is none."""
     if path.is_file() and path.suffix == ".json":
         return path
     if not path.is_dir():

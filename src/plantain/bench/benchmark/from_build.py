@@ -18,8 +18,9 @@ from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
 from plantain.catalogue.groups import Groups
 from plantain.findings import Taxonomy, describe_place, load_taxonomy
-from plantain.journal import JournalReader, TaskRow
+from plantain.journal import BadBlob, JournalReader, TaskRow
 from plantain.journal.reader import BLOBS_ABSENT
+from plantain.journal.verify import places_of
 from plantain.offline.language import Intent, compose, read_instruction
 from plantain.offline.writer import signs_of
 from plantain.pixels.arrays import Mask, Pixels
@@ -59,6 +60,7 @@ class Conversion:
         real, synthetic: samples by kind of ground truth.
         regions: samples with a region.
         licences: samples by licence.
+        damaged: images that the run has lost, whose tasks were left out.
         left_out: why successes were not used -> how many.
     """
 
@@ -69,6 +71,7 @@ class Conversion:
     regions: int
     licences: dict[str, int]
     left_out: dict[str, int]
+    damaged: tuple[str, ...] = ()
 
     @property
     def restricted(self) -> str:
@@ -102,7 +105,7 @@ def benchmark_from_build(
         out: a new folder.
         name: of the benchmark; default: the build's with ", as a benchmark".
         real_only: leave out the samples whose ground truth is synthetic.
-        side: longest side in pixels; 0 keeps the build's 1024.
+        side: longest side in pixels; 0 keeps the build's size.
         taxonomy: with the findings of the build; default: plantain's.
         progress: called with tasks done and in all.
 
@@ -130,12 +133,14 @@ def benchmark_from_build(
                     licences[sample.image.licence.value] += 1
             if progress:
                 progress(done, wanted)
+        if damaged := tuple(places_of(reader, reader.blobs.damaged)):
+            writer.facts["damaged"] = damaged
     if not writer.count:
         why = "; ".join(f"{reason}: {n}" for reason, n in left_out.items()) or "no task ended as success"
         raise InputError(f"{run}: nothing in it can become a sample ({why})")
     regions = writer.count - notes[NO_REGION]
     counts = notes[REAL], notes[SYNTHETIC], regions, dict(sorted(licences.items())), dict(left_out)
-    return Conversion(writer.close(), wanted, *counts)
+    return Conversion(writer.close(), wanted, *counts, damaged)
 
 
 class _Converter:
@@ -162,12 +167,15 @@ class _Converter:
             for name, sha256 in hashes.items():
                 if not reader.has_blob(sha256):
                     return f"no {name}: it was not in the release that this run was imported from"
-        original, edited = (
-            _sized(decode(reader.read_blob(sha256)), self._side) for sha256 in hashes.values()
-        )
-        region = (
-            None if attempt.mask is None else _region(decode_mask(reader.read_blob(attempt.mask)), original)
-        )
+        read = {}
+        for sha256 in filter(None, (*hashes.values(), attempt.mask)):
+            try:
+                read[sha256] = reader.read_blob(sha256)
+            except BadBlob:
+                reader.blobs.damaged |= {sha256}
+                return "an image is damaged in the run"
+        original, edited = (_sized(decode(read[sha256]), self._side) for sha256 in hashes.values())
+        region = None if attempt.mask is None else _region(decode_mask(read[attempt.mask]), original)
         image, cluster = self._names.named_for(image)
         title = self._taxonomy.titles[image.modality]
         return _Success(row, attempt, finding, title, image, cluster, (original, edited, region))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,12 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "source": ("url", "source", "sourceurl"),
 }
 """Ours to theirs: first the published file's key, then the paper's (Figure 8); case and punctuation do not count."""
+
+TABLE_7: Final = (
+    *("reconstruct ear", "remove wisdom teeth", "remove moles"),
+    *("reconstruct nose", "remove varicose veins", "reconstruct toenails"),
+)
+"""The six tasks of the paper's Table 7; the metadata words them at length ("Reconstruct or repair nose skin")."""
 
 _FOLDERS: Final = {"previous": "previous", "changed": "changed", "roi": "previous_mask"}
 
@@ -94,6 +101,28 @@ def canonical_organ(name: str) -> tuple[str, str]:
     near = nearest(_folded(name), _NAMES, cutoff=0.75)
     hint = f"; did you mean {_NAMES[near]!r}?" if near else ""
     return " ".join(name.split()), f"not one of MedEBench's organs{hint}"
+
+
+def paper_tasks(sizes: Mapping[str, int], least: int = 1) -> tuple[str, ...]:
+    """Return the six tasks of Table 7 as a benchmark words them, as far as it has them; of several the largest.
+
+    Args:
+        sizes: samples by task.
+        least: samples that a task needs.
+
+    Example:
+        >>> paper_tasks({"Remove moles, nevi, or black marks": 136, "Reconstruct auricle": 11})
+        ('Remove moles, nevi, or black marks',)
+    """
+
+    def words(text: str) -> set[str]:
+        return {word.removesuffix("s") for word in _folded(text).split()}
+
+    found = []
+    for short in TABLE_7:
+        fitting = [task for task, size in sizes.items() if size >= least and words(short) <= words(task)]
+        found += sorted(fitting, key=lambda task: (-sizes[task], task))[:1]
+    return tuple(found)
 
 
 def read_medebench(metadata: Path, *, keep_sources: bool = False) -> Reading:

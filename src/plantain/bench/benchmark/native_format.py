@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from plantain.bench.benchmark.entries import EntryReader, Reading, id_order
 from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.files.opening import read_inside
-from plantain.files.writing import replace_file
+from plantain.files.writing import open_folder, replace_file
 from plantain.pixels.arrays import Mask, Pixels
-from plantain.pixels.encode import encode_mask
+from plantain.pixels.encode import encode_mask, marked
 from plantain.records import Direction, InputError, SourceImage
 
 OWN: Final = "benchmark.json"
@@ -145,27 +145,25 @@ class BenchmarkWriter:
                 raise ValueError(
                     f"sample {sample.id!r}: {what} is {array.shape[:2]}, previous {previous.shape[:2]}"
                 )
-        files = {"previous": self._encoded(previous)}
+        files = {"previous": self._encoded(previous, sample.image.synthetic)}
         if changed is not None:
-            files["changed"] = self._encoded(changed)
+            files["changed"] = self._encoded(changed, sample.notes_synthetic_truth)
         if roi is not None:
             files["roi"] = encode_mask(roi)
         paths = {what: f"{_FILES[what]}/{sample.id}.png" for what in files}
         for what, data in files.items():
-            path = self.out / paths[what]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, data)
+            open_folder(self.out, _FILES[what])
+            replace_file(self.out / paths[what], data)
         hashes = {what: hashlib.sha256(data).hexdigest() for what, data in files.items()}
         self._rows[sample.id] = _row_of(sample, paths, hashes)
 
-    def _encoded(self, pixels: Pixels) -> bytes:
-        """Return a PNG; the last two are cached, as one pair often becomes two samples."""
-        for array, data in self._latest:
-            if array is pixels:
-                return data
-        data = encode_png(pixels)
-        self._latest = [*self._latest[-1:], (pixels, data)]
-        return data
+    def _encoded(self, pixels: Pixels, synthetic: bool) -> bytes:
+        """Return a PNG, marked if synthetic; the last two are cached, as one pair often becomes two samples."""
+        data = next((known for array, known in self._latest if array is pixels), None)
+        if data is None:
+            data = encode_png(pixels)
+            self._latest = [*self._latest[-1:], (pixels, data)]
+        return marked(data) if synthetic else data
 
     def close(self) -> Path:
         """Write `benchmark.json` and return its path."""

@@ -57,7 +57,12 @@ class Sample:
     @property
     def synthetic_truth(self) -> bool:
         """Return True if the image after is synthetic, as a note says."""
-        return self.changed is not None and any(note.startswith(SYNTHETIC_TRUTH) for note in self.notes)
+        return self.changed is not None and self.notes_synthetic_truth
+
+    @property
+    def notes_synthetic_truth(self) -> bool:
+        """Return True if a note says that the image after is synthetic, also before its file is known."""
+        return any(note.startswith(SYNTHETIC_TRUTH) for note in self.notes)
 
 
 @dataclass(frozen=True, slots=True)

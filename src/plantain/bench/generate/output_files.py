@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.bench.generate.arms import Arm, ArmKind, GridPoint
+from plantain.bench.generate.baselines import GROUND_TRUTH
 from plantain.bench.generate.runfile import BenchRun
 from plantain.files.system_files import files_like
-from plantain.files.writing import replace_file
+from plantain.files.writing import open_folder, replace_file
 from plantain.pixels.decode import one_line
-from plantain.pixels.encode import XMP_PACKET
+from plantain.pixels.encode import marked
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 
@@ -34,18 +34,11 @@ LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,99}\Z")
 
 _NUMBERED = re.compile(r"(?P<id>.+)_(?P<k>\d{1,4})\Z", re.DOTALL)
 
-_XMP_CHUNK = b"iTXt"
-_XMP_KEY = b"XML:com.adobe.xmp\x00\x00\x00\x00\x00"
-"""Keyword, then: not compressed, no language, no translated keyword (PNG 11.3.3.4; XMP part 3, PNG)."""
-
-_HEADER_END = 33
-"""Signature (8 bytes) and IHDR (25): other chunks may follow from here."""
-
 
 def export_outputs(bench: BenchRun, to: Path) -> int:
     """Write every output of every arm that is an image; return how many files were written.
 
-    Outputs of models carry the synthetic mark; the baselines' files, which are real images, do not.
+    Outputs carry the synthetic mark, but for those of baselines that were made of a real image.
 
     Args:
         bench: the run.
@@ -53,24 +46,24 @@ def export_outputs(bench: BenchRun, to: Path) -> int:
     """
     written = 0
     for label, arm in bench.arms.items():
-        folder = to / arm.folder
         for output in bench.outputs(label):
             if output.edited is None:
                 continue
-            folder.mkdir(parents=True, exist_ok=True)
+            folder = open_folder(to, arm.folder)
             data = bench.read(output)
-            data = data if arm.kind is ArmKind.BASELINE else marked(data)
+            data = data if _is_real(bench, arm, output.sample_id) else marked(data)
             replace_file(folder / f"{output.sample_id}_{output.k}.png", data)
             written += 1
     return written
 
 
-def marked(png: bytes) -> bytes:
-    """Return a PNG with the XMP packet of synthetic images after its header; pixels are unchanged."""
-    body = _XMP_KEY + XMP_PACKET
-    checked = _XMP_CHUNK + body
-    chunk = len(body).to_bytes(4, "big") + checked + zlib.crc32(checked).to_bytes(4, "big")
-    return png[:_HEADER_END] + chunk + png[_HEADER_END:]
+def _is_real(bench: BenchRun, arm: Arm, sample_id: str) -> bool:
+    """Return True for a baseline's output where the image that it was made of is real."""
+    if arm.kind is not ArmKind.BASELINE:
+        return False
+    if arm.label == GROUND_TRUTH:
+        return not bench.samples[sample_id].synthetic_truth
+    return not bench.reader.image(sample_id).synthetic
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,9 +137,18 @@ def sample_facts(benchmark: Benchmark, sample: Sample, known: SampleFacts | None
 def _study(benchmark: Benchmark, recorded: Iterable[Arm], wanted: ArmRequest, seed: int) -> ShotStudy | None:
     if not wanted.shots:
         return None
-    if max(wanted.shots) > MOST_SHOTS:
-        raise InputError(f"--shots: {max(wanted.shots)}; a study has {MOST_SHOTS} demonstrations a task")
-    return recorded_study(recorded) or choose_study(benchmark.samples, seed)
+    most = max(MOST_SHOTS, *wanted.shots)
+    study = recorded_study(recorded)
+    if study is None:
+        return choose_study(benchmark.samples, seed, named=wanted.tasks, most=most)
+    if wanted.tasks and set(wanted.tasks) != set(study.demonstrations):
+        raise InputError(f"--task: this run's study is of {', '.join(study.demonstrations)}; use a new run")
+    has = min(map(len, study.demonstrations.values()))
+    if most > has:
+        raise InputError(
+            f"--shots: {most}; this run's study has {has} demonstrations of a task; use a new run"
+        )
+    return study
 
 
 async def _check_models(journal: Journal, arms: Sequence[PlannedArm]) -> None:

@@ -52,6 +52,7 @@ class ArmRequest:
         seeds: outputs for each point of the sweep.
         sweep: parameter -> values, for all editors; empty for the presets' own.
         shots: numbers of demonstrations; () for no few-shot study.
+        tasks: of the few-shot study; () for the paper's.
         outputs: made elsewhere.
         own: editors of a Python caller, by label.
         labels: names of editors in tables, where they differ.
@@ -66,6 +67,7 @@ class ArmRequest:
     seeds: int = 1
     sweep: Sweep = field(default_factory=dict)
     shots: tuple[int, ...] = ()
+    tasks: tuple[str, ...] = ()
     outputs: tuple[ImportedOutputs, ...] = ()
     own: Mapping[str, Editor] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)

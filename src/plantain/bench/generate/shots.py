@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from plantain.bench.benchmark.benchmark import Benchmark, resized_bicubic
+from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm
 from plantain.journal import Journal, JsonValue, StoredScore
@@ -21,6 +22,7 @@ from plantain.metrics import ssim
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Attempt, InputError, Score, derive_seed, unscored
+from plantain.records.suggestions import suggest
 
 TASKS, IMAGES, MOST_SHOTS = 6, 30, 3
 """The paper's: six tasks, 30 images of each, up to three demonstrations."""
@@ -46,34 +48,50 @@ class ShotStudy:
 
 
 def choose_study(
-    samples: Iterable[Sample], seed: int, *, tasks: int = TASKS, images: int = IMAGES
+    samples: Iterable[Sample],
+    seed: int,
+    *,
+    tasks: int = TASKS,
+    images: int = IMAGES,
+    named: Sequence[str] = (),
+    most: int = MOST_SHOTS,
 ) -> ShotStudy:
     """Choose tasks and samples by the seed; the order of `samples` does not matter.
 
     Args:
         samples: of the benchmark; those without a real image after are left out.
         seed: the run's.
-        tasks: how many tasks: those with most samples, the first by name among equals.
+        tasks: how many tasks: without the paper's, those with most samples, the first by name among equals.
         images: most samples of each task, demonstrations included.
+        named: tasks by name; default: the six of the paper's Table 7, as far as the benchmark has them.
+        most: demonstrations of each task.
 
     Raises:
-        InputError: no task has a sample left beside its demonstrations.
+        InputError: no such task, or no task has a sample left beside its demonstrations.
     """
     by_task: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         if sample.changed is not None:
             by_task[sample.task].append(sample)
+    for task in named:
+        if task not in by_task:
+            raise InputError(f"--task: no task {task!r} with an image after; {suggest(task, by_task)}")
+    kept = (
+        named or paper_tasks({task: len(members) for task, members in by_task.items()}, most + 1) or by_task
+    )
     chosen: dict[str, tuple[str, ...]] = {}
     held_out: list[str] = []
     for task, members in sorted(by_task.items(), key=lambda item: (-len(item[1]), item[0])):
-        demonstrations, tests = _split(task, members, seed, images)
-        if tests and len(chosen) < tasks:
+        if task not in kept:
+            continue
+        demonstrations, tests = _split(task, members, seed, images, most)
+        if tests and len(chosen) < max(tasks, len(named)):
             chosen[task] = demonstrations
             held_out += tests
     if not chosen:
         raise InputError(
-            f"--shots: no task has {MOST_SHOTS + 1} samples of different sources with an image after, "
-            f"which {MOST_SHOTS} demonstrations and a held-out sample need"
+            f"--shots: no task has {most + 1} samples of different sources with an image after, "
+            f"which {most} demonstrations and a held-out sample need"
         )
     return ShotStudy(chosen, tuple(sorted(held_out)))
 
@@ -86,7 +104,9 @@ def recorded_study(arms: Iterable[Arm]) -> ShotStudy | None:
     return None
 
 
-def _split(task: str, members: Sequence[Sample], seed: int, images: int) -> tuple[tuple[str, ...], list[str]]:
+def _split(
+    task: str, members: Sequence[Sample], seed: int, images: int, most: int
+) -> tuple[tuple[str, ...], list[str]]:
     """Return demonstrations, one from each of the first clusters drawn, and the samples of the other clusters."""
     clusters: dict[str, list[Sample]] = defaultdict(list)
     for sample in members:
@@ -96,10 +116,10 @@ def _split(task: str, members: Sequence[Sample], seed: int, images: int) -> tupl
         return derive_seed(seed, "shots", task, name), name
 
     ordered = [sorted(clusters[name], key=lambda one: drawn(one.id)) for name in sorted(clusters, key=drawn)]
-    if len(ordered) <= MOST_SHOTS:
+    if len(ordered) <= most:
         return (), []
-    tests = [sample.id for cluster in ordered[MOST_SHOTS:] for sample in cluster]
-    return tuple(cluster[0].id for cluster in ordered[:MOST_SHOTS]), tests[: images - MOST_SHOTS]
+    tests = [sample.id for cluster in ordered[most:] for sample in cluster]
+    return tuple(cluster[0].id for cluster in ordered[:most]), tests[: images - most]
 
 
 class DemonstrationSimilarity:

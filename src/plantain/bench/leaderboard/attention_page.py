@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, outline
@@ -26,7 +27,7 @@ from plantain.bench.leaderboard.measures import measure
 from plantain.bench.leaderboard.rows import csv_text
 from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
-from plantain.bench.score.attention import MEASURES, concept_of, map_path, read_map
+from plantain.bench.score.attention import MEASURES, map_path, read_map
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import data_uri
@@ -92,6 +93,17 @@ class FailureRow:
     @property
     def known(self) -> int:
         return sum(self.counts.values())
+
+    @property
+    def split(self) -> tuple[int, int]:
+        """Return the paper's split of failures (low EA, high CP): how many have a high IoU, and how many a low one."""
+        return self.counts[FailureType.LOOKED_THERE], self.counts[FailureType.LOOKED_ELSEWHERE]
+
+    @property
+    def split_line(self) -> str:
+        """Return the paper's split as one line."""
+        high, low = self.split
+        return f"{self.arm}: {high + low} failures (low EA, high CP): {high} of high IoU, {low} of low IoU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +172,7 @@ def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) ->
 def failure_rows(scores: Scores, judge: str | None, cuts: CutOffs) -> list[FailureRow]:
     """Return the failure types of every recorded arm; empty where no judge has scored EA."""
     table = make_table(scores, judge)
-    ea, cp = table.measure("EA"), table.measure("CP")
+    ea, cp = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
     if ea is None or cp is None:
         return []
     rows = []
@@ -246,11 +258,6 @@ def write_attention_page(
     write_page(target.with_suffix(".csv"), csv_text(records))
     environment = page_environment(TEMPLATES, "")
     environment.filters["number"] = lambda value, digits=2: "–" if value is None else f"{value:.{digits}f}"
-    missing = [
-        (arm.label, reason, count)
-        for arm in recorded_arms(scores)
-        for reason, count in scores.missing.get((arm.label, "attention_iou"), {}).items()
-    ]
     page = environment.get_template("attention.html.j2").render(
         scores=scores,
         rows=rows,
@@ -258,13 +265,22 @@ def write_attention_page(
         kinds=list(FailureType),
         cuts=cuts,
         measures=[(name, *NAMES[name]) for name in MEASURES],
-        missing=missing,
+        missing=missing_maps(scores),
         recorded=recorded,
         overlays=overlays,
         version=__version__,
     )
-    write_page(target, page)
+    write_page(target, page, [(sample.image.dataset, sample.image.licence) for sample in benchmark.samples])
     return target
+
+
+def missing_maps(scores: Scores) -> list[tuple[str, str, int]]:
+    """Return why outputs have no map: (arm, reason, count)."""
+    return [
+        (arm.label, reason, count)
+        for arm in recorded_arms(scores)
+        for reason, count in scores.missing.get((arm.label, "attention_iou"), {}).items()
+    ]
 
 
 def recorded_layers(opened: BenchRun, scores: Scores) -> dict[str, list[str]]:
@@ -301,6 +317,7 @@ def _failure_record(row: FailureRow) -> dict[str, object]:
         "model": row.arm,
         "counts": {kind.value: count for kind, count in row.counts.items()},
         "unscored": row.unscored,
+        "paper": {"high_iou": row.split[0], "low_iou": row.split[1]},
         "around": {kind.value: row.around.get(kind) for kind in FailureType},
     }
 
@@ -322,10 +339,10 @@ def _overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int)
             yield Overlay(
                 sample.id,
                 arm.label,
-                concept_of(sample),
+                concept_of(sample)[0],
                 sample.prompt,
                 sample.size,
-                data_uri(attention, SIDE, BYTES, synthetic=False),
+                data_uri(attention, SIDE, BYTES, synthetic=sample.image.synthetic),
                 edited,
                 outline(benchmark.roi(sample)),
                 _values_line(scores, arm, sample.id),

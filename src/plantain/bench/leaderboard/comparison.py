@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from plantain.bench.leaderboard.measures import Measure
-from plantain.metrics.statistics.paired import Difference, paired_differences
+from plantain.metrics.statistics.paired import Difference, holm, paired_differences
+from plantain.metrics.statistics.ranks import RESOLUTION
 from plantain.pixels.arrays import Floats
 
 BEST, SECOND = "best", "second"
@@ -30,6 +32,32 @@ def differences(
     if len(known) < 2:
         return ()
     return tuple(paired_differences(known, clusters, strata, low=measure.low, high=measure.high))
+
+
+def against(
+    measure: Measure,
+    values: Mapping[str, Floats],
+    reference: str,
+    clusters: Sequence[Hashable],
+    strata: Sequence[Hashable] | None,
+) -> tuple[Difference, ...]:
+    """Return each model minus the reference on their common samples, corrected by Holm over the models."""
+    found = [
+        pair
+        for label, array in values.items()
+        if label != reference
+        for pair in differences(measure, {label: array, reference: values[reference]}, clusters, strata)
+    ]
+    corrected = holm([pair.p for pair in found])
+    return tuple(replace(pair, p_holm=p) for pair, p in zip(found, corrected, strict=True))
+
+
+def indistinct(pairs: Sequence[Difference]) -> bool:
+    """Return True if the truth (first) is not ahead of the unedited input (second) by more than noise."""
+    for pair in pairs:
+        if pair.estimate.value is not None:
+            return (pair.estimate.value if pair.estimate.low is None else pair.estimate.low) <= RESOLUTION
+    return False
 
 
 def ahead_of(measure: Measure, pairs: Sequence[Difference]) -> set[tuple[str, str]]:

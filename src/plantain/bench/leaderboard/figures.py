@@ -126,7 +126,7 @@ def radar(table: Table, measure: Measure) -> str:
 
 def scatter(table: Table) -> str:
     """Draw accuracy against preservation over all samples, both with intervals; return "" without a judge."""
-    accuracy, preservation = table.measure("EA"), table.measure("CP") or table.measure("cp_reference")
+    accuracy, preservation = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
     if accuracy is None or preservation is None:
         return ""
     points = []

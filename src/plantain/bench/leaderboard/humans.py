@@ -1,4 +1,4 @@
-"""Ratings of a run's outputs by people: one CSV file per rater, named after the rater.
+"""Ratings of outputs by people: one file per rater, named after the rater: CSV, or MedEBench's published JSON.
 
 A file has a header and one line per output. Columns, in any order and case: `sample` (id), `model` (label of the arm),
 and at least one of `EA`, `CP`, `VQ` (scores, higher is better) or `EA_rank`, `CP_rank`, `VQ_rank` (1 is best, ties
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from plantain.bench.leaderboard.published_files import COLLECTED, RANKED, is_published_file, read_published
 from plantain.files.tables import read_table
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
@@ -39,12 +40,14 @@ class HumanRatings:
         models: labels of the arms that anyone rated, in the order of the run.
         values: by dimension, (raters, samples, models), higher is better, NaN where not rated; a rank r is kept as -r.
         mixed: dimensions in which some raters gave scores and others ranks: only the order is comparable.
+        remarks: how they were collected, where that matters.
     """
 
     raters: tuple[str, ...]
     models: tuple[str, ...]
     values: Mapping[str, Floats]
     mixed: frozenset[str] = frozenset()
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -85,11 +88,13 @@ def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence
     ratings = HumanRatings.of(raters, models, tables, mixed)
     if not ratings.values:
         raise InputError(f"{paths[0] if paths else '--ratings'}: no ratings in it")
-    return ratings
+    return replace(ratings, remarks=(COLLECTED,) if any(map(is_published_file, paths)) else ())
 
 
 def _read(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str, Floats]) -> set[str]:
     """Enter one rater's ratings; return the columns that have any."""
+    if is_published_file(path):
+        return _read_ranks(path, places, into)
     columns: set[str] = set()
     seen: dict[tuple[int, int], int] = {}
     for line, row in _lines(path):
@@ -105,6 +110,27 @@ def _read(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str
                 name, sign = _RATINGS[column]
                 into[name][sample, model] = sign * _number(path, line, column, text)
                 columns.add(column)
+    return columns
+
+
+def _read_ranks(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str, Floats]) -> set[str]:
+    """Enter published ranks; samples and models that the run lacks are left out, unless it has none of them."""
+    published = read_published(path)
+    if not published.ranks:
+        raise InputError(f"{path}: has scores of a judge, not ranks by people; give it in place of the run")
+    for name, found in (("sample", published.rows), ("model", published.models)):
+        if not places[name].keys() & set(found):
+            raise InputError(
+                f"{path}: its {name}s are {', '.join(sorted(found)[:3])} …; the run has none of them, but "
+                f"{', '.join(sorted(places[name])[:3])} …"
+            )
+    columns: set[str] = set()
+    for sample, models in published.rows.items():
+        for model, row in models.items():
+            for name, value in row.items():
+                if sample in places["sample"] and model in places["model"]:
+                    into[RANKED[name]][places["sample"][sample], places["model"][model]] = -value
+                    columns.add(f"{RANKED[name].lower()}_rank")
     return columns
 
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plantain.bench.generate.arms import Arm
-from plantain.bench.leaderboard.measures import Measure
+from plantain.bench.leaderboard.measures import STRICTER, Measure
 from plantain.bench.leaderboard.ranking import Ranking
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.studies import ShotRow
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
 from plantain.metrics.statistics.means import Estimate
+from plantain.metrics.statistics.paired import Difference
 
 ORGANS_ACROSS = 6
 """Organs side by side; further ones go into another block."""
-
-CAPTIONS = {
-    "CP": "CP is SSIM over windows wholly outside the region.",
-    "cp_reference": "cp\\_reference is SSIM after emptying the region, as published, which counts the region as kept.",
-}
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
@@ -37,7 +33,7 @@ def escaped(text: str) -> str:
 
 
 def table_two(table: Table) -> str:
-    """Return Table 2: EA, CP and VQ per organ and overall, distances last, baselines below a rule."""
+    """Return Table 2: EA, both CP and VQ per organ and overall, distances last, baselines below a rule."""
     organs = [*table.scores.organs, OVERALL]
     blocks = [organs[start : start + ORGANS_ACROSS] for start in range(0, len(organs), ORGANS_ACROSS)]
     lines = [r"% needs \usepackage{booktabs}", r"\begin{table*}", r"\centering\small"]
@@ -47,11 +43,38 @@ def table_two(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
+def table_against(table: Table) -> str:
+    """Return the differences from the reference over all samples with interval and p; "" without a reference."""
+    measures = [m for m in table.main if any(name == m.name for _, name in table.against)]
+    if not measures:
+        return ""
+    body = []
+    for arm in table.general:
+        pairs = [table.against.get((arm.label, measure.name)) for measure in measures]
+        if any(pairs):
+            body.append(f"{escaped(arm.label)} & {' & '.join(map(_difference, pairs))} " + r"\\")
+    return _table(
+        f"l{'c' * len(measures)}",
+        f"Model & {' & '.join(escaped(measure.name) for measure in measures)} " + r"\\",
+        body,
+        f"Mean difference from {escaped(table.reference)} on the same samples, its 95\\,\\% interval, and $p$ after "
+        "Holm's correction over the models.",
+    )
+
+
+def _difference(pair: Difference | None) -> str:
+    if pair is None or pair.estimate.value is None:
+        return "--"
+    p = "" if pair.p_holm is None else f", $p$ {pair.p_holm:.3f}"
+    return f"{pair.estimate.value:+z.2f}{_bounds(pair.estimate)}".replace("-", "$-$") + p
+
+
 def _caption(table: Table) -> list[str]:
     sentences = [f"{escaped(table.scores.benchmark)}: {len(table.scores.samples)} samples."]
     sentences += [f"EA and VQ by {escaped(table.judge)}, in [0, 1]."] if table.judge else []
     sentences += [f"Judge's card: {escaped(line)}." for line in table.card_lines]
-    sentences += [CAPTIONS[measure.name] for measure in table.main if measure.name in CAPTIONS]
+    sentences += [f"{escaped(line)}." for line in table.blind.values()]
+    sentences += [STRICTER] if table.measure("CP") else []
     sentences += ["Below each mean: its 95\\,\\% interval over independent sources."]
     unsure = table.why_no_interval()
     sentences += [f"No interval: {escaped('; '.join(unsure))}."] if unsure else []
@@ -164,27 +187,31 @@ def table_three(ranking: Ranking) -> str:
     dimensions = list(ranking.images)
     rows: dict[str, dict[str, str]] = {}
     for row in ranking.rows:
-        rows.setdefault(row.metric, {})[row.dimension] = _pair(row.spearman, row.kendall)
+        rows.setdefault(row.name, {})[row.dimension] = _pair(row.spearman, row.kendall, row.formula_1)
     body = [
         f"{escaped(metric)} & {' & '.join(cells[name] for name in dimensions)} " + r"\\"
         for metric, cells in rows.items()
     ]
     if ranking.ceiling:
-        ceiling = [_pair(ranking.ceiling[n]["spearman"], ranking.ceiling[n]["kendall"]) for n in dimensions]
+        ceiling = [_pair(**ranking.ceiling[name]) for name in dimensions]
         body += [r"\midrule", f"One rater with the others & {' & '.join(ceiling)} " + r"\\"]
     return _table(
         f"l{'c' * len(dimensions)}",
         f"Metric & {' & '.join(dimensions)} " + r"\\",
         body,
         f"Rank correlation with {len(ranking.raters)} raters over {len(ranking.models)} models, mean over images: "
-        r"Spearman's $\rho$ with average ranks for ties, Kendall's $\tau_b$, each with its 95\,\% interval.",
+        r"Spearman's $\rho$ with average ranks for ties, Kendall's $\tau_b$, each with its 95\,\% interval; in "
+        r"parentheses $\rho$ by formula (1), which ignores ties."
+        + escaped("".join(f" {r}" for r in ranking.remarks)),
     )
 
 
-def _pair(rho: Estimate, tau: Estimate) -> str:
-    if rho.value is None or tau.value is None:
+def _pair(spearman: Estimate, kendall: Estimate, formula_1: Estimate) -> str:
+    if spearman.value is None or kendall.value is None:
         return "--"
-    return f"{rho.value:z.2f}{_bounds(rho)}, {tau.value:z.2f}{_bounds(tau)}".replace("-", "$-$")
+    plain = "" if formula_1.value is None else f" ({formula_1.value:z.2f})"
+    text = f"{spearman.value:z.2f}{_bounds(spearman)}{plain}, {kendall.value:z.2f}{_bounds(kendall)}"
+    return text.replace("-", "$-$")
 
 
 def _bounds(found: Estimate) -> str:

@@ -15,7 +15,7 @@ from plantain.bench.leaderboard.figures import shots_figure
 from plantain.bench.leaderboard.measures import MAIN, Measure
 from plantain.bench.leaderboard.rows import csv_text
 from plantain.bench.leaderboard.scores import Scores, mean_of_known, read_scores
-from plantain.bench.leaderboard.studies import ShotRow, level_rows
+from plantain.bench.leaderboard.studies import ShotRow, level_rows, shot_studies
 from plantain.bench.leaderboard.tables import make_table
 from plantain.models.registry import close_models
 from plantain.pages.drawing import printed
@@ -110,8 +110,17 @@ def _mean_of_seeds(scores: Scores, labels: list[str], measure: Measure) -> Float
     )
 
 
-def write_learning(run: Path, to: Path, title: str, *, judge: str | None = None) -> Path:
-    """Write Table 7 (a) and its figure as one HTML page, with JSON, CSV and SVG beside it; return the page's path.
+def write_learning(
+    run: Path, to: Path, title: str, few_shot: Path | None = None, *, judge: str | None = None
+) -> Path:
+    """Write Table 7 and the figure of (a) as one HTML page, with JSON, CSV and SVG beside it; return the page's path.
+
+    Args:
+        run: of the trained models.
+        to: a folder.
+        title: of the page.
+        few_shot: scored run with demonstrations in the prompt, for Table 7 (b); None leaves that open.
+        judge: whose EA and VQ.
 
     Raises:
         InputError: as `learning_of`; or the folder cannot be written to.
@@ -119,6 +128,14 @@ def write_learning(run: Path, to: Path, title: str, *, judge: str | None = None)
     target = html_target(to / PAGE)
     with BenchRun.open(run) as opened:
         learning = learning_of(read_scores(opened), judge)
+    studies: dict[str, list[ShotRow]] = {}
+    if few_shot is not None:
+        with BenchRun.open(few_shot) as opened:
+            studies = shot_studies(make_table(read_scores(opened), judge))
+        if not studies:
+            raise InputError(
+                f"--few-shot {few_shot}: no study with several numbers of demonstrations (--shots)"
+            )
     figure = shots_figure("trained", learning.rows, learning.measures, "training samples of each task")
     records = [_record(row) for row in learning.rows]
     write_page(target.with_suffix(".json"), json.dumps(records, indent=1, ensure_ascii=False) + "\n")
@@ -128,7 +145,7 @@ def write_learning(run: Path, to: Path, title: str, *, judge: str | None = None)
     environment.filters["number"] = lambda value, digits=3: "–" if value is None else f"{value:.{digits}f}"
     tasks = list(dict.fromkeys(row.task for row in learning.rows))
     page = environment.get_template("learning.html.j2").render(
-        learning=learning, figure=figure, title=title, tasks=tasks, version=__version__
+        learning=learning, studies=studies, figure=figure, title=title, tasks=tasks, version=__version__
     )
     write_page(target, page)
     return target

@@ -14,7 +14,7 @@ class Measure:
     """One metric of a table.
 
     Attributes:
-        name: in tables and JSON: "EA", "CP", "VQ", "CP judge", else the stored name.
+        name: in tables and JSON: "EA", "CP", "VQ", "ISim", "CP judge" …, else the stored name.
         stored: name in the journal, e.g. "masked_ssim", "lpips:tiny", "ea@offline/instruments/D".
         label: for a reader.
         higher_is_better: which way is better.
@@ -31,8 +31,13 @@ class Measure:
     digits: int = 2
 
 
-MAIN = ("EA", "CP", "VQ")
-"""The three columns of the paper's Table 2, per organ."""
+MAIN = ("EA", "CP", "CP (strict)", "VQ")
+"""The columns of the paper's Table 2, per organ, and ours beside its CP."""
+
+STRICTER = (
+    "CP is the published masked SSIM, which empties the region in both images and so counts it as kept; "
+    "CP (strict) is stricter because it averages only windows wholly outside the region."
+)
 
 _NOT_REGISTERED = (
     Measure("ssim_previous", "ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0),
@@ -47,15 +52,19 @@ _NOT_REGISTERED = (
         "attention_pointing", "attention_pointing", "strongest attention is in the region", True, 0.0, 1.0
     ),
     Measure("attention_auroc", "attention_auroc", "attention ranks the region first", True, 0.0, 1.0),
+    *(
+        Measure(f"{name} rank", f"rank_{name.lower()}", f"rank by people in {name}, 1 is best", False, 0.0)
+        for name in ("EA", "CP", "VQ")
+    ),
     Measure("demo_similarity", "demo_similarity", "likeness to the demonstrations", False),
 )
 """Measured by `bench attention` or of an arm, not by a metric of `--metrics`."""
 
 _FIRST = (
     *(
+        "cp_reference",
         "masked_ssim",
         "masked_ssim_fov",
-        "cp_reference",
         "ssim_previous",
         "ssim",
         "psnr",
@@ -71,7 +80,7 @@ _JUDGED = {
     "cp": ("CP judge", "context preservation"),
     "vq": ("VQ", "visual quality"),
 }
-_PUBLISHED = {"ea": "Accuracy", "cp": "Preservation", "vq": "Quality"}
+_PUBLISHED = {"ea": "Accuracy", "cp": "Context", "vq": "Quality"}
 """MedEBench's names of its judge's scores, before the variant: Accuracy_P, Accuracy_D."""
 
 
@@ -112,6 +121,16 @@ def measure(stored: str, judge: str | None = None) -> Measure:
     if variant:
         return replace(known[base], name=stored, stored=stored, label=f"{known[base].label} ({variant})")
     return known[base]
+
+
+def paper_name(one: Measure) -> str:
+    """Return what Table 3 of the paper calls a measure, e.g. "Masked SSIM" and "Accuracy_D"; else its own name."""
+    metric, _, who = one.stored.partition("@")
+    if one.name == "CP":
+        return "Masked SSIM"
+    if one.name == one.stored or metric not in _PUBLISHED:
+        return one.name
+    return f"{_PUBLISHED[metric]}_{who.rpartition('/')[2]}"
 
 
 def judges(stored: Iterable[str]) -> list[str]:

@@ -14,18 +14,19 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.editor_settings import EditorSettings, editor_settings
 from plantain.bench.leaderboard.figures import all_figures
 from plantain.bench.leaderboard.gallery import Gallery, GridStory, SampleStory
-from plantain.bench.leaderboard.latex import table_seven, table_two
-from plantain.bench.leaderboard.measures import MAIN
+from plantain.bench.leaderboard.latex import table_against, table_seven, table_two
+from plantain.bench.leaderboard.measures import MAIN, STRICTER
 from plantain.bench.leaderboard.published import (
-    is_published,
     published_agreement,
+    published_files,
     published_scores,
     published_stories,
 )
 from plantain.bench.leaderboard.rows import table_csv, table_json
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region, read_scores
 from plantain.bench.leaderboard.studies import ShotRow, Sweep, shot_studies, sweeps
-from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, TableCell, make_table
+from plantain.bench.leaderboard.tables import MACRO, OVERALL, UNEDITED, Table, TableCell, make_table
+from plantain.files.writing import open_folder
 from plantain.journal.questions.benchmark import edit_records
 from plantain.metrics.statistics.means import Estimate
 from plantain.pages.drawing import printed
@@ -75,16 +76,18 @@ def write_leaderboard(
     judge: str | None = None,
     benchmark: Path | None = None,
     gallery: int = GALLERY,
+    against: str = UNEDITED,
     remarks: Sequence[str] = (),
 ) -> Path:
     """Write the leaderboard of runs of one benchmark; works while they are being scored.
 
     Args:
-        runs: folders of the runs, or one folder of MedEBench's published scores.
+        runs: folders of the runs, or MedEBench's published files or folders with them.
         to: a folder; default the first run.
         judge: whose scores are EA and VQ, see `make_table`.
         benchmark: where the benchmark's images are; default where the first run recorded it.
         gallery: most samples to show.
+        against: label of the arm that the others are compared with.
         remarks: lines for the top of the page.
 
     Returns:
@@ -93,29 +96,32 @@ def write_leaderboard(
     Raises:
         InputError: not a bench run, runs of different benchmarks, no such judge, or the folder cannot be written to.
     """
-    target = html_target((to or runs[0]) / PAGE)
+    beside = runs[0].parent if runs[0].is_file() else runs[0]
+    target = html_target((to or beside) / PAGE)
     with ExitStack() as stack:
-        if is_published(runs[0]):
-            board = _published_board(runs[0], judge, gallery)
+        if published_files(runs[0]):
+            board = _published_board(runs, judge, gallery, against)
         else:
             opened = [stack.enter_context(BenchRun.open(run)) for run in runs]
-            board = _board(opened, judge, benchmark, gallery)
+            table = make_table(read_scores(*opened), judge, against)
+            board = _board(table, opened, benchmark, gallery)
     board.remarks = (*remarks, *board.remarks)
+    shows = [(board.table.scores.benchmark, sample.licence) for sample in board.table.scores.samples]
     for path, text in _files(board, target).items():
-        write_page(path, text)
+        open_folder(target.parent, str(path.parent.relative_to(target.parent)))
+        write_page(path, text, shows)
     return target
 
 
 def read_tables(runs: Sequence[Path]) -> Scores:
-    """Return the scores of runs, or of one folder of published scores. Raises InputError as `write_leaderboard`."""
-    if is_published(runs[0]):
-        return published_scores(runs[0])
+    """Return the scores of runs, or of published files. Raises InputError as `write_leaderboard`."""
+    if published_files(runs[0]):
+        return published_scores(*runs)
     with ExitStack() as stack:
         return read_scores(*(stack.enter_context(BenchRun.open(run)) for run in runs))
 
 
-def _board(runs: Sequence[BenchRun], judge: str | None, benchmark: Path | None, gallery: int) -> Leaderboard:
-    table = make_table(read_scores(*runs), judge)
+def _board(table: Table, runs: Sequence[BenchRun], benchmark: Path | None, gallery: int) -> Leaderboard:
     board = _without_images(table)
     labels = {origin: label for label, origin in table.scores.origins.items()}
     records = (
@@ -136,11 +142,11 @@ def _board(runs: Sequence[BenchRun], judge: str | None, benchmark: Path | None, 
     return board
 
 
-def _published_board(folder: Path, judge: str | None, gallery: int) -> Leaderboard:
-    table = make_table(published_scores(folder), judge)
+def _published_board(paths: Sequence[Path], judge: str | None, gallery: int, against: str) -> Leaderboard:
+    table = make_table(published_scores(*paths), judge, against)
     board = _without_images(table)
-    board.samples = published_stories(folder, table, gallery)
-    board.remarks = (published_agreement(table.scores).line,)
+    board.samples = published_stories(paths[0], table, gallery)
+    board.remarks = (published_agreement(table.scores).line, *table.scores.remarks)
     return board
 
 
@@ -152,7 +158,11 @@ def _without_images(table: Table) -> Leaderboard:
 def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
     """Return the page and the files beside it."""
     table = board.table
-    latex = [table_two(table), *(table_seven(name, rows) for name, rows in board.shots.items())]
+    latex = [
+        table_two(table),
+        table_against(table),
+        *(table_seven(name, rows) for name, rows in board.shots.items()),
+    ]
     files = {
         target.with_suffix(".json"): json.dumps(_document(board), indent=1, ensure_ascii=False) + "\n",
         target.with_suffix(".csv"): table_csv(table),
@@ -175,7 +185,9 @@ def _document(board: Leaderboard) -> dict[str, object]:
         "samples": len(table.scores.samples),
         "judge": table.judge,
         "unfinished": table.unfinished,
+        "remarks": list(board.remarks),
         "judges": list(table.judges),
+        "warnings": list(table.blind.values()),
         "rows": table_json(table.cells.values(), table),
         "tasks": table_json(table.tasks.values(), table),
         "differences": {name: [asdict(pair) for pair in pairs] for name, pairs in table.differences.items()},
@@ -213,7 +225,7 @@ def _page(board: Leaderboard) -> str:
         "reasons": reasons_of,
         "groupby_pairs": _by_task_and_metric,
     }
-    environment.globals |= {"OVERALL": OVERALL, "MACRO": MACRO}
+    environment.globals |= {"OVERALL": OVERALL, "MACRO": MACRO, "STRICTER": STRICTER}
     return environment.get_template("leaderboard.html.j2").render(
         board=board,
         table=table,
@@ -226,7 +238,6 @@ def _page(board: Leaderboard) -> str:
         ranked=table.ranked,
         repeated=any(c.draws_sd is not None or c.outputs_sd is not None for c in overall),
         unsure=table.why_no_interval(),
-        licences=sorted({s.licence for s in table.scores.samples} - {"open", "attribution"}),
         distances={(d.arm, d.metric): d for d in table.scores.distances},
         distance_names=sorted({d.metric for d in table.scores.distances}),
         partial=[cell for cell in overall if cell.metric in MAIN and cell.scored < cell.outputs],

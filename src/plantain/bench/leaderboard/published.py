@@ -1,4 +1,4 @@
-"""MedEBench's published scores and images as a table: a folder with `published_scores.json` and `{id}_{Model}.png`.
+"""MedEBench's published scores, ranks and images as a table: JSON files, with `{id}_{Model}.png` beside the first.
 
 The published `masked_ssim` is `cp_reference` here, which is what its code computes; plain SSIM with the previous image
 is measured too where the images exist. Masking by zeros can only raise a score, up to the one decimal that was
@@ -13,42 +13,46 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import orjson
-from pydantic import TypeAdapter, ValidationError
 
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.runfile import SampleFacts
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, SampleStory
+from plantain.bench.leaderboard.published_files import (
+    COLLECTED,
+    FAILED,
+    RANKED,
+    is_published_file,
+    read_published,
+)
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table
-from plantain.files.opening import read_inside, read_regular
+from plantain.files.opening import read_inside
 from plantain.metrics.ssim import ssim
 from plantain.metrics.statistics.ranks import spearman
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_output
-from plantain.records import InputError, Licence
+from plantain.records import Licence
 
 FILE = "published_scores.json"
-JUDGE = "gpt-4o/D"
+JUDGE = "gpt-4o"
 ROUNDING = 0.05
 """Half of the last published decimal."""
 
 PLAIN = "ssim_previous"
 """Plain SSIM of output and previous image, over the whole frame."""
 
-FAILED = -1.0
-"""The published judge's value for a reply that it could not read."""
-
-_STORED = {
-    "masked_ssim": ("cp_reference", 1.0, -1.0),
-    "gpt4o_editing_accuracy_detailed": (f"ea@{JUDGE}", 10.0, 0.0),
-    "gpt4o_visual_quality_detailed": (f"vq@{JUDGE}", 10.0, 0.0),
+_STORED = {"masked_ssim": ("cp_reference", 1.0)} | {
+    f"gpt4o_{name}{suffix}": (f"{short}@{JUDGE}/{variant}", 10.0)
+    for suffix, variant in (("_detailed", "D"), ("", "P"))
+    for name, short in (
+        ("editing_accuracy", "ea"),
+        ("contextual_preservation", "cp"),
+        ("visual_quality", "vq"),
+    )
 }
-"""Published name -> stored name, and the highest and lowest published number."""
-
-PublishedScores = dict[str, dict[str, dict[str, float]]]
-"""Sample id -> model -> published metric -> number."""
+_STORED |= {name: (f"rank_{ours.lower()}", 1.0) for name, ours in RANKED.items()}
+"""Published name -> stored name, and the number that is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +81,41 @@ class PublishedAgreement:
         )
 
 
-def is_published(path: Path) -> bool:
-    """Return True if a folder holds published scores rather than a run."""
-    return (path / FILE).is_file()
+def published_files(path: Path) -> list[Path]:
+    """Return the published files that a path names: itself, or those in a folder; none in a run's."""
+    if path.is_file():
+        return [path] if path.suffix == ".json" else []
+    if (path / "journal.sqlite").exists():
+        return []
+    return [file for file in sorted(path.glob("*.json")) if file.name == FILE or is_published_file(file)]
 
 
-def published_scores(folder: Path) -> Scores:
-    """Read the published scores, and measure plain SSIM where the images are beside them.
+def published_scores(*paths: Path) -> Scores:
+    """Read published scores and ranks, and measure plain SSIM where the images are beside them.
+
+    Args:
+        paths: files, or folders with them; ranks by people name the organs of samples.
 
     Raises:
-        InputError: the file is no such table; names sample, model and field.
+        InputError: a file is no such table; names sample, model and field.
     """
-    rows = _read(folder / FILE)
+    files = [read_published(file) for path in paths for file in published_files(path)]
+    folder = files[0].path.parent
+    organs = {sample: organ for file in files for sample, organ in file.organs.items()}
+    rows: dict[str, dict[str, dict[str, float]]] = {}
+    for file in files:
+        for sample, by_model in file.rows.items():
+            for model, row in by_model.items():
+                rows.setdefault(sample, {}).setdefault(model, {}).update(row)
     samples = sorted(rows, key=lambda key: (not key.isdecimal(), int(key) if key.isdecimal() else 0, key))
     models = list(dict.fromkeys(model for sample in samples for model in rows[sample]))
     scores = Scores(
         runs=("published",),
-        benchmark="MedEBench, published examples",
+        benchmark="MedEBench, published numbers",
         seed=0,
-        samples=tuple(_facts(folder, sample) for sample in samples),
+        samples=tuple(_facts(folder, sample, organs.get(sample, "not published")) for sample in samples),
         arms=tuple(Arm(model, f"outputs/{model}", ArmKind.OUTPUTS) for model in models),
+        remarks=(COLLECTED,) if any(file.ranks for file in files) else (),
     )
 
     def put(model: str, stored: str, i: int, value: float) -> None:
@@ -112,8 +131,8 @@ def published_scores(folder: Path) -> Scores:
                     put(model, PLAIN, i, plain)
         for model, row in rows[sample].items():
             for name, value in row.items():
-                stored, high, low = _STORED[name]
-                if value == FAILED and low == 0.0:
+                stored, high = _STORED[name]
+                if value == FAILED and high == 10.0:
                     reasons = scores.missing.setdefault((model, stored), Counter())
                     reasons["the published judge failed (-1)"] += 1
                 else:
@@ -135,9 +154,9 @@ def published_agreement(scores: Scores) -> PublishedAgreement:
     return PublishedAgreement(int(both.sum()), int(within.sum()), mean, min(known, default=None))
 
 
-def published_stories(folder: Path, table: Table, size: int) -> list[SampleStory]:
+def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
     """Return the images of up to `size` samples; regions were not published."""
-    stories = []
+    folder, stories = (path.parent if path.is_file() else path), []
     for i, facts in enumerate(table.scores.samples[:size]):
         before, truth = _image(folder, facts.id, "Previous"), _image(folder, facts.id, "Ground Truth")
         if before is None:
@@ -164,42 +183,16 @@ def published_stories(folder: Path, table: Table, size: int) -> list[SampleStory
     return stories
 
 
-def _read(path: Path) -> PublishedScores:
-    try:
-        data = orjson.loads(read_regular(path, str(path)))
-        rows = TypeAdapter(PublishedScores).validate_python(data, strict=True)
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"{path}: not JSON: {str(error)[:200]}") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ", ".join(str(part)[:80] for part in first["loc"])
-        raise InputError(
-            f"{path}: {where or 'scores'}: {first['msg']}; expected numbers by sample, model and metric"
-        ) from error
-    if not rows:
-        raise InputError(f"{path}: no scores by sample")
-    for sample, models in rows.items():
-        for model, row in models.items():
-            for name, value in row.items():
-                where = f"{path}: sample {sample[:40]}, {model[:80]}: {name[:60]}"
-                if name not in _STORED:
-                    raise InputError(f"{where}: not one of {', '.join(_STORED)}")
-                _, high, low = _STORED[name]
-                if not low <= value <= high and not (value == FAILED and low == 0.0):
-                    raise InputError(f"{where}: {value:g} is not from {low:g} to {high:g}")
-    return rows
-
-
 def _image(folder: Path, sample: str, name: str) -> Pixels | None:
     path = folder / f"{sample}_{name.replace(' ', '_').replace('/', '_')}.png"
     return decode_output(read_inside(folder, path), str(path)) if path.is_file() else None
 
 
-def _facts(folder: Path, sample: str) -> SampleFacts:
+def _facts(folder: Path, sample: str, organ: str) -> SampleFacts:
     before = _image(folder, sample, "Previous")
     return SampleFacts(
         id=sample,
-        organ="not published",
+        organ=organ,
         task="not published",
         cluster=sample,
         prompt="",

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings
-from plantain.bench.leaderboard.measures import Measure
+from plantain.bench.leaderboard.measures import Measure, paper_name
 from plantain.bench.leaderboard.scores import Scores
-from plantain.bench.leaderboard.tables import Table
+from plantain.bench.leaderboard.tables import OVERALL, Table
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from plantain.metrics.statistics.means import Estimate
 from plantain.metrics.statistics.ranks import (
     average_ranks,
+    formula_one,
     human_ceiling,
     image_correlation,
     kendall,
@@ -31,17 +32,25 @@ MOST_CATEGORIES = 25
 STATISTICS: dict[str, Callable[[npt.ArrayLike, npt.ArrayLike], Score]] = {
     "spearman": spearman,
     "kendall": kendall,
+    "formula_1": formula_one,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class RankRow:
-    """How well one metric orders the models of an image as people do in one dimension: means over images."""
+    """How well one metric orders the models of an image as people do in one dimension: means over images of an organ.
+
+    `name` is the paper's of the metric. `formula_1` is Spearman's rho by MedEBench's formula, which ignores ties;
+    `spearman` corrects for them.
+    """
 
     metric: str
+    name: str
     dimension: str
+    organ: str
     spearman: Estimate
     kendall: Estimate
+    formula_1: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,7 @@ class RaterAgreement:
         krippendorff: alpha.
         fleiss: kappa over the outputs that all raters rated; None where the values are no categories.
         cohen: quadratically weighted kappa of each pair; empty where the values are no categories.
+        spearman: of each pair of raters, by statistic: means over images.
     """
 
     dimension: str
@@ -61,6 +71,7 @@ class RaterAgreement:
     krippendorff: Agreement
     fleiss: Agreement | None
     cohen: Mapping[tuple[str, str], Agreement]
+    spearman: Mapping[tuple[str, str], Mapping[str, Estimate]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +81,20 @@ class Ranking:
     Attributes:
         raters, models: of the ratings.
         images: samples on which anybody rated at least two models, by dimension.
-        rows: one per metric and dimension.
+        rows: one per metric and dimension over all images; organs: the same of each organ.
         ceiling: by dimension and statistic, how well one rater orders models as the others do; empty for one rater.
         agreement: by dimension; empty for one rater.
+        remarks: how ratings were collected, where that matters.
     """
 
     raters: tuple[str, ...]
     models: tuple[str, ...]
     images: Mapping[str, int]
     rows: tuple[RankRow, ...]
+    organs: tuple[RankRow, ...]
     ceiling: Mapping[str, Mapping[str, Estimate]]
     agreement: tuple[RaterAgreement, ...]
+    remarks: tuple[str, ...] = ()
 
 
 def rank(table: Table, ratings: HumanRatings) -> Ranking:
@@ -93,17 +107,27 @@ def rank(table: Table, ratings: HumanRatings) -> Ranking:
     dimensions = [name for name in DIMENSIONS if name in ratings.values]
     people = {name: consensus(ratings.values[name]) for name in dimensions}
     several = len(ratings.raters) > 1
+    measures = [measure for measure in table.measures if not measure.stored.startswith("rank_")]
+
+    def rows(organ: str) -> tuple[RankRow, ...]:
+        chosen = np.array([organ in (OVERALL, sample.organ) for sample in scores.samples])
+        return tuple(
+            _row(
+                scores, measure, ratings.models, name, np.where(chosen[:, None], people[name], np.nan), organ
+            )
+            for measure in measures
+            for name in dimensions
+        )
+
     return Ranking(
         raters=ratings.raters,
         models=ratings.models,
         images={name: int((np.isfinite(people[name]).sum(axis=1) > 1).sum()) for name in dimensions},
-        rows=tuple(
-            _row(scores, measure, ratings.models, name, people[name])
-            for measure in table.measures
-            for name in dimensions
-        ),
+        rows=rows(OVERALL),
+        organs=tuple(row for organ in scores.organs for row in rows(organ)),
         ceiling={name: _ceiling(scores, ratings.values[name]) for name in dimensions if several},
         agreement=tuple(_agreement(scores, name, ratings) for name in dimensions if several),
+        remarks=ratings.remarks,
     )
 
 
@@ -130,7 +154,7 @@ def consensus(ratings: Floats) -> Floats:
 
 
 def _row(
-    scores: Scores, measure: Measure, models: tuple[str, ...], dimension: str, people: Floats
+    scores: Scores, measure: Measure, models: tuple[str, ...], dimension: str, people: Floats, organ: str
 ) -> RankRow:
     sign = 1.0 if measure.higher_is_better else -1.0
     values = np.stack([sign * scores.values(scores.arm(label), measure.stored) for label in models], axis=1)
@@ -138,7 +162,7 @@ def _row(
         name: image_correlation(values, people, scores.clusters, statistic=statistic)
         for name, statistic in STATISTICS.items()
     }
-    return RankRow(measure.name, dimension, found["spearman"], found["kendall"])
+    return RankRow(measure.name, paper_name(measure), dimension, organ, **found)
 
 
 def _ceiling(scores: Scores, ratings: Floats) -> dict[str, Estimate]:
@@ -156,9 +180,19 @@ def _agreement(scores: Scores, dimension: str, ratings: HumanRatings) -> RaterAg
     flat = values.reshape(values.shape[0], -1)
     clusters = [cluster for cluster in scores.clusters for _ in ratings.models]
     kinds = np.unique(flat[np.isfinite(flat)])
+    numbers = {name: i for i, name in enumerate(ratings.raters)}
+    spearmans = {
+        (one, other): {
+            name: image_correlation(
+                values[numbers[one]], values[numbers[other]], scores.clusters, statistic=STATISTICS[name]
+            )
+            for name in ("spearman", "formula_1")
+        }
+        for one, other in combinations(ratings.raters, 2)
+    }
     if kinds.size > MOST_CATEGORIES:
         alpha = krippendorff_alpha(flat, "interval", clusters=clusters)
-        return RaterAgreement(dimension, f"interval{level}", alpha, None, {})
+        return RaterAgreement(dimension, f"interval{level}", alpha, None, {}, spearmans)
     complete = np.flatnonzero(np.isfinite(flat).all(axis=0))
     counts = np.stack([(flat[:, complete] == kind).sum(axis=0) for kind in kinds], axis=1)
     cohen = {}
@@ -177,6 +211,7 @@ def _agreement(scores: Scores, dimension: str, ratings: HumanRatings) -> RaterAg
         krippendorff_alpha(flat, "ordinal", clusters=clusters),
         fleiss_kappa(counts, clusters=[clusters[i] for i in complete]),
         cohen,
+        spearmans,
     )
 
 
@@ -186,14 +221,10 @@ def ranking_json(ranking: Ranking) -> dict[str, object]:
         "raters": list(ranking.raters),
         "models": list(ranking.models),
         "images": dict(ranking.images),
-        "rows": [
-            {"metric": row.metric, "dimension": row.dimension, **_correlations(row.spearman, row.kendall)}
-            for row in ranking.rows
-        ],
-        "ceiling": [
-            {"dimension": name, **_correlations(found["spearman"], found["kendall"])}
-            for name, found in ranking.ceiling.items()
-        ],
+        "remarks": list(ranking.remarks),
+        "rows": [_row_json(row) for row in ranking.rows],
+        "organs": [_row_json(row) for row in ranking.organs],
+        "ceiling": [{"dimension": name, **_correlations(**found)} for name, found in ranking.ceiling.items()],
         "agreement": [
             {
                 "dimension": one.dimension,
@@ -202,22 +233,35 @@ def ranking_json(ranking: Ranking) -> dict[str, object]:
                 "cohen": [
                     {"raters": list(pair), **_agreement_json(kappa)} for pair, kappa in one.cohen.items()
                 ],
+                "spearman": [
+                    {"raters": list(pair), **_correlations(found["spearman"], None, found["formula_1"])}
+                    for pair, found in one.spearman.items()
+                ],
             }
             for one in ranking.agreement
         ],
     }
 
 
-def _correlations(rho: Estimate, tau: Estimate) -> dict[str, object]:
+def _row_json(row: RankRow) -> dict[str, object]:
+    found = _correlations(row.spearman, row.kendall, row.formula_1)
+    return {"metric": row.metric, "name": row.name, "dimension": row.dimension, "organ": row.organ, **found}
+
+
+def _correlations(spearman: Estimate, kendall: Estimate | None, formula_1: Estimate) -> dict[str, object]:
+    tau = (
+        {"kendall": kendall.value, "kendall_low": kendall.low, "kendall_high": kendall.high}
+        if kendall
+        else {}
+    )
     return {
-        "spearman": rho.value,
-        "low": rho.low,
-        "high": rho.high,
-        "kendall": tau.value,
-        "kendall_low": tau.low,
-        "kendall_high": tau.high,
-        "n": rho.n,
-        "clusters": rho.clusters,
+        "spearman": spearman.value,
+        "low": spearman.low,
+        "high": spearman.high,
+        "formula_1": formula_1.value,
+        **tau,
+        "n": spearman.n,
+        "clusters": spearman.clusters,
     }
 
 

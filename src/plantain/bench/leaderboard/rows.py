@@ -4,14 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from plantain.bench.leaderboard.tables import Table, TableCell
+from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
 from plantain.files.csv_form import written_csv
+from plantain.metrics.statistics.paired import Difference
 
 
 def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, object]]:
-    """Return one row per cell; `card` is the line of the judge behind it, "" for metrics."""
+    """Return one row per cell; `card` is the line of the judge behind it, "" for metrics.
+
+    Over all samples `difference` is the model's mean minus that of `against`, paired and corrected over the models.
+    """
     cards = {m.name: found.line for m in table.measures if (found := table.scores.standing(m)) is not None}
-    return [_row(cell) | {"card": cards.get(cell.metric, "")} for cell in cells]
+    rows = []
+    for cell in cells:
+        row = _row(cell) | {"card": cards.get(cell.metric, ""), "warning": table.warning(cell.metric)}
+        pair = table.against.get((cell.model, cell.metric)) if cell.organ == OVERALL else None
+        rows.append(row | difference_json(pair, table.reference))
+    return rows
+
+
+def difference_json(pair: Difference | None, reference: str) -> dict[str, object]:
+    """Return a difference from a reference with its 95 % interval, p and p after Holm's correction."""
+    found = None if pair is None else pair.estimate
+    return {
+        "against": reference,
+        "difference": found and found.value,
+        "difference_low": found and found.low,
+        "difference_high": found and found.high,
+        "difference_p": pair and pair.p,
+        "difference_p_holm": pair and pair.p_holm,
+    }
 
 
 def _row(cell: TableCell) -> dict[str, object]:

@@ -43,6 +43,7 @@ class Scores:
         draw_variances: variance between a judge's draws of each output, as `outputs`.
         standings: the card of each judge, by its label, e.g. "offline/instruments/D".
         origins: of each arm, the index of its run and its label there.
+        remarks: what a reader of any number must know.
     """
 
     runs: tuple[str, ...]
@@ -58,6 +59,7 @@ class Scores:
     draw_variances: dict[Key, Floats] = field(default_factory=dict)
     standings: dict[str, Standing] = field(default_factory=dict)
     origins: dict[str, tuple[int, str]] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     @property
     def metrics(self) -> list[str]:

@@ -11,20 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.bench.generate.arms import Arm
-from plantain.bench.leaderboard.comparison import differences, marks, ranks
+from plantain.bench.leaderboard.comparison import against, differences, indistinct, marks, ranks
 from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 
 OVERALL = "overall"
+UNEDITED, TRUTH = "copy-input", "ground-truth"
 MACRO = "overall (macro)"
 """The mean of the organs' means; `OVERALL` is the mean of the samples."""
-
-COMPARED = (*MAIN, "cp_reference")
-"""Metrics whose models are compared organ by organ; the others only over all samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +87,9 @@ class Table:
         cells: by (model, organ, metric); organs, then overall and macro.
         tasks: by (model, organ, task, metric), EA, CP and VQ only.
         differences: by metric, all pairs of models over all samples.
+        reference: label of the arm that every other one is compared with; "" without one.
+        against: (model, metric) -> the model minus the reference over all samples, corrected over the models.
+        blind: judge -> one line, for judges that do not score the truth above the unedited input.
     """
 
     scores: Scores
@@ -97,6 +99,9 @@ class Table:
     cells: dict[tuple[str, str, str], TableCell] = field(default_factory=dict)
     tasks: dict[tuple[str, str, str, str], TableCell] = field(default_factory=dict)
     differences: dict[str, tuple[Difference, ...]] = field(default_factory=dict)
+    reference: str = ""
+    against: dict[tuple[str, str], Difference] = field(default_factory=dict)
+    blind: dict[str, str] = field(default_factory=dict)
 
     def measure(self, name: str) -> Measure | None:
         """Return the measure of that name in this table, or None."""
@@ -112,6 +117,15 @@ class Table:
         found = (self.scores.standing(measure) for measure in self.measures)
         return tuple(dict.fromkeys(one.line for one in found if one is not None))
 
+    def against_of(self, name: str) -> list[Difference]:
+        """Return the differences from the reference in one measure."""
+        return [pair for (_, metric), pair in self.against.items() if metric == name]
+
+    def warning(self, name: str) -> str:
+        """Return the line on the judge behind a measure that cannot tell the unedited input from the truth; else ""."""
+        found = self.measure(name)
+        return "" if found is None else self.blind.get(found.stored.partition("@")[2], "")
+
     @property
     def barred(self) -> frozenset[str]:
         """Return the names of the measures whose judge failed its gate."""
@@ -119,10 +133,10 @@ class Table:
 
     @property
     def main(self) -> list[Measure]:
-        """Return EA, CP and VQ, as far as they exist; the published CP where there is no strict one."""
-        found = {name: self.measure(name) for name in MAIN}
-        found["CP"] = found["CP"] or self.measure("cp_reference")
-        return [measure for measure in found.values() if measure is not None]
+        """Return EA, CP, CP (strict) and VQ, as far as they exist; without any CP the judge's, else people's ranks."""
+        names = ["EA", *([name for name in MAIN[1:3] if self.measure(name)] or ["CP judge"]), "VQ"]
+        found = [measure for name in names if (measure := self.measure(name)) is not None]
+        return found or [measure for measure in self.measures if measure.stored.startswith("rank_")]
 
     @property
     def unfinished(self) -> str:
@@ -150,6 +164,7 @@ class Table:
             mean = self.cells[arm.label, OVERALL, measure.name].estimate.value
             if mean is None:
                 return (*groups, math.inf)
+            mean = round(mean, 9)  # means that differ by rounding keep the recorded order
             return (*groups, -mean if measure.higher_is_better else mean)
 
         return sorted((arm for arm in self.scores.arms if arm.shots is None), key=place)
@@ -169,27 +184,34 @@ class Table:
         return [reason for reason, _ in reasons.most_common()]
 
 
-def make_table(scores: Scores, judge: str | None = None) -> Table:
+def make_table(scores: Scores, judge: str | None = None, reference: str = UNEDITED) -> Table:
     """Compute everything that a leaderboard shows.
 
     Args:
         scores: of one or several runs.
         judge: whose scores are EA, VQ and "CP judge", e.g. "offline/instruments/D"; a name without variant is enough
             if it fits one only. None: the first of `judges`.
+        reference: label of the arm that the others are compared with.
 
     Raises:
-        InputError: no such judge.
+        InputError: no such judge, or no such reference.
     """
     present = judges(scores.metrics)
     chosen = _chosen_judge(present, judge)
     table = Table(scores, chosen, tuple(present), tuple(ordered(scores.metrics, chosen)))
+    labels = [arm.label for arm in scores.arms]
+    if reference not in labels and reference != UNEDITED:
+        raise InputError(f"--against {reference}: no such model; {suggest(reference, labels)}")
+    table.reference = reference if reference in labels else ""
+    _compare_with_controls(table)
     organs = np.array([sample.organ for sample in scores.samples])
     groups = {organ: np.flatnonzero(organs == organ) for organ in scores.organs}
     for organ, members in {**groups, OVERALL: np.arange(organs.size)}.items():
         group = _Group(scores, members, organ)
         for measure in table.measures:
-            compared = organ == OVERALL or measure.name in COMPARED
-            row, pairs = group.compared_row(measure) if compared else (group.row(measure), ())
+            compared = organ == OVERALL or measure.name in MAIN
+            unranked = bool(table.warning(measure.name))
+            row, pairs = group.compared_row(measure, unranked) if compared else (group.row(measure), ())
             table.cells.update({(cell.model, cell.organ, cell.metric): cell for cell in row})
             if organ == OVERALL:
                 table.differences[measure.name] = pairs
@@ -206,6 +228,27 @@ def _chosen_judge(present: Sequence[str], wanted: str | None) -> str | None:
         there = f"there are {', '.join(present)}" if present else "no judge has scored this run"
         raise InputError(f"--judge {wanted}: no scores of this judge; {there}")
     return wanted if wanted in fits else fits[0]
+
+
+def _compare_with_controls(table: Table) -> None:
+    """Set the differences from the reference, and the judges that see no difference between input and truth."""
+    scores, clusters = table.scores, table.scores.clusters
+    strata = [sample.organ for sample in scores.samples]
+    arms = {arm.label: arm for arm in scores.arms}
+    for measure in table.measures:
+        values = {label: scores.values(arm, measure.stored) for label, arm in arms.items()}
+        if table.reference:
+            pairs = against(measure, values, table.reference, clusters, strata)
+            table.against |= {(pair.first, measure.name): pair for pair in pairs}
+        metric, _, judge = measure.stored.partition("@")
+        if judge and metric.partition(":")[0] == "ea" and {UNEDITED, TRUTH} <= values.keys():
+            ends = {label: values[label] for label in (TRUTH, UNEDITED)}
+            pairs = differences(measure, ends, clusters, strata)
+            if indistinct(pairs):
+                table.blind[judge] = (
+                    f"{judge} cannot tell an unedited image from the truth: the truth's EA minus that of the copied "
+                    f"input is {pairs[0].estimate.value:z.2f}, within noise of 0; no ranks follow from its scores"
+                )
 
 
 def _task_cells(scores: Scores, measures: Sequence[Measure]) -> Iterator[TableCell]:
@@ -241,14 +284,16 @@ class _Group:
             for arm in self.scores.arms
         ]
 
-    def compared_row(self, measure: Measure) -> tuple[list[TableCell], tuple[Difference, ...]]:
+    def compared_row(
+        self, measure: Measure, unranked: bool
+    ) -> tuple[list[TableCell], tuple[Difference, ...]]:
         """Return the cells of one metric with marks and ranks, and the differences of its models."""
         cells, values = self.row(measure), self._values(measure)
         pairs: tuple[Difference, ...] = ()
         marked: dict[str, str] = {}
         rank: dict[str, tuple[int, int]] = {}
         # Nothing is ranked while outputs wait to be scored.
-        unranked = self.scores.to_come(measure.stored)[0] or self.scores.barred(measure)
+        unranked = unranked or self.scores.to_come(measure.stored)[0] > 0 or self.scores.barred(measure)
         for given in (False, True):  # editors that receive the region are compared among themselves
             models = {
                 arm.label: values[arm.label]

@@ -27,7 +27,7 @@ from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, Re
 from plantain.engines.contract import remote_engine
 from plantain.engines.repeating import repeated
 from plantain.files.csv_form import written_csv
-from plantain.files.writing import replace_file
+from plantain.files.writing import open_folder, replace_file
 from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, SourceImage, derive_seed
 from plantain.roles import ChangeDescription, DescribeRequest
@@ -221,7 +221,7 @@ class _Making:
     def _propose(self, sample_id: str, proposals: Sequence[RegionProposal]) -> None:
         for number, proposal in enumerate(proposals, 1):
             name = f"{PROPOSALS}/{sample_id}-{number}.png"
-            (self.writer.out / PROPOSALS).mkdir(parents=True, exist_ok=True)
+            open_folder(self.writer.out, PROPOSALS)
             replace_file(self.writer.out / name, encode_mask(proposal.mask))
             entry: dict[str, object] = {"file": name, "score": proposal.score, "how": proposal.how}
             self._proposals.setdefault(sample_id, []).append(entry)

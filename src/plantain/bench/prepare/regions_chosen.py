@@ -10,7 +10,7 @@ import orjson
 from plantain.bench.benchmark.native_format import OWN
 from plantain.bench.benchmark.regions import read_mask, resized_region
 from plantain.files.opening import read_inside
-from plantain.files.writing import replace_file
+from plantain.files.writing import open_folder, replace_file
 from plantain.pixels.arrays import Mask
 from plantain.pixels.decode import declared_size
 from plantain.pixels.encode import encode_mask
@@ -65,6 +65,6 @@ def choose_region(root: Path, sample_id: str, region: Mask, who: str, how: str) 
     notes = [note for note in row.get("notes", []) if not note.startswith("region:")]
     row["notes"] = [*notes, f"region: chosen by {who} ({how})"]
     target = root / row["roi"]
-    target.parent.mkdir(exist_ok=True)
+    open_folder(root, target.parent.name)
     replace_file(target, mask)
     replace_file(path, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")

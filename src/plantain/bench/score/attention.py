@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, output_seed
 from plantain.bench.generate.runfile import BenchRun, Output
@@ -178,7 +179,9 @@ class _RepeatedEdits:
     def is_measured(self, output: Output) -> bool:
         """Return True if it was measured for this concept with these options, and its map, if any, still exists."""
         found = self.run.scores(output).get(f"attention_{MEASURES[0]}")
-        concept = concept_of(self.benchmark.sample(output.sample_id))  # can be named, or changed, at any time
+        concept, _ = concept_of(
+            self.benchmark.sample(output.sample_id)
+        )  # can be named, or changed, at any time
         if found is None or (found.detail["options"], found.detail["concept"]) != (
             self.options.digest,
             concept,
@@ -193,6 +196,9 @@ class _RepeatedEdits:
         sample = self.benchmark.sample(output.sample_id)
         if sample.roi is None:
             return self._rows(output, unscored("the sample has no region"), {})
+        concept, why_none = concept_of(sample)
+        if not concept:
+            return self._rows(output, unscored(f"no concept: {why_none}"), {})
         instruction = self.arm.instruction(sample)
         sides = sides_to_name(instruction, sample.image) if self.recorder.names_sides else ""
         point = self.arm.grid[output.k]
@@ -200,7 +206,7 @@ class _RepeatedEdits:
             await asyncio.to_thread(self.benchmark.previous, sample),
             f"{instruction} {sides}".rstrip(),  # the words that the editor received
             output_seed(self.run.reader.header.seed, sample.id, point.seed),
-            concept_of(sample),
+            concept,
             dict(point.parameters),
         )
         return await asyncio.to_thread(self._measured, sample, output, seen)
@@ -222,7 +228,7 @@ class _RepeatedEdits:
     def _rows(
         self, output: Output, found: Grounding | Score, detail: dict[str, JsonValue]
     ) -> list[StoredScore]:
-        concept = concept_of(self.benchmark.sample(output.sample_id))
+        concept, _ = concept_of(self.benchmark.sample(output.sample_id))
         detail = {"options": self.options.digest, "concept": concept, **detail}
         return [
             output.score(
@@ -239,11 +245,6 @@ class _RepeatedEdits:
         if stored.shape != edited.shape:
             return 255
         return int(np.abs(stored.astype(np.int16) - edited.astype(np.int16)).max())
-
-
-def concept_of(sample: Sample) -> str:
-    """Return the words that attention should be on: the key concept, else the finding; "" without either."""
-    return sample.key_concept or sample.finding
 
 
 def map_path(run: Path, arm: Arm, sample_id: str, k: int) -> Path:

@@ -35,6 +35,16 @@ SETS = ("fid", "kid")
 METRICS = (*registered(), *SETS)
 """All metrics by name."""
 
+PAPER = {
+    "masked ssim": "cp_reference",
+    "context preservation": "cp_reference",
+    "imagereward_p": "image_reward",
+} | {
+    "imagereward_d": "image_reward_d",
+    **{(kind.column or name).lower(): name for name, kind in registered().items()},
+}
+"""Names in tables and in the paper, in small letters -> names of metrics."""
+
 LACKING = {
     "roi": "the sample has no region of interest",
     "truth": "the sample has no ground truth",
@@ -53,11 +63,12 @@ Read = Callable[[Output], bytes]
 
 
 def chosen(names: Sequence[str] | None) -> set[str]:
-    """Return the named metrics, or all of them.
+    """Return the named metrics, by their identifiers or as tables call them, or all of them.
 
     Raises:
         InputError: no such metric, or its package cannot be loaded.
     """
+    names = None if names is None else [PAPER.get(name.strip().lower(), name.lower()) for name in names]
     for name in names or ():
         if name in unusable():
             raise InputError(f"--metrics: {unusable()[name]}")

@@ -1,39 +1,36 @@
-"""`plantain bench check`: what is wrong with a benchmark."""
+"""`plantain bench check` and `leakage`: problems of a benchmark, and images that also occur elsewhere."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
 
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.checking import check_benchmark
+from plantain.bench.benchmark.leakage import find_leakage
 from plantain.bench.benchmark.samples import BenchmarkProblem
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.options import AsJson, BenchArgument
+from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.tables import print_json
 from plantain.records.counts import counted
-
-app = application()
 
 SHOWN = 3
 """Warnings of one kind that are named on the terminal; --all and --json have every one."""
 
 
-@app.command(epilog="Example: plantain bench check MedEBench/editing")
 def check(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="The benchmark's folder, or its metadata file.")
-    ],
-    everything: Annotated[bool, typer.Option("--all", help="Name every warning.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every problem as JSON.")] = False,
+    path: BenchArgument,
+    everything: bool = typer.Option(False, "--all", help="Name every warning."),
+    as_json: AsJson = False,
 ) -> int:
     """Read a benchmark with all its pixels and name every problem with its file and field.
 
     Exit code 1 when there is one; warnings do not count.
-    """
-    from plantain.bench.benchmark.checking import check_benchmark
-    from plantain.cli.terminal.bar import progress_bar
 
+    Example: plantain bench check MedEBench/editing
+    """
     with progress_bar("samples") as progress:
         checked = check_benchmark(path, progress)
     if as_json:
@@ -45,7 +42,7 @@ def check(
             "problems": [_as_dict(problem) for problem in checked.errors],
             "warnings": [_as_dict(problem) for problem in checked.warnings],
         }
-        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return 1 if checked.errors else 0
     for problem in checked.errors:
         typer.echo(str(problem))
@@ -77,3 +74,36 @@ def _kind(field: str, detail: str) -> str:
     """Warnings that differ only in numbers and names are of one kind."""
     words = field.split()
     return f"{words[0].rpartition('.')[2] if words else ''} {' '.join(detail.split()[:3])}"
+
+
+PAIRS_SHOWN = 10
+"""Pairs shown on the terminal; --json prints all."""
+
+
+def leakage(
+    path: BenchArgument,
+    places: list[Path] = typer.Argument(
+        ..., metavar="PLACE...", help="Catalogues, releases or image folders."
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Find near duplicates between a benchmark's images and those of other places.
+
+    Counts originals (samples of one original once) and samples.
+
+    Example: plantain bench leakage bench release catalogue
+    """
+    bench = Benchmark.load(path)
+    found = []
+    for place in places:
+        with progress_bar(f"images of {place.name}") as progress:
+            found.append(find_leakage(bench, place, progress))
+    if as_json:
+        print_json([one.as_json() for one in found])
+        return
+    for one in found:
+        typer.echo(one.line)
+        for pair in one.pairs[:PAIRS_SHOWN]:
+            typer.echo(f"  {pair.sample} ({pair.shown}): {pair.other}, {pair.bits} of 256 bits differ")
+        if len(one.pairs) > PAIRS_SHOWN:
+            typer.echo(f"  and {len(one.pairs) - PAIRS_SHOWN:,} more (--json prints all)")

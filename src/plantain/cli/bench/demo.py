@@ -7,23 +7,20 @@ import resource
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
-from rich.console import Console
 
 from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.leaderboard.rows import table_json
 from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.stages import StageProgress
+from plantain.cli.terminal.ending import print_stop
+from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.demo import peak_rss_mb
-
-app = application()
 
 NOTICE = """\
 Real images from four sources, findings rendered on them by plantain, an instrument judge (not an expert). The editors
@@ -31,28 +28,28 @@ called planted/… know the answer and spoil it in one stated way: what each is 
 find it again. Research only; everything edited is synthetic."""
 
 
-@app.command(epilog="Example: plantain bench demo bench-demo")
 def demo(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="made or resumed")] = Path("bench-demo"),
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    context: typer.Context,
+    folder: Path = typer.Argument(Path("bench-demo"), metavar="[DIR]", help="made or resumed"),
+    as_json: AsJson = False,
 ) -> int:
-    """Runs a whole benchmark offline, ending with a leaderboard. Kill it and type it again: it goes on."""
+    """Runs a whole benchmark offline, ending with a leaderboard. Kill it and type it again: it goes on.
+
+    Example: plantain bench demo bench-demo
+    """
     begun = time.monotonic()
     if not as_json:
         print(NOTICE, file=sys.stderr)
     with generate_progress(quiet=as_json) as generating, StageProgress(quiet=as_json) as scoring:
         made = asyncio.run(bench_demo(folder, generating=generating, scoring=scoring))
     if as_json:
-        print(orjson.dumps(_as_dict(made, time.monotonic() - begun), option=orjson.OPT_INDENT_2).decode())
+        print_json(_as_dict(made, time.monotonic() - begun))
     else:
-        Console().print(leaderboard(made.table))
+        TerminalConsole().print(leaderboard(made.table))
         for recovery in made.recoveries:
             print(recovery.line)
         print(f"Look at it: {made.report}")
-    if made.stopped is None:
-        return 0
-    print(f"plantain: stopped ({made.stopped}); go on with: plantain bench demo {folder}", file=sys.stderr)
-    return 3
+    return 0 if made.stopped is None else print_stop(context, made.stopped)
 
 
 def _as_dict(made: Demo, seconds: float) -> dict[str, object]:

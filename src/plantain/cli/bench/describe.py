@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
@@ -11,59 +10,48 @@ from rich.markup import escape
 from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.describing import (
-    USUAL,
-    Description,
-    Spread,
-    as_json,
-    describe_benchmark,
-    find_clip,
-)
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.bar import progress_bar
+from plantain.bench.benchmark.describing import USUAL, Description, Spread, describe_benchmark, find_clip
+from plantain.bench.benchmark.describing import as_json as described
+from plantain.cli.terminal.options import AsJson, BenchArgument
+from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_table
 from plantain.files.csv_form import written_csv
-from plantain.files.writing import replace_file
+from plantain.files.writing import open_folder, replace_file
 from plantain.records.counts import counted
 
-app = application()
+MORE_THAN = 5
+"""Samples that a listed task exceeds, as in the paper's Table 5."""
 
 
-@app.command(epilog="Example: plantain bench describe MedEBench/editing --to described")
 def describe(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="The benchmark's folder, or its metadata file.")
-    ],
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="DIR", help="Write figures (SVG), tables (CSV) and JSON there."),
-    ] = None,
-    clip: Annotated[
-        str,
-        typer.Option(help="Weights of CLIP: a name downloaded before, or a folder; nothing is downloaded."),
-    ] = "openai/clip-vit-large-patch14",
-    more_than: Annotated[int, typer.Option(min=0, help="List tasks with more samples than this.")] = 5,
-    in_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    path: BenchArgument,
+    to: Path | None = typer.Option(None, metavar="DIR", help="Folder for figures, tables and JSON."),
+    clip: str = typer.Option(
+        "openai/clip-vit-large-patch14", help="CLIP weights on this machine: a name or folder."
+    ),
+    as_json: AsJson = False,
 ) -> int:
-    """Organs, tasks, sizes of regions and similarity of prompts and images: the paper's Figures 3 and 4 and Table 5."""
+    """Organs, tasks, sizes of regions and similarity of prompts and images: the paper's Figures 3 and 4 and Table 5.
 
+    Example: plantain bench describe MedEBench/editing --to described
+    """
     benchmark = Benchmark.load(path)
     encoder, why_none = find_clip(clip)
     with progress_bar("samples") as progress:
         description = describe_benchmark(benchmark, encoder, why_none=why_none, progress=progress)
-    rendered = orjson.dumps(as_json(description), option=orjson.OPT_INDENT_2).decode()
+    rendered = orjson.dumps(described(description), option=orjson.OPT_INDENT_2).decode()
     if to is not None:
         _write(to, description, rendered)
-    if in_json:
+    if as_json:
         typer.echo(rendered)
         return 0
-    _print(description, more_than)
+    _print(description)
     if to is not None:
         typer.echo(f"written: {to}/organs.svg, properties.svg, tasks.csv, samples.csv, description.json")
     return 0
 
 
-def _print(description: Description, more_than: int) -> None:
+def _print(description: Description) -> None:
     organs = Table(
         title=f"{escape(description.name)}: {counted(description.samples, 'sample')}", title_justify="left"
     )
@@ -75,9 +63,9 @@ def _print(description: Description, more_than: int) -> None:
         organs.add_row(escape(row.organ), str(row.samples), str(row.tasks), str(row.clusters), share, shows)
     organs.caption = f"shows: smallest difference between two models at a standard deviation of {USUAL}"
     print_table(organs)
-    listed = description.table5(more_than)
+    listed = description.table5(MORE_THAN)
     if listed:
-        tasks = Table(title=f"Tasks with more than {counted(more_than, 'sample')}", title_justify="left")
+        tasks = Table(title=f"Tasks with more than {counted(MORE_THAN, 'sample')}", title_justify="left")
         for heading in ("organ", "task", "samples"):
             tasks.add_column(heading, justify="right" if heading == "samples" else "left")
         for task in listed:
@@ -135,7 +123,7 @@ def _write(to: Path, description: Description, rendered: str) -> None:
     from plantain.bench.benchmark.describing import organs_figure, properties_figure
     from plantain.pages.drawing import printed
 
-    to.mkdir(parents=True, exist_ok=True)
+    open_folder(to)
     replace_file(to / "organs.svg", printed(organs_figure(description)).encode())
     replace_file(to / "properties.svg", printed(properties_figure(description)).encode())
     replace_file(to / "description.json", f"{rendered}\n".encode())

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
 
 from plantain.bench.benchmark.from_build import benchmark_from_build
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.bar import progress_bar
+from plantain.cli.terminal.ending import damage_named
+from plantain.cli.terminal.options import AsJson, OwnFindings, RunArgument
+from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
 from plantain.records.counts import counted
 
-app = application()
 
-
-@app.command(epilog="Example: plantain bench from-build runs/pilot --to benches/pilot")
 def from_build(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="The build's run folder; it is only read.")],
-    out: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder for the benchmark.")],
-    name: Annotated[str, typer.Option(help="Name of the benchmark; default: the build's.")] = "",
-    real_only: Annotated[
-        bool, typer.Option("--real-only", help="Only samples whose ground truth is a real image.")
-    ] = False,
-    side: Annotated[int, typer.Option(min=0, max=4096, help="Longest side in pixels; 0 keeps 1024.")] = 0,
-    findings: Annotated[
-        list[Path] | None, typer.Option("--findings", help="TOML file with findings of your own.")
-    ] = None,
-    in_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+    run: RunArgument,
+    out: Path = typer.Option(..., "--to", metavar="DIR", help="A new folder for the benchmark."),
+    name: str = typer.Option("", help="Name of the benchmark; default: the build's."),
+    real_only: bool = typer.Option(False, "--real-only", help="Only real images as ground truth."),
+    side: int = typer.Option(0, min=0, max=4096, help="Longest side in pixels; 0: as the build."),
+    findings: OwnFindings = None,
+    as_json: AsJson = False,
 ) -> int:
     """Turn a build's successes into samples with exact regions.
 
     Each success becomes two samples: back to the real original (what was added is to be removed, and the other way
     round), and there, with the judged edit as a ground truth that is marked as synthetic.
+
+    Example: plantain bench from-build runs/pilot --to benches/pilot
     """
     with progress_bar("tasks") as progress:
         made = benchmark_from_build(
@@ -47,10 +42,10 @@ def from_build(
             taxonomy=load_taxonomy(findings or ()),
             progress=progress,
         )
-    if in_json:
+    if as_json:
         document = asdict(made) | {"path": str(made.path), "restricted": made.restricted}
-        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
-        return 0
+        print_json(document)
+        return damage_named(made.damaged, "its task is left out")
     typer.echo(
         f"{counted(made.real + made.synthetic, 'sample')} from "
         f"{counted(made.successes, 'success', 'successes')}: {made.real} with a real image as "
@@ -61,4 +56,4 @@ def from_build(
     if made.restricted:
         typer.echo(made.restricted)
     typer.echo(str(made.path))
-    return 0
+    return damage_named(made.damaged, "its task is left out")

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
-import shlex
+import re
 import sys
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Literal, cast
 
-import orjson
 import typer
 from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import RULES, PromptVariant, parse_sweep
+from plantain.bench.generate.function_editor import function_in_file
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_editors
 from plantain.bench.generate.runfile import BenchRun
-from plantain.cli.build import print_end
-from plantain.cli.terminal.application import application
+from plantain.cli.terminal.ending import print_end, run_to_end
+from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, ModelChange, Seed, SettingsFile
 from plantain.cli.terminal.progress import BuildProgress
-from plantain.cli.terminal.tables import print_table
-from plantain.offline.workers import close_workers
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.records import InputError, OutcomeKind
 from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
-
-app = application()
 
 
 class Restore(StrEnum):
@@ -38,96 +34,65 @@ class Restore(StrEnum):
     NONE, OUTSIDE = "none", "outside"
 
 
-@app.command(
-    epilog="Example: plantain bench generate medebench --run runs/bench --editor gemini/gemini-3.1-flash-image "
-    "--seeds 3"
-)
 def generate_outputs(
-    bench: Annotated[Path, typer.Argument(metavar="BENCH", help="A benchmark's folder.")],
-    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="The run's folder, made or resumed.")],
-    editor: Annotated[
-        list[str] | None,
-        typer.Option("--editor", metavar="MODEL[=NAME]", help="provider/model; may be repeated."),
-    ] = None,
-    preset: Annotated[
-        list[str] | None,
-        typer.Option("--preset", help="An editor with its published grid and words; may be repeated."),
-    ] = None,
-    prompt: Annotated[
-        PromptVariant, typer.Option(help="Which text editors receive.")
-    ] = PromptVariant.ORIGINAL,
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Outputs for each point of the sweep.")] = 1,
-    sweep: Annotated[
-        list[str] | None, typer.Option("--sweep", help="guidance=7.5,7.6; once for each parameter.")
-    ] = None,
-    shots: Annotated[
-        str, typer.Option("--shots", help="Numbers of demonstrations, e.g. 0,1,2,3: a few-shot study.")
-    ] = "",
-    outputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--outputs", metavar="PATH[=NAME]", help="Import {model}/{id}_{k}.png; may be repeated."
-        ),
-    ] = None,
-    settings: Annotated[
-        Path | None, typer.Option("--settings", help="TOML with [limits], [providers.NAME], [consent].")
-    ] = None,
-    score_output: Annotated[
-        str, typer.Option("--score-output", help=f"Which output of several is scored: {' or '.join(RULES)}.")
-    ] = "first",
-    seed: Annotated[int, typer.Option(min=0, help="Of the run; every output's is derived from it.")] = 0,
-    retry: Annotated[
-        str,
-        typer.Option("--retry", help="Request again outputs with these outcomes, e.g. refused,transport."),
-    ] = "",
-    restore: Annotated[
-        Restore,
-        typer.Option(
-            help="outside: add an arm for each editor with the original put back outside the change."
-        ),
-    ] = Restore.NONE,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Most outputs to request from editors; baselines do not count."),
-    ] = None,
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="DIR", help="Write {model}/{id}_{k}.png there.")
-    ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND", help="Where heavy work runs: local, or ray. Replaces the settings' [engine]."
-        ),
-    ] = "",
-    accept_model_change: Annotated[
-        bool,
-        typer.Option(
-            "--accept-model-change", help="Continue when a provider serves another model than before."
-        ),
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the run's arms as JSON.")] = False,
+    context: typer.Context,
+    bench: BenchArgument,
+    run: Path = typer.Option(..., metavar="DIR", help="The run's folder, made or resumed."),
+    editor: list[str] | None = typer.Option(
+        None, metavar="MODEL[=NAME]", help="provider/model, or my_file.py:my_function; repeatable."
+    ),
+    preset: list[str] | None = typer.Option(None, help="A preset with its grid and prompt; repeatable."),
+    prompt: PromptVariant = typer.Option(PromptVariant.ORIGINAL, help="Which text editors receive."),
+    seeds: int = typer.Option(1, min=1, max=1000, help="Outputs for each point of the sweep."),
+    sweep: list[str] | None = typer.Option(None, help="guidance=7.5,7.6; once for each parameter."),
+    shots: str = typer.Option("", help="Numbers of demonstrations, e.g. 0,1,2,3: a few-shot study."),
+    task: list[str] | None = typer.Option(None, help="With --shots; repeatable. Default: Table 7's six."),
+    outputs: list[str] | None = typer.Option(
+        None, metavar="PATH[=NAME]", help="Import {model}/{id}_{k}.png; repeatable."
+    ),
+    settings: SettingsFile = None,
+    score_output: str = typer.Option(
+        "first", help=f"Which output of several is scored: {' or '.join(RULES)}."
+    ),
+    seed: Seed = 0,
+    retry: str = typer.Option("", help="Request again outputs with these outcomes, e.g. refused,transport."),
+    restore: Restore = typer.Option(Restore.NONE, help="outside: add arms with the original restored there."),
+    limit: int | None = typer.Option(None, min=1, help="Request at most N outputs, baselines excluded."),
+    to: Path | None = typer.Option(None, metavar="DIR", help="Write {model}/{id}_{k}.png there."),
+    engine: EngineKind = "",
+    accept_model_change: ModelChange = False,
+    as_json: AsJson = False,
 ) -> int:
     """Make every arm's outputs for every sample; existing outputs are never made again.
 
     The baselines copy-input, resize-only, jpeg-75 and ground-truth are always included. Press Ctrl-C to finish what is
     in flight and stop; rerun the same command to resume.
+
+    Example: plantain bench generate medebench --run runs/bench --editor gemini/gemini-3.1-flash-image --seeds 3
     """
     benchmark = Benchmark.load(bench)
     editors, labels = parse_editors(editor or ())
+    functions = [name for name in editors if re.search(r"\.py:\w+$", name)]
+    own = {labels.get(name, made.name): made for name in functions for made in (function_in_file(name),)}
+    editors = tuple(name for name in editors if name not in functions)
     wanted = ArmRequest(
         editors=editors,
         labels=labels,
+        own=own,
         presets=tuple(dict.fromkeys(preset or ())),
         prompt=prompt,
         seeds=seeds,
         sweep=parse_sweep(sweep or ()),
         shots=parse_shots(shots),
+        tasks=tuple(dict.fromkeys(task or ())),
         outputs=outputs_at(outputs or (), [sample.id for sample in benchmark.samples]),
         rule=cast(Literal["first", "mean"], score_output),
         retry=parse_retry(retry),
         restore=restore is Restore.OUTSIDE,
     )
-    if wanted.shots and not wanted.names:
+    if task and not wanted.shots:
+        raise InputError("--task: names the tasks of a few-shot study; give --shots as well")
+    if wanted.shots and not (wanted.names or own):
         raise InputError("--shots: name the editors that are shown demonstrations with --editor")
     for imported in wanted.outputs:
         if imported.strangers:
@@ -137,23 +102,20 @@ def generate_outputs(
                 f"e.g. {imported.strangers[0]}",
                 file=sys.stderr,
             )
-    terms = load_terms(settings, wanted.models, engine=engine)
+    terms = load_terms(settings, wanted.models, engine=engine, run=run)
     with generate_progress(quiet=as_json) as progress:
-        try:
-            summary = asyncio.run(
-                generate(
-                    benchmark,
-                    run,
-                    wanted,
-                    terms,
-                    seed=seed,
-                    limit=limit,
-                    observer=progress,
-                    accept_model_change=accept_model_change,
-                )
+        summary = run_to_end(
+            generate(
+                benchmark,
+                run,
+                wanted,
+                terms,
+                seed=seed,
+                limit=limit,
+                observer=progress,
+                accept_model_change=accept_model_change,
             )
-        finally:
-            close_workers()
+        )
     with BenchRun.open(run) as made:
         if to is not None:
             export_outputs(made, to)
@@ -168,12 +130,10 @@ def generate_outputs(
             "cost_usd": spent,
             "stopped": summary.stopped,
         }
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
     else:
         _print_table(rows)
-    options = "".join(f" --{name} …" for name, given in (("editor", editor), ("preset", preset)) if given)
-    again = shlex.join(["plantain", "bench", "generate", str(bench), "--run", str(run)])
-    return print_end(summary, f"{again}{options} (the same options)")
+    return print_end(context, summary)
 
 
 def parse_shots(text: str) -> tuple[int, ...]:
@@ -228,7 +188,6 @@ def generate_progress(*, quiet: bool) -> BuildProgress:
     return BuildProgress(
         quiet=quiet,
         what="generate",
-        success="complete",
-        failed="lack an image",
+        words=("complete", "lack an image"),
         steps=lambda tasks, outputs: counted(outputs, "output") if outputs != tasks else "one output each",
     )

@@ -6,11 +6,11 @@ import asyncio
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
 
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.concepts import read_concepts, store_concepts, write_concepts
 from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import AS_TOLD
 from plantain.bench.prepare.pairs import SIDE, PairRules
@@ -18,14 +18,15 @@ from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, pre
 from plantain.bench.prepare.procedures import listed_procedures, procedures_of, propose_procedures
 from plantain.bench.prepare.raw_pairs import COLUMNS, NEEDED, TABLE
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.bar import progress_bar
+from plantain.cli.bench.studies import take_regions
+from plantain.cli.terminal.ending import print_end
+from plantain.cli.terminal.options import AsJson, EngineKind, Seed, SettingsFile
+from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.tables import print_json
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.records.counts import counted
 from plantain.runs.settings.terms import Terms, load_terms
-
-app = application()
 
 
 class Regions(StrEnum):
@@ -35,86 +36,57 @@ class Regions(StrEnum):
     GROUNDED_SAM = "grounded-sam"
 
 
-@app.command(epilog="Example: plantain bench prepare raw --to benches/hands")
 def prepare(
-    raw: Annotated[
-        Path | None, typer.Argument(metavar="RAW", help=f"Folder with {TABLE}, before/ and after/.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--to", metavar="DIR", help="A new folder.")] = None,
-    name: Annotated[str, typer.Option(help="Name of the benchmark; default: the folder's.")] = "",
-    describer: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL", help="Who puts pairs into words: a hosted provider/model, or their owner."
-        ),
-    ] = AS_TOLD,
-    regions: Annotated[Regions, typer.Option(help="What proposes regions of interest.")] = Regions.DIFFERENCE,
-    no_region: Annotated[
-        bool, typer.Option("--no-region", help="Leave regions open instead of taking the first proposal.")
-    ] = False,
-    side: Annotated[int, typer.Option(min=64, max=4096, help="Longest side in pixels.")] = SIDE,
-    least_quality: Annotated[
-        float, typer.Option(min=-1.0, max=1.0, help="Alignment quality below which a pair is refused.")
-    ] = LEAST_QUALITY,
-    keep_unaligned: Annotated[
-        bool, typer.Option("--keep-unaligned", help="Keep such pairs as they are, and mark them.")
-    ] = False,
-    accept_text: Annotated[
-        bool, typer.Option("--accept-text", help="Keep images with text that may identify a person.")
-    ] = False,
-    accept_faces: Annotated[
-        bool, typer.Option("--accept-faces", help="Keep images that show a face.")
-    ] = False,
-    keep_urls: Annotated[
-        bool, typer.Option("--keep-urls", help="Keep addresses, which can name patients; else hashes only.")
-    ] = False,
-    settings: Annotated[
-        Path | None,
-        typer.Option("--settings", help="TOML with [limits], [providers.NAME], [consent], [engine]."),
-    ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(metavar="KIND", help="Where pairs are aligned: local, or ray; instead of [engine]."),
-    ] = "",
-    run: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="DIR", help="Run of a hosted describer; default: DIR.calls."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of paraphrases and of the describer's draws.")] = 0,
-    procedures: Annotated[
-        str,
-        typer.Option(
-            "--procedures", metavar="ORGAN", help="Only list procedures to collect pairs of; or all."
-        ),
-    ] = "",
-    columns: Annotated[bool, typer.Option("--columns", help=f"Only say what {TABLE} may hold.")] = False,
-    study: Annotated[
-        Path | None,
-        typer.Option(
-            "--study", metavar="STUDY", help="RAW is a benchmark: take the regions that readers chose."
-        ),
-    ] = None,
-    in_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+    context: typer.Context,
+    raw: Path | None = typer.Argument(None, metavar="RAW", help=f"Folder with {TABLE}, before/ and after/."),
+    out: Path | None = typer.Option(None, "--to", metavar="DIR", help="A new folder."),
+    name: str = typer.Option("", help="Name of the benchmark; default: the folder's."),
+    describer: str = typer.Option(AS_TOLD, metavar="MODEL", help="Describes pairs; hosted or as-told."),
+    regions: Regions = typer.Option(Regions.DIFFERENCE, help="What proposes regions of interest."),
+    no_region: bool = typer.Option(False, "--no-region", help="Leave regions open."),
+    side: int = typer.Option(SIDE, min=64, max=4096, help="Longest side in pixels."),
+    keep_unaligned: bool = typer.Option(False, "--keep-unaligned", help="Keep and mark unaligned pairs."),
+    accept_text: bool = typer.Option(False, "--accept-text", help="Keep images with identifying text."),
+    accept_faces: bool = typer.Option(False, "--accept-faces", help="Keep images that show a face."),
+    keep_urls: bool = typer.Option(False, "--keep-urls", help="Keep addresses, not only hashes."),
+    settings: SettingsFile = None,
+    engine: EngineKind = "",
+    run: Path | None = typer.Option(
+        None, metavar="DIR", help="Run of a hosted describer; default: OUT.calls."
+    ),
+    seed: Seed = 0,
+    procedures: str = typer.Option("", metavar="ORGAN", help="List procedures of an organ or all; stop."),
+    study: Path | None = typer.Option(
+        None, metavar="STUDY", help="RAW is a benchmark: use its readers' regions."
+    ),
+    concepts: Path | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="RAW is a benchmark: write its key concepts as CSV, or read an edited file.",
+    ),
+    as_json: AsJson = False,
 ) -> int:
     """Align raw pairs, describe them, propose regions, and write a benchmark in plantain's own format.
 
     Pairs that cannot be aligned well enough, or that show what may identify a person, are left out and listed in
     rejected.csv with the reason.
+
+    Example: plantain bench prepare raw --to benches/hands
     """
     terms = load_terms(settings, (describer,), engine=engine)
-    if columns:
-        _print_columns()
-        return 0
     if procedures:
-        return _print_procedures(procedures, terms, run, seed, in_json)
+        return _print_procedures(context, procedures, terms, run, seed, as_json)
+    if concepts is not None:
+        return _concepts(raw, concepts, as_json)
     if study is not None:
-        return _take_chosen(raw, study, in_json)
+        return _take_chosen(raw, study, as_json)
     if raw is None or out is None:
-        raise InputError("bench prepare: give RAW and --to; --columns says what RAW holds")
+        columns = ", ".join(f"{name} (needed)" if name in NEEDED else name for name in COLUMNS)
+        raise InputError(f"bench prepare: give RAW and --to; RAW has before/, after/ and {TABLE}: {columns}")
     reader = None if accept_text else open_reader()
     if reader is None and not accept_text:
         print(f"plantain: warning: text in images is not looked for: {why_no_reader()}", file=sys.stderr)
-    rules = PairRules(side, least_quality, keep_unaligned, accept_text, accept_faces, reader)
+    rules = PairRules(side, LEAST_QUALITY, keep_unaligned, accept_text, accept_faces, reader)
     plan = PreparePlan(
         name or out.name,
         rules,
@@ -127,11 +99,11 @@ def prepare(
     )
     with progress_bar("pairs") as progress:
         made = asyncio.run(prepare_benchmark(raw, out, plan, progress))
-    if in_json:
-        typer.echo(orjson.dumps(_as_dict(made), option=orjson.OPT_INDENT_2).decode())
+    if as_json:
+        print_json(_as_dict(made))
     else:
         _print_made(made, out)
-    return _ended(made, raw, out)
+    return print_end(context, made.walked)
 
 
 def _proposer(regions: Regions) -> RegionProposer:
@@ -142,13 +114,9 @@ def _proposer(regions: Regions) -> RegionProposer:
     return grounded_sam()
 
 
-def _print_columns() -> None:
-    typer.echo(f"{TABLE} has one row a pair; pictures are before/ID.* and after/ID.*. Columns:")
-    for column, text in COLUMNS.items():
-        typer.echo(f"  {column:<12}{text}{' (needed)' if column in NEEDED else ''}")
-
-
-def _print_procedures(organ: str, terms: Terms, run: Path | None, seed: int, in_json: bool) -> int:
+def _print_procedures(
+    context: typer.Context, organ: str, terms: Terms, run: Path | None, seed: int, as_json: bool
+) -> int:
     """Our list, and where a hosted describer is named what it adds."""
     listed = listed_procedures() if organ == "all" else dict((procedures_of(organ),))
     document = {name: {"listed": list(found), "proposed": list[str]()} for name, found in listed.items()}
@@ -162,10 +130,9 @@ def _print_procedures(organ: str, terms: Terms, run: Path | None, seed: int, in_
         for name, added in proposed.items():
             document[name]["proposed"] = list(added)
         if summary.stopped is not None:
-            print(f"plantain: stopped ({summary.stopped}); type the same command to go on", file=sys.stderr)
-            return 1 if summary.failed else 3
-    if in_json:
-        typer.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+            return print_end(context, summary)
+    if as_json:
+        print_json(document)
         return 0
     for name, found in document.items():
         typer.echo(name)
@@ -200,28 +167,34 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
         typer.echo(str(made.path))
 
 
-def _ended(made: PreparedBenchmark, raw: Path, out: Path) -> int:
-    if made.walked.stopped is None:
-        return 0
-    print(
-        f"plantain: stopped ({made.walked.stopped}); go on with: plantain bench prepare {raw} --to {out} "
-        "(the same options); what was described is not paid for again",
-        file=sys.stderr,
-    )
-    return 1 if made.walked.failed else 3
+def _concepts(benchmark: Path | None, file: Path, as_json: bool) -> int:
+    """Show the key concepts of a benchmark in a file, or take them from it."""
+    if benchmark is None:
+        raise InputError("--concepts: name the benchmark")
+    if file.exists():
+        changed = store_concepts(benchmark, read_concepts(file))
+        said: dict[str, object] = {"changed": changed}
+        lines = [f"{benchmark}: {counted(changed, 'key concept')} written from {file}"]
+    else:
+        loaded = Benchmark.load(benchmark)
+        missing = write_concepts(loaded, file)
+        said = {"samples": len(loaded), "missing": missing, "file": str(file)}
+        lines = [f"{file}: concepts of {counted(len(loaded), 'sample')}; edit it and repeat this command"]
+        lines += [f"{sample}: no concept: {reason}" for sample, reason in missing.items()]
+    if as_json:
+        print_json(said)
+    else:
+        print("\n".join(lines))
+    return 0
 
 
-def _take_chosen(benchmark: Path | None, study: Path, in_json: bool) -> int:
+def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
     """Readers' regions into a benchmark."""
-    from plantain.cli.bench.chosen_regions import take_regions
-
     if benchmark is None:
         raise InputError("--study: name the benchmark that the study was made from")
     found, undecided = take_regions(benchmark, study)
-    if in_json:
-        import orjson
-
-        print(orjson.dumps({"chosen": found, "undecided": undecided}, option=orjson.OPT_INDENT_2).decode())
+    if as_json:
+        print_json({"chosen": found, "undecided": undecided})
     else:
         print(f"{benchmark}: {counted(len(found), 'region is', 'regions are')} now those that readers chose")
         for sample in undecided:

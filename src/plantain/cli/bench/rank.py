@@ -3,81 +3,79 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import orjson
 import typer
+from rich.table import Table as RichTable
 
-from plantain.cli.terminal.application import application
+from plantain.bench.leaderboard.humans import read_ratings
+from plantain.bench.leaderboard.latex import table_three
+from plantain.bench.leaderboard.page import read_tables
+from plantain.bench.leaderboard.published import published_files
+from plantain.bench.leaderboard.published_files import read_published
+from plantain.bench.leaderboard.ranking import Ranking, ranking_json
+from plantain.bench.leaderboard.ranking import rank as compare
+from plantain.bench.leaderboard.tables import make_table
+from plantain.cli.terminal.options import AsJson, AsLatex, ScoringJudge
+from plantain.cli.terminal.tables import print_json, print_table
+from plantain.metrics.statistics.agreement import Agreement
+from plantain.metrics.statistics.means import Estimate
 from plantain.records import InputError
 from plantain.records.counts import counted
 
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
 
-    from plantain.bench.leaderboard.ranking import Ranking
-    from plantain.metrics.statistics.agreement import Agreement
-    from plantain.metrics.statistics.means import Estimate
-
-app = application()
-
-
-@app.command(epilog="Example: plantain bench rank runs/bench --ratings ana.csv --ratings ben.csv")
 def rank(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a scored run.")],
-    more: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Further files of ratings.")
-    ] = None,
-    ratings: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--ratings",
-            metavar="FILE",
-            help="CSV of one rater, named after them: sample, model, and EA, CP, VQ (higher is better) or EA_rank, "
-            "CP_rank, VQ_rank (1 is best).",
-        ),
-    ] = None,
-    study: Annotated[
-        Path | None,
-        typer.Option("--study", metavar="STUDY", help="A reader study of this run, in place of files."),
-    ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option("--judge", metavar="NAME", help="Whose scores are called EA, VQ and CP judge."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    as_latex: Annotated[bool, typer.Option("--latex", help="Print Table 3 as LaTeX (booktabs).")] = False,
+    run: Path = typer.Argument(..., metavar="RUN", help="A scored run, or published scores (JSON)."),
+    more: list[Path] | None = typer.Argument(None, metavar="[FILE]...", help="Further files of ratings."),
+    ratings: list[Path] | None = typer.Option(
+        None, metavar="FILE", help="A rater's CSV, or published ranks."
+    ),
+    study: Path | None = typer.Option(None, metavar="STUDY", help="A reader study of this run, not files."),
+    judge: ScoringJudge = None,
+    as_json: AsJson = False,
+    as_latex: AsLatex = False,
 ) -> None:
-    """Compare metrics with people, image by image (Table 3), and people with each other."""
+    """Compare metrics with people, image by image (Table 3), and people with each other.
+
+    A rater's CSV has the columns sample, model, and EA, CP, VQ (higher is better) or EA_rank, CP_rank, VQ_rank.
+
+    Example: plantain bench rank runs/bench --ratings ana.csv --ratings ben.csv
+    """
     files = [*(ratings or []), *(more or [])]
+    sources = [run]
+    if published := [file for path in (run, *files) for file in published_files(path)]:
+        ranks = [file for file in published if read_published(file).ranks]
+        files = [*ranks, *(file for file in files if not published_files(file))]
+        if published_files(run):
+            sources = [*(file for file in published if file not in ranks), *ranks]
     if not files and study is None:
-        raise InputError("--ratings: name a CSV file for each rater, or a reader study with --study")
+        raise InputError(
+            "--ratings: name a CSV file for each rater, published ranks (JSON), or a reader study with --study"
+        )
     if files and study is not None:
         raise InputError("--study replaces --ratings; give only one of them")
-    from plantain.bench.leaderboard.humans import read_ratings
-    from plantain.bench.leaderboard.latex import table_three
-    from plantain.bench.leaderboard.page import read_tables
-    from plantain.bench.leaderboard.ranking import rank as compare
-    from plantain.bench.leaderboard.ranking import ranking_json
-    from plantain.bench.leaderboard.tables import make_table
-    from plantain.cli.terminal.tables import print_table
 
-    scores = read_tables([run])
+    scores = read_tables(sources)
     samples, models = [s.id for s in scores.samples], [arm.label for arm in scores.arms]
     if study is not None:
-        from plantain.cli.bench.study_ratings import study_ratings
+        from plantain.cli.bench.studies import study_ratings
 
         given = study_ratings(study, samples, models)
     else:
         given = read_ratings(files, samples, models)
     found = compare(make_table(scores, judge), given)
+    if not found.rows and not found.agreement:
+        raise InputError(f"{run}: has ranks by one rater only; add a run or published scores to compare")
     if as_json:
-        print(orjson.dumps(ranking_json(found), option=orjson.OPT_INDENT_2).decode())
+        print_json(ranking_json(found))
         return
     if as_latex:
         print(table_three(found), end="")
         return
     print_table(_correlations(found))
+    if len({row.organ for row in found.organs}) > 1:
+        print_table(_by_organ(found))
+    for remark in found.remarks:
+        print(remark)
     if found.agreement:
         print_table(_agreements(found))
     else:
@@ -85,14 +83,13 @@ def rank(
 
 
 def _correlations(found: Ranking) -> RichTable:
-    from rich.table import Table as RichTable
-
     dimensions = list(found.images)
     shown = RichTable(
         title="Table 3: rank correlation with people, mean over images",
         caption=f"{counted(len(found.raters), 'rater')}, {counted(len(found.models), 'model')}; images "
         + ", ".join(f"{name} {n}" for name, n in found.images.items())
-        + "\nSpearman's rho, tie-corrected, and its 95 % interval / Kendall's tau-b",
+        + "\nSpearman's rho, tie-corrected, and its 95 % interval / Kendall's tau-b / rho by the paper's formula (1),"
+        "\nwhich ignores ties (expected over ties broken at random)",
         caption_justify="left",
     )
     shown.add_column("metric")
@@ -100,41 +97,68 @@ def _correlations(found: Ranking) -> RichTable:
         shown.add_column(name, justify="right")
     by_metric: dict[str, dict[str, str]] = {}
     for row in found.rows:
-        by_metric.setdefault(row.metric, {})[row.dimension] = _correlation(row.spearman, row.kendall)
+        by_metric.setdefault(row.name, {})[row.dimension] = _correlation(
+            row.spearman, row.kendall, row.formula_1
+        )
     for metric, cells in by_metric.items():
         last = metric == list(by_metric)[-1]
         shown.add_row(metric, *(cells[name] for name in dimensions), end_section=last)
     if found.ceiling:
         ceiling = [found.ceiling[name] for name in dimensions]
+        shown.add_row("one rater with the others", *(_correlation(**each) for each in ceiling))
+    return shown
+
+
+def _by_organ(found: Ranking) -> RichTable:
+    """Return each dimension by its own column of Table 2, organ by organ; the JSON has all metrics."""
+    shown = RichTable(title="By organ: EA, CP and VQ with people", title_justify="left")
+    shown.add_column("organ")
+    for name in found.images:
+        shown.add_column(name, justify="right")
+    cells = {(row.organ, row.dimension): row for row in found.organs if row.metric == row.dimension}
+    for organ in dict.fromkeys(row.organ for row in found.organs):
+        rows = [cells.get((organ, name)) for name in found.images]
         shown.add_row(
-            "one rater with the others", *(_correlation(c["spearman"], c["kendall"]) for c in ceiling)
+            organ, *(_correlation(row.spearman, row.kendall, row.formula_1) if row else "–" for row in rows)
         )
     return shown
 
 
-def _correlation(rho: Estimate, tau: Estimate) -> str:
-    if rho.value is None:
+def _correlation(spearman: Estimate, kendall: Estimate | None, formula_1: Estimate) -> str:
+    if spearman.value is None:
         return "–"
-    bounds = "" if rho.low is None else f" ({rho.low:+z.2f} to {rho.high:+z.2f})"
-    return f"{rho.value:+z.2f}{bounds} / {'–' if tau.value is None else f'{tau.value:+z.2f}'}"
+    bounds = "" if spearman.low is None else f" ({spearman.low:+z.2f} to {spearman.high:+z.2f})"
+    others = [one.value for one in (kendall, formula_1) if one is not None]
+    return " / ".join(
+        [f"{spearman.value:+z.2f}{bounds}", *("–" if v is None else f"{v:+z.2f}" for v in others)]
+    )
 
 
 def _agreements(found: Ranking) -> RichTable:
-    from rich.table import Table as RichTable
-
     shown = RichTable(
         title="Agreement of raters",
         caption="value with its 95 % interval; a kappa of 0 is chance, whatever the raw agreement",
         caption_justify="left",
     )
     shown.add_column("dimension")
-    for heading in ("Krippendorff's alpha", "Fleiss' kappa", "Cohen's kappa (weighted)", "most frequent"):
+    for heading in (
+        "Spearman / formula (1)",
+        "Krippendorff's alpha",
+        "Fleiss' kappa",
+        "Cohen's kappa (weighted)",
+        "most frequent",
+    ):
         shown.add_column(heading, justify="right")
     for one in found.agreement:
         pairs = [f"{a} and {b}: {_agreement(kappa)}" for (a, b), kappa in one.cohen.items()]
+        ranks = [
+            f"{a} and {b}: {_correlation(one.spearman[a, b]['spearman'], None, one.spearman[a, b]['formula_1'])}"
+            for a, b in one.spearman
+        ]
         prevalence = one.krippendorff.prevalence
         shown.add_row(
             one.dimension,
+            "\n".join(ranks),
             f"{_agreement(one.krippendorff)} ({one.level})",
             _agreement(one.fleiss) if one.fleiss else "–",
             "\n".join(pairs) or "–",

@@ -2,60 +2,50 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import orjson
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table as RichTable
+from rich.text import Text
 
-from plantain.cli.terminal.application import application
+from plantain.bench.leaderboard.latex import table_against, table_two
+from plantain.bench.leaderboard.measures import STRICTER
+from plantain.bench.leaderboard.page import read_tables, write_leaderboard
+from plantain.bench.leaderboard.published import published_agreement, published_files
+from plantain.bench.leaderboard.rows import table_csv, table_json
+from plantain.bench.leaderboard.scores import is_baseline, is_given_region
+from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
+from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, Gallery, ScoringJudge
+from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
+from plantain.metrics.statistics.paired import Difference
+from plantain.pages.wording import plain
 from plantain.records import InputError
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
 
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-    from rich.text import Text
 
-    from plantain.bench.leaderboard.tables import Table, TableCell
-
-app = application()
-
-
-@app.command(epilog="Example: plantain bench table runs/bench --to leaderboard")
 def table(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN...", help="Runs of one benchmark, or a folder of published scores."),
-    ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Rows as JSON, one per model, organ and metric.")
-    ] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="The same rows and those by task, as CSV.")] = False,
-    as_latex: Annotated[bool, typer.Option("--latex", help="Table 2 as LaTeX (booktabs).")] = False,
-    by: Annotated[str, typer.Option("--by", help="With --json: rows by organ or by task.")] = "organ",
-    judge: Annotated[
-        str | None,
-        typer.Option("--judge", metavar="NAME", help="Whose EA and VQ. Default: the best informed one."),
-    ] = None,
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="DIR", help="Folder for page, JSON, CSV, LaTeX and figures."),
-    ] = None,
-    benchmark: Annotated[
-        Path | None, typer.Option("--bench", metavar="PATH", help="Where the benchmark is now, for images.")
-    ] = None,
-    cards: Annotated[
-        list[Path] | None,
-        typer.Option("--card", metavar="FILE", help="A judge's card.json, copied into the first run."),
-    ] = None,
-    gallery: Annotated[int, typer.Option("--gallery", min=0, help="Most samples to show.")] = 8,
+    runs: list[Path] = typer.Argument(
+        ..., metavar="RUN...", help="Runs of one benchmark, or published JSON files."
+    ),
+    as_json: AsJson = False,
+    as_csv: bool = typer.Option(False, "--csv", help="The same rows and those by task, as CSV."),
+    as_latex: AsLatex = False,
+    by: str = typer.Option("organ", help="With --json: rows by organ or by task."),
+    judge: ScoringJudge = None,
+    to: Path | None = typer.Option(None, metavar="DIR", help="Folder for page, tables and figures."),
+    benchmark: BenchPath = None,
+    against: str = typer.Option("copy-input", metavar="MODEL", help="The arm to compare the others with."),
+    gallery: Gallery = 8,
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall.
 
     Several runs of the same benchmark share one table and one page.
+
+    Example: plantain bench table runs/bench --to leaderboard
     """
     if sum((as_json, as_csv, as_latex)) > 1:
         raise InputError("--json, --csv and --latex print one thing each: choose one")
@@ -63,56 +53,45 @@ def table(
         raise InputError(f"--by {by}: organ or task")
     if len({run.resolve() for run in runs}) < len(runs):
         raise InputError("bench table: the same run is given twice")
-    from plantain.bench.leaderboard.latex import table_two
-    from plantain.bench.leaderboard.page import read_tables, write_leaderboard
-    from plantain.bench.leaderboard.rows import table_csv, table_json
-    from plantain.bench.leaderboard.tables import make_table
-    from plantain.journal.cards import keep_cards
 
-    keep_cards(runs[0], cards or ())
     if to is not None:
-        path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery)
+        path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery, against=against)
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
         if not (as_json or as_csv or as_latex):
             return
-    made = make_table(read_tables(runs), judge)
+    made = make_table(read_tables(runs), judge, against)
     if as_json:
         cells = made.tasks.values() if by == "task" else made.cells.values()
-        print(orjson.dumps(table_json(cells, made), option=orjson.OPT_INDENT_2).decode())
+        print_json(table_json(cells, made))
     elif as_csv:
         sys.stdout.write(table_csv(made))
     elif as_latex:
-        sys.stdout.write(table_two(made))
+        sys.stdout.write("\n".join(filter(None, (table_two(made), table_against(made)))))
     else:
         _print(runs, made)
 
 
 def _print(runs: list[Path], made: Table) -> None:
-    from plantain.bench.leaderboard.published import is_published, published_agreement
-    from plantain.cli.terminal.tables import print_table
-
     if made.unfinished:
-        again = " && ".join(shlex.join(["plantain", "bench", "score", str(run)]) for run in runs)
+        again = " && ".join(command_line("bench", "score", run) for run in runs)
         print(f"scoring is not finished: {made.unfinished}; resume with: {again}")
     print_table(leaderboard(made))
+    for line in made.blind.values():
+        TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)
+    if made.against:
+        print_table(differences(made))
     for line in made.card_lines:
         print(f"judge's card: {line}")
     if made.barred:
         print(f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate")
-    if is_published(runs[0]):
+    if published_files(runs[0]):
         print(published_agreement(made.scores).line)
+    for remark in made.scores.remarks:
+        print(remark)
 
 
 def leaderboard(made: Table) -> RichTable:
     """Return Table 2 for a terminal: overall means with intervals, baselines below a line."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    from plantain.bench.leaderboard.scores import is_baseline, is_given_region
-    from plantain.bench.leaderboard.tables import OVERALL
-    from plantain.pages.wording import plain
-
     shown = RichTable(
         title=f"{plain(made.scores.benchmark)}: {counted(len(made.scores.samples), 'sample')}",
         caption="\n".join(_caption(made)),
@@ -146,22 +125,50 @@ def leaderboard(made: Table) -> RichTable:
     return shown
 
 
+def differences(made: Table) -> RichTable:
+    """Return each model minus the reference over all samples, with interval and p, for a terminal."""
+    shown = RichTable(
+        title=f"minus {plain(made.reference)}, sample by sample",
+        title_justify="left",
+        caption="difference, its 95 % interval, and p after Holm's correction over the models",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    shown.add_column("model", overflow="fold")
+    for measure in made.main:
+        shown.add_column(measure.name, justify="right")
+    for arm in made.general:
+        pairs = [made.against.get((arm.label, measure.name)) for measure in made.main]
+        if any(pairs):
+            shown.add_row(plain(arm.label), *map(_difference, pairs))
+    return shown
+
+
+def _difference(pair: Difference | None) -> str:
+    if pair is None or pair.estimate.value is None:
+        return "–"
+    found = pair.estimate
+    bounds = "" if found.low is None else f" {found.low:+z.2f} to {found.high:+z.2f}"
+    return f"{found.value:+z.2f}{bounds}" + ("" if pair.p_holm is None else f", p {pair.p_holm:.3f}")
+
+
 def _caption(made: Table) -> list[str]:
     synthetic, truths = made.scores.truths
     unsure = made.why_no_interval()
     lines = [
         f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run",
+        STRICTER if made.measure("CP (strict)") else "",
         f"synthetic: {synthetic} of {counted(truths, 'true image')}" if synthetic else "",
         "mean and 95 % interval; bold: best, underlined: second, where significant",
         f"no interval: {'; '.join(unsure)}" if unsure else "",
-        "" if made.ranked else "in recorded order: no difference between models is significant",
+        "" if made.ranked or made.blind else "in recorded order: no difference between models is significant",
     ]
     return [line for line in lines if line]
 
 
 def _number(cell: TableCell | None) -> Text:
-    from rich.text import Text
-
     if cell is None or cell.estimate.value is None:
         return Text("–", style="dim")
     found = cell.estimate

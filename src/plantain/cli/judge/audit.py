@@ -2,112 +2,76 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import orjson
 import typer
 from rich.table import Table
 
 from plantain.audit.asking import asking
 from plantain.audit.gate import thresholds
-from plantain.audit.jury import models_of
+from plantain.audit.jury import jury_of, models_of
 from plantain.audit.pages import between, in_words, write_card_page
-from plantain.audit.pictures import TrialPicture, pictures_in
+from plantain.audit.pictures import pictures_in
 from plantain.audit.planning import forecast
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import chosen_kinds
-from plantain.cli.build import print_end
-from plantain.cli.terminal.application import application, command_again
-from plantain.cli.terminal.stages import StageProgress
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.ending import confirm, print_end, run_to_end
+from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
+from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import keep_card, write_card
 from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.offline.workers import close_workers
 from plantain.pipeline.piloting.decision import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
+from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
-from plantain.runs.observer import ProgressObserver
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.door import Door
+from plantain.runs.settings.terms import load_terms
 from plantain.runs.summary import RunSummary
 
-app = application()
+LONG = 500
+"""Calls above which an audit asks before it starts: about two minutes of the offline judge."""
 
 
-class Amplitude(StrEnum):
-    """How plainly a defect shows."""
-
-    WEAK = "weak"
-    STRONG = "strong"
-
-
-@dataclass(frozen=True, slots=True)
-class _Judges:
-    """The audited judge, those that it is compared with, and the terms under which they are asked."""
-
-    judge: str
-    beside: tuple[str, ...]
-    terms: Terms
-    rubric: Rubric
-
-
-@app.command()
 def audit(
     context: typer.Context,
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[DIR]",
-            help="images to draw on: a run (which keeps the card), a catalogue or a folder <modality>/<name>.png; "
-            "default: the package images",
-        ),
-    ] = None,
-    judge: Annotated[
-        str, typer.Option("--judge", metavar="MODEL", help="a panel's members are separated by commas")
-    ] = "offline/instruments",
-    beside: Annotated[
-        list[str] | None, typer.Option("--beside", metavar="MODEL", help="another judge to compare it with")
-    ] = None,
-    studies: Annotated[
-        list[Path] | None,
-        typer.Option("--study", metavar="STUDY", help="a reader study of the run DIR, to compare it with"),
-    ] = None,
-    run: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="DIR", help="the audit's own folder; needed by hosted judges"),
-    ] = None,
-    settings: Annotated[
-        Path | None, typer.Option("--settings", help="[limits], [providers.NAME] and [consent], in TOML")
-    ] = None,
-    pairs: Annotated[int, typer.Option(min=1, help="edits of each kind")] = 40,
-    amplitude: Annotated[Amplitude, typer.Option(help="how plainly the defects show")] = Amplitude.STRONG,
-    seed: Annotated[int, typer.Option(help="of the edits and defects")] = 0,
-    findings: Annotated[
-        list[str] | None, typer.Option("--finding", metavar="NAME", help="repeatable; default: all")
-    ] = None,
-    kinds: Annotated[
-        str, typer.Option(help="names of controls and defects, separated by commas; default: all")
-    ] = "",
-    rubric: Annotated[
-        str | None, typer.Option(help="by which it judges; default: that of the run DIR, else med-banana")
-    ] = None,
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FOLDER", help="for card.html and card.json")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="print calls and cost; judge nothing")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    folder: Path | None = typer.Argument(
+        None,
+        metavar="[DIR]",
+        help="images to draw on: a run (which keeps the card), a catalogue or a folder <modality>/<name>.png; "
+        "default: the package images",
+    ),
+    judge: str = typer.Option(
+        "offline/instruments", metavar="MODEL", help="A judge, or a panel: names with commas."
+    ),
+    beside: list[str] | None = typer.Option(None, metavar="MODEL", help="another judge to compare it with"),
+    studies: list[Path] | None = typer.Option(
+        None, "--study", metavar="STUDY", help="Study of the run DIR to compare with."
+    ),
+    run: Path | None = typer.Option(None, metavar="DIR", help="The audit's own run; hosted judges need one."),
+    settings: SettingsFile = None,
+    pairs: int = typer.Option(40, min=1, help="edits of each kind"),
+    seed: Seed = 0,
+    findings: list[str] | None = typer.Option(
+        None, "--finding", metavar="NAME", help="Only this finding; repeatable."
+    ),
+    kinds: str = typer.Option("", help="names of controls and defects, separated by commas; default: all"),
+    rubric: str | None = typer.Option(None, help="Default: that of the run DIR, else med-banana."),
+    to: Path | None = typer.Option(None, metavar="FOLDER", help="for card.html and card.json"),
+    yes: bool = typer.Option(False, "--yes", help="Start a long audit without a question."),
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> int:
     """Make a judge's card: controls, planted defects, repeats, agreement, and what its verdicts may be used for.
 
@@ -129,58 +93,44 @@ def audit(
         raise InputError(f"--run: name a folder for the answers of {judge}, so that they are paid once")
     by_people = _with_people(studies or [], folder, judge)
     taxonomy = load_taxonomy()
-    chosen = _Judges(judge, others, load_terms(settings, named), _rubric(rubric, folder))
+    terms, judged_by = load_terms(settings, named), _rubric(rubric, folder)
     split = "images of the packages, held out" if folder is None else folder.name
-    plan = AuditPlan(
-        pairs, amplitude.value, seed, split, _findings(findings or [], taxonomy), chosen_kinds(kinds)
-    )
+    wanted = _findings(findings or [], taxonomy)
+    plan = AuditPlan(pairs, seed=seed, split=split, findings=wanted, kinds=chosen_kinds(kinds))
     pictures = pictures_in(folder, taxonomy)
+    found: dict[str, Any] = forecast(pictures, taxonomy, plan, judge, others, terms)
     if dry_run:
-        found = forecast(pictures, taxonomy, plan, judge, others, chosen.terms)
         return _print_forecast(found, as_json=as_json)
+    if (calls := sum(found["calls"].values())) > LONG and not yes:
+        for one in (judge, *others):
+            jury_of(Door(terms), one, judged_by)  # an unknown name or a missing key is no reason to ask
+        cost = found["cost_usd"]
+        price = "at unknown cost" if cost is None else f"for ${cost[0]:.2f} to ${cost[1]:.2f}"
+        confirm(f"judge audit: up to {counted(calls, 'call')} {price}")
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
-        try:
-            card, summary = asyncio.run(_carded(chosen, own, pictures, taxonomy, plan, progress))
-        finally:
-            close_workers()
+        images = [picture.image for picture in pictures]
+
+        async def carded() -> tuple[JudgeCard, RunSummary]:
+            async with asking(
+                judge, terms, own, seed, progress, rubric=judged_by, beside=others, images=images
+            ) as asked:
+                card, _ = await run_audit(asked, pictures, taxonomy, plan)
+            return card, asked.opened.summary
+
+        card, summary = run_to_end(carded())
     card = replace(card, agreement={**card.agreement, **by_people})
     if summary.stopped is None:
         _keep(card, folder, run, to)
     if as_json:
-        print(orjson.dumps(card_json(card), option=orjson.OPT_INDENT_2).decode())
+        print_json(card_json(card))
     else:
         _print_card(card)
-    return print_end(summary, command_again(context))
-
-
-async def _carded(
-    chosen: _Judges,
-    run: Path,
-    pictures: list[TrialPicture],
-    taxonomy: Taxonomy,
-    plan: AuditPlan,
-    progress: ProgressObserver,
-) -> tuple[JudgeCard, RunSummary]:
-    images = [picture.image for picture in pictures]
-    async with asking(
-        chosen.judge,
-        chosen.terms,
-        run,
-        plan.seed,
-        progress,
-        rubric=chosen.rubric,
-        beside=chosen.beside,
-        images=images,
-    ) as asked:
-        card, _ = await run_audit(asked, pictures, taxonomy, plan)
-    return card, asked.opened.summary
+    return print_end(context, summary)
 
 
 def _with_people(studies: list[Path], folder: Path | None, judge: str) -> dict[str, Figure]:
     """Return the agreement of the judge's verdicts in the run with the studies' readers."""
-    from plantain.review.people import agreement_with_people
-
     if studies and (folder is None or not (folder / JOURNAL_NAME).is_file()):
         raise InputError(f"--study {studies[0]}: give the run that the study was made from as DIR")
     found: dict[str, Figure] = {}
@@ -221,7 +171,7 @@ def _findings(wanted: Sequence[str], taxonomy: Taxonomy) -> tuple[str, ...]:
 
 def _print_forecast(found: dict[str, Any], *, as_json: bool) -> int:
     if as_json:
-        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        print_json(found)
         return 0
     spread = ", ".join(f"{n} of {modality}" for modality, n in found["pictures"].items()) or "no images"
     edits, independent = counted(found["edits"], "edit"), found["independent"]

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.audit.correction import correct_verdict
+from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.tables import print_json
 from plantain.journal.questions.corrections import SET
 from plantain.records import InputError
 
-app = application()
 
-
-@app.command(
-    epilog='Example: plantain judge override runs/cxr 3f2a --set failed --by RT --why "the effusion is still there"'
-)
 def override(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a build or of an import.")],
-    task: Annotated[str, typer.Argument(metavar="TASK", help="First digits of the task's id.")],
-    set_to: Annotated[str, typer.Option("--set", metavar="WORD", help="qualified or failed.")],
-    by: Annotated[str, typer.Option("--by", metavar="CODE", help="Code of the person; releases carry it.")],
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason; releases carry it.")],
-    round: Annotated[
-        int | None, typer.Option("--round", min=1, help="Default: the round that ended the task.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the stored correction as JSON.")] = False,
+    run: RunArgument,
+    task: str = typer.Argument(..., metavar="TASK", help="First digits of the task's id."),
+    set_to: str = typer.Option(..., "--set", metavar="WORD", help="qualified or failed."),
+    by: str = typer.Option(..., metavar="CODE", help="Code of the person; releases carry it."),
+    why: str = typer.Option(..., metavar="TEXT", help="The reason; releases carry it."),
+    round: int | None = typer.Option(None, min=1, help="Default: the round that ended the task."),
+    as_json: AsJson = False,
 ) -> None:
     """Correct a verdict by hand. show, report and releases list it next to the judge's; it decides nothing.
 
     To let another judge decide, use judge rejudge --decisive. A person's latest verdict counts; all are kept.
-    """
-    from plantain.audit.correction import correct_verdict
 
+    Example: plantain judge override runs/cxr 3f2a --set failed --by RT --why "the effusion is still there"
+    """
     if set_to not in SET.values():
         raise InputError(f"--set {set_to!r}: choose {' or '.join(SET.values())}")
     qualified = set_to == SET[True]
@@ -50,7 +42,7 @@ def override(
             "judge": None if judged is None else {"judge": judged.judge, "qualified": judged.qualified},
             "correction": {"by": by, "set": set_to, "why": why.strip()},
         }
-        print(json.dumps(document, indent=1))
+        print_json(document)
         return
     word = {True: "qualified", False: "not qualified", None: "undecided"}
     judge = (

@@ -2,97 +2,66 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Any, cast
 
-import orjson
 import typer
 
-from plantain.cli.terminal.application import application, command_again
+from plantain.audit.flips import ALL, QUALIFIED, consistency, flips, judged_attempts, tallies
+from plantain.audit.jury import models_of
+from plantain.audit.pages import write_rejudged
+from plantain.audit.planning import forecast_rejudge
+from plantain.audit.rejudge import Rejudged, RejudgeRequest, recorded_judge, run_rejudge, stored_attempts
+from plantain.cli.judge.audit import print_bill
+from plantain.cli.terminal.ending import print_end, run_to_end
+from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
+from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.tables import print_json
+from plantain.journal import JournalReader
 from plantain.pipeline.piloting.decision import PEOPLE
-
-if TYPE_CHECKING:
-    from plantain.audit.rejudge import Rejudged, RejudgeRequest
-    from plantain.roles import Judge
-    from plantain.runs.settings.terms import Terms
-
-app = application()
+from plantain.records.counts import counted
+from plantain.review.people import PeopleJudge
+from plantain.roles import Judge
+from plantain.runs.settings.terms import Terms, load_terms
 
 
-@app.command(
-    epilog="Example: plantain judge rejudge runs/pilot --prompts ours --prompts my-prompts --sample 100"
-)
 def rejudge(
     context: typer.Context,
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a build or of an import.")],
-    judges: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--judge",
-            metavar="MODEL",
-            help="Repeatable; a panel's members are separated by commas; people/STUDY: a study's readers. "
-            "Default: the run's own judge.",
-        ),
-    ] = None,
-    prompts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--prompts", metavar="SET", help="Repeatable: ours, published, or a folder of templates."
-        ),
-    ] = None,
-    rubric: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Another rubric than the run's, e.g. med-banana-published, or a file.toml.",
-        ),
-    ] = "",
-    repeat: Annotated[
-        int,
-        typer.Option(
-            min=1, max=100, metavar="N", help="Ask each judge N times: the paper's consistency study."
-        ),
-    ] = 1,
-    sample: Annotated[
-        int | None, typer.Option("--sample", min=1, help="Judge this many attempts, drawn by the run's seed.")
-    ] = None,
-    decisive: Annotated[
-        bool,
-        typer.Option("--decisive", help="This judge's verdicts decide from now on; the older ones stay."),
-    ] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="Ask again where a judge gave no answer.")] = False,
-    settings: Annotated[
-        Path | None, typer.Option("--settings", help="[limits], [providers.NAME] and [consent], in TOML.")
-    ] = None,
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE", help="The page. Default: rejudged.html in the run.")
-    ] = None,
-    accept_model_change: Annotated[
-        bool,
-        typer.Option(
-            "--accept-model-change", help="Continue when a judge answers in another version than before."
-        ),
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print calls and cost; judge nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print judges, rows and flips as JSON.")] = False,
+    run: RunArgument,
+    judges: list[str] | None = typer.Option(
+        None,
+        "--judge",
+        metavar="MODEL",
+        help="Repeatable; a panel's members are separated by commas; people/STUDY: a study's readers. "
+        "Default: the run's own judge.",
+    ),
+    prompts: list[str] | None = typer.Option(
+        None, metavar="SET", help="ours, published, or a folder; repeatable."
+    ),
+    rubric: str = typer.Option(
+        "", metavar="NAME", help="Another rubric than the run's, by name or file.toml."
+    ),
+    repeat: int = typer.Option(1, min=1, max=100, metavar="N", help="Ask each judge N times (consistency)."),
+    sample: int | None = typer.Option(None, min=1, help="Judge this many attempts, drawn by the run's seed."),
+    decisive: bool = typer.Option(False, "--decisive", help="Let these verdicts decide from now on."),
+    retry: bool = typer.Option(False, "--retry", help="Ask again where a judge gave no answer."),
+    settings: SettingsFile = None,
+    to: Path | None = typer.Option(None, metavar="FILE", help="The page. Default: rejudged.html in the run."),
+    accept_model_change: ModelChange = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> int:
     """Judge stored attempts again and compare the verdicts. Nothing is generated.
 
     Verdicts are stored in the run next to the older ones, and recorded answers are reused. Ctrl-C finishes the calls in
     flight; the same command resumes.
-    """
-    from plantain.audit.jury import models_of
-    from plantain.audit.rejudge import RejudgeRequest, recorded_judge, run_rejudge
-    from plantain.cli.build import print_end
-    from plantain.cli.terminal.stages import StageProgress
-    from plantain.offline.workers import close_workers
-    from plantain.runs.settings.terms import load_terms
 
+    Example: plantain judge rejudge runs/pilot --prompts ours --prompts my-prompts --sample 100
+    """
     names = judges or [recorded_judge(run)]
     asked = [_people(name) if name.startswith(PEOPLE) else name for name in names]
     models = dict.fromkeys(model for name in asked if isinstance(name, str) for model in models_of(name))
-    terms = load_terms(settings, tuple(models))
+    terms = load_terms(settings, tuple(models), run=run)
     request = RejudgeRequest(
         asked, tuple(prompts or ()), sample, decisive, retry, accept_model_change, rubric, repeat
     )
@@ -101,31 +70,20 @@ def rejudge(
     if dry_run:
         return _print_forecast(run, request, terms, as_json=as_json)
     with StageProgress(quiet=as_json) as progress:
-        try:
-            done = asyncio.run(run_rejudge(run, request, terms, observer=progress))
-        finally:
-            close_workers()
+        done = run_to_end(run_rejudge(run, request, terms, observer=progress))
     _print_rejudged(run, done, sample, to, as_json=as_json)
-    return print_end(done.summary, command_again(context))
+    return print_end(context, done.summary)
 
 
 def _people(name: str) -> Judge:
     """Return the readers of a study as a judge, by `people/STUDY`."""
-    from plantain.review.people import PeopleJudge
-
     return PeopleJudge(Path(name.removeprefix(PEOPLE)))
 
 
 def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json: bool) -> int:
-    import orjson
-
-    from plantain.audit.planning import forecast_rejudge
-    from plantain.cli.judge.audit import print_bill
-    from plantain.records.counts import counted
-
     found: dict[str, Any] = forecast_rejudge(run, request, terms)
     if as_json:
-        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+        print_json(found)
         return 0
     print(counted(found["attempts"], "stored attempt"))
     print_bill(found)
@@ -135,11 +93,6 @@ def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json
 
 
 def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_json: bool) -> None:
-    from plantain.audit.flips import ALL, QUALIFIED, consistency, flips, judged_attempts, tallies
-    from plantain.audit.pages import write_rejudged
-    from plantain.audit.rejudge import stored_attempts
-    from plantain.journal import JournalReader
-
     with JournalReader.open(run) as reader:
         attempts = judged_attempts(reader, done, sample)
         asked, others = tallies(reader, attempts, done)
@@ -151,7 +104,7 @@ def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | No
         rows = [row for one in attempts if one.key in drawn for row in one.rows(names[: len(asked)])]
         document = {"judges": asked, "others": others, "rows": rows, "flips": found, "page": str(page)}
         document |= {"consistency": studies} if studies else {}
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return
     for one in (*asked, *others):
         cost = f", {one['calls']} calls, ${one['cost_usd']:z.4f}" if one.get("cost_usd") is not None else ""

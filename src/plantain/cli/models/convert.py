@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -20,17 +19,9 @@ PRESET = "diffusers/medebench-instruct-diffusion"
 
 
 def convert_weights(
-    checkpoint: Annotated[
-        Path, typer.Argument(metavar="FILE", help="a checkpoint in CompVis's layout: .ckpt")
-    ],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new folder.")],
-    base: Annotated[
-        str,
-        typer.Option(
-            metavar="FOLDER|ID",
-            help="Stable Diffusion 1 or InstructPix2Pix on this machine, for tokenizer and settings",
-        ),
-    ],
+    checkpoint: Path = typer.Argument(..., metavar="FILE", help="a checkpoint in CompVis's layout: .ckpt"),
+    to: Path = typer.Option(..., metavar="DIR", help="A new folder."),
+    base: str = typer.Option(..., metavar="FOLDER|ID", help="Stable Diffusion 1 or InstructPix2Pix here."),
 ) -> int:
     """Writes InstructDiffusion's checkpoint, as its authors publish it, as a folder that its preset runs.
 

@@ -6,15 +6,15 @@ import asyncio
 import os
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import orjson
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.files.installing import install_line
 from plantain.files.toml import read_toml_table
 from plantain.models.extras import has_module
@@ -27,24 +27,18 @@ from plantain.records import InputError, Price
 from plantain.runs.probing import probe as probe_model
 from plantain.runs.settings.terms import Terms, load_terms
 
-WIDE = 120
-"""Columns of terminal from which the notes fit in as well."""
+_PRICES = (
+    *("input_per_m", "output_per_m", "cached_per_m", "cache_write_per_m", "image_out_each"),
+    *("image_input_per_m", "image_output_per_m", "cached_image_per_m"),
+)
 
 
 def models(
     context: typer.Context,
-    probe: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="make one cheap call to this model, or to each hosted model and server of a recipe or settings file",
-        ),
-    ] = "",
-    base_url: Annotated[str, typer.Option(help="address for --probe, e.g. http://127.0.0.1:8000/v1")] = "",
-    run: Annotated[
-        Path | None, typer.Option("--run", metavar="DIR", help="keeps what probes asked and cost")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    probe: str = typer.Option("", metavar="NAME|FILE", help="Make one cheap call to each named model."),
+    base_url: str = typer.Option("", help="Address for --probe, e.g. http://127.0.0.1:8000/v1."),
+    run: Path | None = typer.Option(None, metavar="DIR", help="Run that keeps the calls of probes."),
+    as_json: AsJson = False,
 ) -> int:
     """Known models: roles, price with its date, key found or not. Other ids of the providers work as well.
 
@@ -58,15 +52,15 @@ def models(
         return _probe(probe, base_url, run, as_json)
     rows = model_rows()
     if as_json:
-        print(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+        print_json(rows)
     else:
         _print(rows)
     return 0
 
 
-def model_rows() -> list[dict[str, object]]:
+def model_rows() -> list[dict[str, Any]]:
     """Every model known by name, by provider; of providers that take any id, one row "provider/…"."""
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for name in provider_names():
         try:
             module = provider(name)
@@ -84,7 +78,7 @@ def model_rows() -> list[dict[str, object]]:
     return rows
 
 
-def _row(name: str, roles: tuple[str, ...], key: str, extra: str, fault: str) -> dict[str, object]:
+def _row(name: str, roles: tuple[str, ...], key: str, extra: str, fault: str) -> dict[str, Any]:
     known, price = known_model(name) or KnownModel(name, roles), price_of(name)
     return {
         "name": name,
@@ -101,43 +95,21 @@ def _row(name: str, roles: tuple[str, ...], key: str, extra: str, fault: str) ->
     }
 
 
-def _preset_facts(preset: Preset) -> dict[str, object]:
-    """What is known of a preset: of open weights what they weigh, cost and ask; of a hosted one who answers."""
+def _preset_facts(preset: Preset) -> dict[str, Any]:
+    """Return a preset's settings and source; its model if a hosted one answers, else what its weights need."""
     published = {"settings": dict(preset.settings), "sweep": {k: list(v) for k, v in preset.sweep.items()}}
-    about: dict[str, object] = {"preset": published, "prompt": preset.prompt, "source": preset.source}
+    about: dict[str, Any] = {"preset": published, "prompt": preset.prompt, "source": preset.source}
     if preset.model:
-        return {
-            **about,
-            "model": preset.model,
-            "note": f"for the benchmark; {preset.model} answers",
-        }
+        return {**about, "model": preset.model, "note": f"for the benchmark; {preset.model} answers"}
     facts = facts_of(preset)
-    return {
-        **about,
-        "weights": list(facts.weights),
-        "licence": facts.licence,
-        "conditions": facts.conditions,
-        "disk_gb": facts.disk_gb,
-        "memory": facts.memory,
-        "on_disk": facts.on_disk,
-        "note": facts.note,
-    }
+    names = ("licence", "conditions", "disk_gb", "memory", "on_disk", "note")
+    return {**about, "weights": list(facts.weights), **{name: getattr(facts, name) for name in names}}
 
 
 def _price(price: Price | None) -> dict[str, float] | None:
     if price is None:
         return None
-    names = (
-        "input_per_m",
-        "output_per_m",
-        "cached_per_m",
-        "image_input_per_m",
-        "image_output_per_m",
-        "image_out_each",
-        "cached_image_per_m",
-        "cache_write_per_m",
-    )
-    return {name: value for name in names if (value := getattr(price, name)) is not None}
+    return {name: value for name in _PRICES if (value := getattr(price, name)) is not None}
 
 
 def _key(names: tuple[str, ...]) -> str:
@@ -153,88 +125,58 @@ def _extra(extra: tuple[str, str] | None) -> str:
     return "installed" if has_module(extra[1]) else f"missing: {install_line(extra[0])}"
 
 
-def _print(rows: list[dict[str, object]]) -> None:
-    console = Console()
-    wide = console.width >= WIDE
-    for name in dict.fromkeys(str(row["name"]).partition("/")[0] for row in rows):
-        mine = [row for row in rows if str(row["name"]).startswith(f"{name}/")]
-        if "on_disk" in mine[0]:
-            _print_open(console, name, mine, wide)
-            continue
+def _print(rows: list[dict[str, Any]]) -> None:
+    for provider_rows in _by_provider(rows).values():
+        first = provider_rows[0]
+        facts = [f"key {first['key']}", f"package {first['extra']}"]
+        about = "; ".join(fact for fact in facts if not fact.endswith("not needed"))
+        title = f"{first['name'].partition('/')[0]}: {about}".rstrip(": ")
         # Without frames: a long id, its roles, price and end fit a terminal of 80 columns.
-        table = Table(
-            title=escape(_heading(name, mine[0])), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
-        )
-        table.add_column("model", no_wrap=True)
-        table.add_column("roles", no_wrap=True)
-        table.add_column("$ in/out/picture" if wide else "$ per M", no_wrap=True)
-        table.add_column("note" if wide else "retired", overflow="fold", min_width=10)
-        for row in mine:
-            table.add_row(*(escape(cell) for cell in _cells(row, wide)))
-        console.print(table)
-    dated = next((row for row in rows if row["price_date"]), None)
-    if dated:
-        print(
-            "Prices in $ per million tokens: in/out, or in/out/pictures; as of "
-            f"{dated['price_date']} ({dated['price_source']}); a recipe can state its own."
-        )
-    for line in endings(str(row["name"]) for row in rows):
+        table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        if "on_disk" in first:  # open weights: what they need
+            table.add_column("editor", overflow="fold", min_width=24)
+            table.add_column("on disk", overflow="fold")
+            table.add_column("GB", justify="right", no_wrap=True)
+            table.add_column("licence (* to be accepted)", overflow="fold", min_width=12)
+            for row in provider_rows:
+                size = f"{row['disk_gb']:g}" if row["disk_gb"] else ""
+                licence = f"{row['licence']}{' *' if row['conditions'] else ''}"
+                cells = (row["name"].partition("/")[2], str(row["on_disk"]), size, licence)
+                table.add_row(*map(escape, cells))
+        else:
+            for heading in ("model", "roles", "$ per M"):
+                table.add_column(heading, no_wrap=True)
+            table.add_column("retired", overflow="fold", min_width=10)
+            for row in provider_rows:
+                cells = (row["name"], ", ".join(row["roles"]), _cost(row["price"]), row["retired"])
+                table.add_row(*map(escape, cells))
+        TerminalConsole().print(table)
+    dated = next(row for row in rows if row["price_date"])
+    print(
+        "Prices in $ per million tokens: in/out, or in/out/images; as of "
+        f"{dated['price_date']} ({dated['price_source']}); a recipe can state its own."
+    )
+    for line in endings(row["name"] for row in rows):
         print(line)
     print(
         "Other ids work too: gemini/<id>, openai/<id>, vertex/<id> with a price in the recipe; "
         "azure/<deployment>, openai-compatible/<id> or an endpoint's own name with a base_url; "
-        "diffusers/<hub id>, diffusers/<folder>, diffusers/<preset>@<folder>, process/<name>."
+        "diffusers/<hub id>, diffusers/<folder>, diffusers/<preset>@<folder>, process/<name>. Notes: --json."
     )
 
 
-def _print_open(console: Console, name: str, rows: list[dict[str, object]], wide: bool) -> None:
-    """Open weights: what they ask of the machine and of the user."""
-    table = Table(
-        title=escape(_heading(name, rows[0])), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
-    )
-    table.add_column("editor", overflow="fold", min_width=24)
-    table.add_column("on disk", overflow="fold")
-    table.add_column("GB", justify="right", no_wrap=True)
-    if wide:
-        table.add_column("memory", overflow="fold")
-    table.add_column("licence (* to be accepted)", overflow="fold", min_width=12)
+def _by_provider(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        size, star = row["disk_gb"], " *" if row["conditions"] else ""
-        cells = [
-            str(row["name"]).removeprefix(f"{name}/"),
-            str(row["on_disk"]),
-            f"{size:g}" if size else "",
-            f"{row['licence']}{star}",
-        ]
-        if wide:
-            cells.insert(3, str(row["memory"]))
-        table.add_row(*map(escape, cells))
-    console.print(table)
+        found.setdefault(row["name"].partition("/")[0], []).append(row)
+    return found
 
 
-def _heading(provider_name: str, row: dict[str, object]) -> str:
-    parts = [f"key {row['key']}", f"package {row['extra']}"]
-    return f"{provider_name}: {'; '.join(part for part in parts if not part.endswith('not needed'))}".rstrip(
-        ": "
-    )
-
-
-def _cells(row: dict[str, object], wide: bool) -> list[str]:
-    roles, price = row["roles"], row["price"]
-    assert isinstance(roles, list)
-    cost = "unknown"
-    if isinstance(price, dict):
-        names = ("input_per_m", "output_per_m", "image_output_per_m")
-        cost = (
-            "/".join(f"{price[name]:g}" for name in names if name in price) if any(price.values()) else "free"
-        )
-    retired = str(row["retired"])
-    note = (
-        "; ".join(filter(None, (f"retired {retired}" if retired else "", str(row["note"]))))
-        if wide
-        else retired
-    )
-    return [str(row["name"]), ", ".join(roles), cost, note]
+def _cost(price: dict[str, float] | None) -> str:
+    if price is None:
+        return "unknown"
+    names = ("input_per_m", "output_per_m", "image_output_per_m")
+    return "/".join(f"{price[name]:g}" for name in names if name in price) if any(price.values()) else "free"
 
 
 def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
@@ -250,18 +192,18 @@ def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
             rows = [_probe_model(Terms((name,), providers={section: settings}), name, kept)]
     if as_json:
         document = rows if name.endswith(".toml") else rows[0]
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2 if len(rows) > 1 else 0).decode())
+        print_json(document)
     for row in () if as_json else rows:
         print(f"{row['name']}: {'answered' if row['ok'] else 'did not answer'}: {row['said']}")
     return 0 if all(row["ok"] for row in rows) else 1
 
 
-def _probe_model(terms: Terms, name: str, run: Path) -> dict[str, object]:
+def _probe_model(terms: Terms, name: str, run: Path) -> dict[str, Any]:
     done, answer = asyncio.run(probe_model(terms, name, run))
     return {"name": name, "ok": done, "said": answer}
 
 
-def _probe_file(file: Path, run: Path) -> list[dict[str, object]]:
+def _probe_file(file: Path, run: Path) -> list[dict[str, Any]]:
     """A row for each hosted model of a recipe, and for each server of a recipe or settings file."""
     terms = load_recipe(file).terms if "data" in read_toml_table(file) else load_terms(file, ())
     named = {name.partition("/")[0]: name for name in terms.models}

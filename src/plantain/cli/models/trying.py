@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
 
+from plantain.cli.terminal.options import AsJson, SettingsFile
+from plantain.cli.terminal.tables import print_json
+from plantain.files.writing import replace_file
 from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trying import Tried, try_editor
+from plantain.pixels.encode import marked
 from plantain.records import Outcome
-from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
 
 
 def try_model(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="an open editor: a preset, hub id, folder or PRESET@FOLDER")
-    ],
-    steps: Annotated[int, typer.Option(min=1, help="of denoising; from 2 on a step is timed")] = 2,
-    device: Annotated[str, typer.Option(help='e.g. "cuda:1" or "cpu"; default: the first GPU')] = "",
-    settings: Annotated[
-        Path | None, typer.Option("--settings", help="[providers.diffusers] in TOML: dtype, offload, ...")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE", help="for the edited picture, PNG")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    name: str = typer.Argument(..., metavar="NAME", help="A preset, hub id, folder or PRESET@FOLDER."),
+    steps: int = typer.Option(2, min=1, help="of denoising; from 2 on a step is timed"),
+    device: str = typer.Option("", help='e.g. "cuda:1" or "cpu"; default: the first GPU'),
+    settings: SettingsFile = None,
+    out: Path | None = typer.Option(None, "--to", metavar="FILE", help="for the edited picture, PNG"),
+    as_json: AsJson = False,
 ) -> int:
     """Makes one edit with open weights as they are on disk: size, memory, seconds a step, licence, what is missing.
 
@@ -41,23 +36,17 @@ def try_model(
     document = _as_dict(tried)
     result = tried.trial.edited.result if tried.trial else None
     if out is not None and isinstance(result, bytes):
-        out.write_bytes(result)
+        replace_file(out, marked(result))
     if as_json:
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
     else:
-        _print(tried, document)
+        _print(document)
     return 0 if isinstance(result, bytes) else 1
 
 
 def _as_dict(tried: Tried) -> dict[str, object]:
-    document: dict[str, object] = {
-        "name": tried.name,
-        "weights": list(tried.weights),
-        "licence": tried.licence,
-        "disk_gb": tried.disk_gb,
-        "needs": tried.needs,
-        "missing": tried.missing,
-    }
+    names = ("name", "weights", "licence", "disk_gb", "needs", "missing")
+    document = {name: getattr(tried, name) for name in names}
     if tried.trial is None or tried.plan is None:
         return {**document, "ok": False, "reason": tried.missing}
     trial, record, result = tried.trial, tried.trial.edited.record, tried.trial.edited.result
@@ -84,33 +73,12 @@ def _as_dict(tried: Tried) -> dict[str, object]:
     }
 
 
-def _print(tried: Tried, document: dict[str, object]) -> None:
-    rows = [
-        ("weights", f"{' + '.join(tried.weights) or 'in no hub'}, {tried.disk_gb:g} GB"),
-        ("licence", tried.licence),
-        ("needs", tried.needs),
-        ("missing", tried.missing),
-    ]
-    trial = tried.trial
-    if trial is not None and document["ok"]:
-        step = "" if trial.step_s is None else f"; {trial.step_s:.3g} s a step"
-        usual = (
-            ""
-            if tried.usual_s is None
-            else f"; about {tried.usual_s:.3g} s at {counted(tried.usual_steps, 'step')}"
-        )
-        rows += [
-            (
-                "device",
-                f"{tried.device}, {document['precision']}, canvas {tried.canvas[0]} x {tried.canvas[1]}",
-            ),
-            ("loading", f"{trial.load_s:.3g} s"),
-            ("one edit", f"{trial.edit_s:.3g} s with {trial.steps} steps{step}{usual}"),
-            ("memory", f"{trial.memory_gb:.3g} GB at most, of {trial.memory_of}"),
-        ]
-    elif trial is not None:
-        rows.append(("no edit", str(document["reason"])))
-    print(tried.name)
-    for label, value in rows:
-        if value:
-            print(f"  {label:9} {value}")
+_HIDDEN = frozenset({"name", "ok", "folder", "digest", "settings", "said"})
+
+
+def _print(document: dict[str, object]) -> None:
+    print(document["name"])
+    for label, value in document.items():
+        if label not in _HIDDEN and value not in (None, "", [], ()):
+            shown = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+            print(f"  {label:12} {shown}")

@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from plantain.cli.terminal.application import application
-
-app = application()
+from plantain.cli.build import build_watched
+from plantain.cli.review.materials import materials_at
+from plantain.cli.terminal.options import AsJson, Port
+from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
+from plantain.records.commands import command_line
+from plantain.review.freezing import StudySettings, new_study
+from plantain.review.ratings import READER, Ratings
+from plantain.review.simulated import simulate
+from plantain.review.study import ReaderTask, open_study
+from plantain.rubrics import MED_BANANA
 
 NOTICE = "plantain: the two readers of this study are simulated: their answers show how results look, and nothing else"
 
 
-@app.command(epilog="Example: plantain review demo demo-review")
 def demo(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder; created or resumed.")],
-    limit: Annotated[int, typer.Option(min=1, help="Tasks of the demo's run that are built.")] = 12,
-    serve: Annotated[bool, typer.Option("--serve/--no-serve", help="Serve the study afterwards.")] = True,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8765,
-    as_json: Annotated[bool, typer.Option("--json", help='Print {"study": path} as JSON.')] = False,
+    folder: Path = typer.Argument(..., metavar="DIR", help="Folder; created or resumed."),
+    limit: int = typer.Option(12, min=1, help="Tasks of the demo's run that are built."),
+    serve: bool = typer.Option(True, "--serve/--no-serve", help="Serve the study afterwards."),
+    port: Port = 8765,
+    as_json: AsJson = False,
 ) -> None:
-    """Build a few edits offline, freeze a study of them, let two simulated readers answer, and serve it."""
-    from plantain.cli.build import build_watched
-    from plantain.cli.review.materials import materials_at
-    from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
-    from plantain.review.freezing import StudySettings, new_study
-    from plantain.review.ratings import READER, Ratings
-    from plantain.review.simulated import simulate
-    from plantain.review.study import ReaderTask, open_study
-    from plantain.rubrics import MED_BANANA
+    """Build a few edits offline, freeze a study of them, let two simulated readers answer, and serve it.
 
+    Example: plantain review demo demo-review
+    """
     study, run = folder / "study", folder / "run"
     print(NOTICE, file=sys.stderr)
     if not study.exists():
@@ -58,19 +57,16 @@ def demo(
             )
             new_study(study, found, [run.name], settings)
     opened = open_study(study)
-    ratings = Ratings.open(opened)
-    try:
+    with closing(Ratings.open(opened)) as ratings:
         if not ratings.readers():
             simulate(opened, ratings)
         token = ratings.invite(READER)[1] if serve else ""
-    finally:
-        ratings.close()
     if as_json:
         import orjson
 
         print(orjson.dumps({"study": str(study)}).decode(), flush=True)
     else:
-        print(f"study: {study}\nresults: plantain review results {study}", flush=True)
+        print(f"study: {study}\nresults: {command_line('review', 'results', study)}", flush=True)
     if serve:
         from plantain.review.serving import Served, link
         from plantain.review.serving import serve as run_server

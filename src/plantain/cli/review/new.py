@@ -6,19 +6,25 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plantain.cli.terminal.application import application
+from plantain.bench.generate.baselines import BASELINES
+from plantain.cli.review.materials import materials_at
+from plantain.cli.terminal.ending import damage_named
+from plantain.cli.terminal.options import AsJson, Seed
+from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.tables import print_json
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.records import InputError
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
-
-if TYPE_CHECKING:
-    from plantain.review.sources import Material
-    from plantain.review.study import ReaderTask
-
-app = application()
+from plantain.records.suggestions import suggest
+from plantain.release.register import register
+from plantain.review.freezing import StudySettings, new_study
+from plantain.review.sources import Material, joined, with_arms
+from plantain.review.study import COMPARES, ORIGINAL, ReaderTask
+from plantain.rubrics import rubric_named
 
 VALIDATION, VALIDATED = "med-banana-validation", 100
 """Preset for the validation of a judge by readers (Med-Banana-50K, human validation), and its number of edits."""
@@ -28,77 +34,32 @@ TASKS = (
 )
 
 
-@app.command(
-    epilog="Example: plantain review new studies/pilot --from runs/pilot --task accept --task real-or-edited --cases 60"
-)
 def new(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="New folder of the study.")],
-    source: Annotated[
-        list[Path],
-        typer.Option(
-            "--from",
-            metavar="SOURCE",
-            help="Run, benchmark or its run, release, or table of pairs as for import; several join by task.",
-        ),
-    ],
-    task: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--task", metavar="TASK", help=f"One block each, in this order: {TASKS}; separated by commas."
-        ),
-    ] = None,
-    cases: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Cases, drawn by seed in turn from the strata; default: all that training leaves."
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Of the draw; the same material and seed draw the same cases.")
-    ] = 0,
-    rubric: Annotated[
-        str, typer.Option(help="Whose criteria are accepted or rated: a name, or a file.toml.")
-    ] = "med-banana",
-    scale: Annotated[str, typer.Option(metavar="A-B", help="Of ratings, e.g. 0-10 or 1-5.")] = "0-10",
-    groups: Annotated[
-        int, typer.Option(min=1, help="Groups of readers with cases of their own (split-plot).")
-    ] = 1,
-    training: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Training items with feedback before each block, on as many cases of their own."
-        ),
-    ] = 0,
-    pass_mark: Annotated[
-        float, typer.Option("--pass", min=0, max=1, help="Share of the training that must be right.")
-    ] = 0.0,
-    repeats: Annotated[float, typer.Option(min=0, max=1, help="Share of items that are read twice.")] = 0.0,
-    anchors: Annotated[int, typer.Option(min=0, help="Items of known truth in each block.")] = 0,
-    name: Annotated[
-        str, typer.Option(help="Name of the study that readers see; it must not contain a model's.")
-    ] = "",
-    arms: Annotated[
-        str,
-        typer.Option(metavar="MODEL,...", help="Models to read; default: all but a benchmark's baselines."),
-    ] = "",
-    preset: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="med-banana-validation: accept or reject 100 judged edits, in turn from each modality and "
-            "direction, as in the paper's validation by radiologists.",
-        ),
-    ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
-) -> None:
-    """Draw cases, lay out items, blind the images, and freeze all of it under a hash."""
-    from plantain.cli.review.materials import materials_at
-    from plantain.cli.terminal.bar import progress_bar
-    from plantain.review.freezing import StudySettings, new_study
-    from plantain.review.sources import joined, with_arms
-    from plantain.review.study import COMPARES, ReaderTask
-    from plantain.rubrics import rubric_named
+    study: Path = typer.Argument(..., metavar="STUDY", help="New folder of the study."),
+    source: list[Path] = typer.Option(
+        ..., "--from", metavar="SOURCE", help="Run, benchmark or its run, release, table of pairs."
+    ),
+    task: list[str] | None = typer.Option(
+        None, metavar="TASK", help=f"One block each, in this order: {TASKS}; separated by commas."
+    ),
+    cases: int | None = typer.Option(None, min=1, help="Cases drawn by seed; default: all others."),
+    seed: Seed = 0,
+    rubric: str = typer.Option("med-banana", help="Criteria: a rubric's name or file.toml."),
+    scale: str = typer.Option("0-10", metavar="A-B", help="Of ratings, e.g. 0-10 or 1-5."),
+    groups: int = typer.Option(1, min=1, help="Groups of readers with cases of their own (split-plot)."),
+    training: int = typer.Option(0, min=0, help="Training items before each block."),
+    pass_mark: float = typer.Option(0.0, "--pass", min=0, max=1, help="Share of training to pass."),
+    repeats: float = typer.Option(0.0, min=0, max=1, help="Share of items that are read twice."),
+    anchors: int = typer.Option(0, min=0, help="Items of known truth in each block."),
+    name: str = typer.Option("", help="Name of the study that readers see; it must not contain a model's."),
+    arms: str = typer.Option("", metavar="MODEL,...", help="Models to read; default: no baselines."),
+    preset: str = typer.Option("", metavar="NAME", help="med-banana-validation: 100 judged edits."),
+    as_json: AsJson = False,
+) -> int:
+    """Draw cases, lay out items, blind the images, and freeze all of it under a hash.
 
+    Example: plantain review new studies/pilot --from runs/pilot --task accept --task real-or-edited --cases 60
+    """
     if preset not in ("", VALIDATION):
         raise InputError(f"--preset {preset!r}: {VALIDATION}")
     if bool(preset) == bool(task):
@@ -119,6 +80,12 @@ def new(
     )
     with ExitStack() as kept:
         parts = [materials_at(path, kept) for path in source]
+        for path, part in zip(source, parts, strict=True):
+            if (path / JOURNAL_NAME).is_file():  # a withdrawal from the run then finds the study
+                register(path, study, "study", {one.original or one.source for one in part})
+        for path, part in zip(source, parts, strict=True):
+            if (path / JOURNAL_NAME).is_file():  # a withdrawal from the run then finds the study
+                register(path, study, "study", {one.original or one.source for one in part})
         found = joined(parts, compare=any(one in COMPARES for one in tasks))
         chosen = [arm.strip() for arm in arms.split(",") if arm.strip()] or _without_baselines(found)
         found = with_arms(found, chosen)
@@ -129,8 +96,6 @@ def new(
             made = new_study(study, found, [path.name for path in source], settings, move)
     items = {block.id: len(block.items) for block in made.blocks}
     if as_json:
-        import orjson
-
         document = {
             "study": str(study),
             "hash": made.digest,
@@ -138,17 +103,17 @@ def new(
             "items": items,
             "models": made.models,
         }
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
-        return
+        print_json(document)
+        return damage_named(made.damaged, "its case is left out")
     print(f"{study}: {counted(len(made.cases), 'case')}, frozen as {made.digest[:16]}")
     for block in made.blocks:
         print(f"  {block.title}: {counted(len(block.items), 'item')}")
-    print(f"next: plantain review invite {study} --readers 3, then plantain review serve {study}")
+    invite = command_line("review", "invite", study, "--readers", 3)
+    print(f"next: {invite}, then {command_line('review', 'serve', study)}")
+    return damage_named(made.damaged, "its case is left out")
 
 
 def _tasks(words: list[str]) -> tuple[ReaderTask, ...]:
-    from plantain.records.suggestions import suggest
-    from plantain.review.study import ReaderTask
 
     found = []
     for word in (part.strip() for text in words for part in text.split(",")):
@@ -167,8 +132,5 @@ def _scale(text: str) -> tuple[int, int]:
 
 def _without_baselines(found: Sequence[Material]) -> list[str]:
     """Return every model but a benchmark's baselines; all of them if there are only baselines."""
-    from plantain.bench.generate.baselines import BASELINES
-    from plantain.review.study import ORIGINAL
-
     models = sorted({key for one in found for key in one.images} - {ORIGINAL})
     return [model for model in models if model not in BASELINES] or models

@@ -3,68 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.tables import print_json, print_table
+from plantain.metrics.statistics.reader_power import Components, stated
 from plantain.records import InputError
 from plantain.records.counts import counted
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from plantain.metrics.statistics.reader_power import Components
-    from plantain.review.planning import ReaderStudyPlan
-
-app = application()
+from plantain.review.planning import WANTED, ReaderStudyPlan, by_readers, plan_study, write_plan
 
 
-@app.command(
-    epilog="Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6 --to plan.html"
-)
 def plan(
-    effect: Annotated[
-        float,
-        typer.Option(
-            "--effect", help="Difference between two models to be found, in the unit of the answers."
-        ),
-    ],
-    readers: Annotated[int, typer.Option(min=2, max=1000, help="Readers in all.")] = 5,
-    cases: Annotated[int, typer.Option(min=2, max=1_000_000, help="Cases in all.")] = 100,
-    groups: Annotated[
-        int,
-        typer.Option(min=1, help="Groups of readers, each with cases of its own (split-plot); 1: crossed."),
-    ] = 1,
-    base_rate: Annotated[
-        float | None, typer.Option("--base-rate", help="Rate of the first model, for yes or no; default 0.6.")
-    ] = None,
-    sd: Annotated[
-        float | None,
-        typer.Option("--sd", help="Standard deviation of one answer, for scores; not with --base-rate."),
-    ] = None,
-    components: Annotated[
-        str,
-        typer.Option(
-            "--components",
-            metavar="R,C,E",
-            help="Variances of the difference by reader, by case and of one reading; default: usual shares.",
-        ),
-    ] = "",
-    study: Annotated[
-        Path | None,
-        typer.Option("--study", metavar="STUDY", help="Take the variances from a study that was read."),
-    ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds that one reading takes.")] = 20.0,
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE.html", help="Write table and figure as a page.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    effect: float = typer.Option(..., help="Difference of two models to detect."),
+    readers: int = typer.Option(5, min=2, max=1000, help="Readers in all."),
+    cases: int = typer.Option(100, min=2, max=1_000_000, help="Cases in all."),
+    groups: int = typer.Option(1, min=1, help="Groups of readers with own cases."),
+    base_rate: float | None = typer.Option(None, help="Rate of the first model, for yes or no; default 0.6."),
+    sd: float | None = typer.Option(None, help="Standard deviation of one answer."),
+    components: str = typer.Option("", metavar="R,C,E", help="Variances by reader, case, reading."),
+    study: Path | None = typer.Option(None, metavar="STUDY", help="Take variances from this study."),
+    seconds: float = typer.Option(20.0, min=0.1, help="Seconds that one reading takes."),
+    to: Path | None = typer.Option(None, metavar="FILE.html", help="Write table and figure as a page."),
+    as_json: AsJson = False,
 ) -> None:
-    """Power and type-1 error of a study with readers and cases random, and its hours."""
-    from plantain.review.planning import plan_study, write_plan
+    """Power and type-1 error of a study with readers and cases random, and its hours.
 
+    Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6 --to plan.html
+    """
     parts, source = _components(effect, base_rate, sd, components, study)
     try:
         made = plan_study(readers, cases, effect, parts, groups=groups, seconds=seconds, source=source)
@@ -72,10 +39,8 @@ def plan(
         raise InputError(f"--groups {groups}: {error}") from error
     page = None if to is None else write_plan(made, to)
     if as_json:
-        import orjson
-
         shown = made.as_json() | ({"page": str(page)} if page else {})
-        print(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
+        print_json(shown)
         return
     asked = made.asked
     split = f" in {counted(groups, 'group')}" if groups > 1 else ""
@@ -99,7 +64,6 @@ def plan(
 def _components(
     effect: float, base_rate: float | None, sd: float | None, components: str, study: Path | None
 ) -> tuple[Components, str]:
-    from plantain.metrics.statistics.reader_power import Components, stated
 
     given = [
         name for name, value in (("--sd", sd), ("--components", components), ("--study", study)) if value
@@ -139,10 +103,6 @@ def _components(
 
 def table_of(plan: ReaderStudyPlan) -> Table:
     """Power by readers and cases, for a terminal."""
-    from rich.table import Table
-
-    from plantain.review.planning import WANTED, by_readers
-
     rows = by_readers(plan.table)
     table = Table(
         title="power, and hours of reading; everybody reads everything",

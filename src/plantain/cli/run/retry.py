@@ -7,15 +7,13 @@ import math
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
 from rich.table import Table
 
 from plantain.bench.generate.runfile import BENCH
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.options import AsJson, DryRun, RunArgument
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import Journal, JournalReader
 from plantain.pipeline.retry import DIRECTIONS, OUTCOMES, STATES, RetryChoice, ended_tasks
 from plantain.records import InputError, Step
@@ -23,38 +21,24 @@ from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.runs.limits import costs_of
 
-app = application()
 
-
-@app.command()
 def retry(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="a run's folder")],
-    outcome: Annotated[
-        str, typer.Option(metavar="NAMES", help=f"Stopped by these outcomes: {', '.join(OUTCOMES)}.")
-    ] = "",
-    state: Annotated[str, typer.Option(metavar="STATES", help=f"In these states: {', '.join(STATES)}.")] = "",
-    step: Annotated[str, typer.Option(metavar="NAMES", help="Only by these calls: write, edit, judge.")] = "",
-    finding: Annotated[
-        list[str] | None, typer.Option("--finding", metavar="NAME", help="Only this finding; repeatable.")
-    ] = None,
-    direction: Annotated[
-        str, typer.Option(metavar="NAME", help=f"Only this direction: {' or '.join(DIRECTIONS)}.")
-    ] = "",
-    start: Annotated[
-        str,
-        typer.Option("--from-step", help="Repeat the last round of stopped tasks from here: edit or write."),
-    ] = "",
-    settle_held: Annotated[
-        float | None,
-        typer.Option(
-            "--settle-held",
-            metavar="USD",
-            min=0.0,
-            help="Record what the calls whose answer is unknown cost together, by the provider's bill; 0 for nothing",
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say which")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable")] = False,
+    run: RunArgument,
+    outcome: str = typer.Option(
+        "", metavar="NAMES", help=f"Stopped by these outcomes: {', '.join(OUTCOMES)}."
+    ),
+    state: str = typer.Option("", metavar="STATES", help=f"In these states: {', '.join(STATES)}."),
+    step: str = typer.Option("", metavar="NAMES", help="Only by these calls: write, edit, judge."),
+    finding: list[str] | None = typer.Option(None, metavar="NAME", help="Only this finding; repeatable."),
+    direction: str = typer.Option(
+        "", metavar="NAME", help=f"Only this direction: {' or '.join(DIRECTIONS)}."
+    ),
+    start: str = typer.Option("", "--from-step", help="Repeat the last round from: edit or write."),
+    settle_held: float | None = typer.Option(
+        None, metavar="USD", min=0.0, help="Record what the calls of unknown cost cost together."
+    ),
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make tasks pending again by how they ended; `plantain build` then continues them.
 
@@ -80,7 +64,13 @@ def retry(
             raise InputError(
                 f"{run}: the run of a benchmark, whose tasks have several outputs each; retry single outputs with: "
                 + command_line(
-                    "bench", "generate", "BENCH", "--run", run, "--retry", ",".join(choice.outcomes)
+                    "bench",
+                    "generate",
+                    "BENCH",
+                    "--run",
+                    run,
+                    "--retry",
+                    ",".join(choice.outcomes) or "refused",
                 )
             )
         choice.check(reader)
@@ -100,7 +90,7 @@ def retry(
                 for (o, s, f, d), n in sorted(counts.items())
             ],
         }
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json(document)
         return
     if not chosen:
         print("no task ended so")
@@ -114,8 +104,8 @@ def retry(
     print_table(table)
     if continued or reopened:
         print(
-            f"{continued} go on where they stopped, {reopened} begin anew; `plantain build` with the run's recipe "
-            "goes on with them."
+            f"{continued} continue where they stopped, {reopened} start again; resume with: "
+            + command_line("build", "RECIPE", "--run", run)
         )
 
 
@@ -126,7 +116,12 @@ def _settle_held(run: Path, usd: float, *, only_say: bool) -> None:
         costs = costs_of(reader).values()
     held, lost = sum(cost.held_usd for cost in costs), sum(cost.lost for cost in costs)
     if lost and not only_say:
-        asyncio.run(_settle(run, usd))
+
+        async def settle() -> None:
+            async with Journal.open(run) as journal:
+                await journal.settle_lost(usd)
+
+        asyncio.run(settle())
     if not lost:
         print("no money is held", file=sys.stderr)
         return
@@ -135,11 +130,6 @@ def _settle_held(run: Path, usd: float, *, only_say: bool) -> None:
         f"${held:.4f} held for {counted(lost, 'call')} {verb} released; ${usd:.4f} {verb} recorded as spent",
         file=sys.stderr,
     )
-
-
-async def _settle(run: Path, usd: float) -> None:
-    async with Journal.open(run) as journal:
-        await journal.settle_lost(usd)
 
 
 async def _retry(run: Path, ids: list[str], start: str) -> tuple[int, int]:

@@ -5,31 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from enum import Enum
 from itertools import filterfalse
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Any, Literal
 
-import orjson
 import typer
 
-from plantain.bench.benchmark.withdrawal import (
-    WithdrawnSamples,
-    asked_samples,
-    is_benchmark,
-    withdraw_from_benchmark,
-)
+from plantain.bench.benchmark.withdrawal import asked_samples, is_benchmark, withdraw_from_benchmark
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.preview import write_preview
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.catalogue.withdrawal import (
-    WithdrawnImages,
-    asked_images,
-    cut_rejected,
-    withdraw_from_catalogue,
-)
-from plantain.cli.terminal.application import application
+from plantain.catalogue.withdrawal import WithdrawnImages, asked_images, cut_rejected, withdraw_from_catalogue
+from plantain.cli.terminal.options import AsJson, DryRun
+from plantain.cli.terminal.tables import print_json
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
 from plantain.records.counts import counted
@@ -39,99 +28,96 @@ from plantain.release.withdraw import (
     concerned,
     is_bench_run,
     is_run,
+    is_study,
     names_of,
+    own_folders,
+    studies_with,
     withdraw_from_run,
 )
 from plantain.train.finished import DONE, trainings
-
-app = application()
 
 _MOST = 20
 """Names that one line holds."""
 
 
-@app.command(
-    epilog="Example: plantain run withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run"
-)
 def withdraw(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR...", help="Runs, catalogues, benchmarks, trainings: any of them."),
-    ],
-    group: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--group",
-            metavar="ID",
-            help="A patient or study, as the catalogue or a release of the run calls it.",
-        ),
-    ] = None,
-    image: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--image", metavar="ID", help="A single image, likewise; for one without a known patient."
-        ),
-    ] = None,
-    images: Annotated[
-        Path | None, typer.Option("--images", metavar="FILE", help="A text file of such images, one a line.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
+    folders: list[Path] = typer.Argument(
+        ..., metavar="DIR...", help="Runs, catalogues, benchmarks or trainings."
+    ),
+    group: list[str] | None = typer.Option(None, metavar="ID", help="A patient or study; repeatable."),
+    image: list[str] | None = typer.Option(None, metavar="ID", help="An image; repeatable."),
+    images: Path | None = typer.Option(None, metavar="FILE", help="A text file of such images, one a line."),
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take patients, studies or images out for good, with tasks, edits, verdicts. Names releases that hold some of it.
 
     Name everything that there is in one command: the catalogue knows groups that near duplicates were joined under,
     the run knows which samples of a benchmark were made of it. Trained models cannot forget; they are named.
+
+    Example: plantain run withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run
     """
     listed = [] if images is None else _listed(images)
     asked = Withdrawal(frozenset(group or ()), frozenset((*(image or ()), *listed)))
     if not asked.names:
         raise InputError("run withdraw: name what to withdraw: --group ID, --image ID or --images FILE")
-    kinds = {folder: _kind(folder) for folder in folders}
-    of = {kind: [folder for folder in folders if kinds[folder] is kind] for kind in FolderKind}
-    catalogues = {folder: _in_catalogue(folder, asked) for folder in of[FolderKind.CATALOGUE]}
+    of: dict[str, list[Path]] = {kind: [] for kind in ("run", "catalogue", "benchmark", "training")}
+    for folder in folders:
+        of[_kind(folder)].append(folder)
+    catalogues = {folder: _in_catalogue(folder, asked) for folder in of["catalogue"]}
     taken = [image for found in catalogues.values() for image in found.images]
-    builds = {folder: concerned(folder, asked, taken) for folder in of[FolderKind.RUN]}
+    builds = {folder: concerned(folder, asked, taken) for folder in of["run"]}
     tasks = {task for run in builds.values() if run is not None for task in run.tasks}
-    benchmarks = {folder: asked_samples(folder, asked, tasks) for folder in of[FolderKind.BENCHMARK]}
+    benchmarks = {folder: asked_samples(folder, asked, tasks) for folder in of["benchmark"]}
     samples = {found.name: found.ids for found in benchmarks.values()}
-    runs = {folder: concerned(folder, asked, taken, samples) for folder in of[FolderKind.RUN]}
+    runs = {folder: concerned(folder, asked, taken, samples) for folder in of["run"]}
     known = frozenset[str]().union(
         *(found.known for found in (*catalogues.values(), *runs.values(), *benchmarks.values()) if found)
     )
     if not asked.names <= known:
         raise _unknown(folders, asked, known)
-    trained = {folder: _learned(folder, runs, samples, tasks) for folder in of[FolderKind.TRAINING]}
+    trained = {folder: _learned(folder, runs, samples, tasks) for folder in of["training"]}
     if not dry_run:
+        concerned_runs = {folder: found for folder, found in runs.items() if found is not None}
         # Whoever is known only by another's word goes before that other: a second call still knows what is meant.
-        for folder in filter(is_bench_run, runs):
-            _take(folder, asked, runs[folder])
+        for folder in filter(is_bench_run, concerned_runs):
+            withdraw_from_run(folder, asked, concerned_runs[folder])
         for sampled in benchmarks.values():
             withdraw_from_benchmark(sampled)
-        for folder in filterfalse(is_bench_run, runs):
-            _take(folder, asked, runs[folder])
+        for folder in filterfalse(is_bench_run, concerned_runs):
+            withdraw_from_run(folder, asked, concerned_runs[folder])
         for folder, gone in catalogues.items():
             _clear_catalogue(folder, asked, gone.images)
-    folder_rows = [_of_catalogue(folder, gone) for folder, gone in catalogues.items()]
-    folder_rows += [_of_run(folder, found) for folder, found in runs.items()]
-    folder_rows += [_of_benchmark(folder, sampled) for folder, sampled in benchmarks.items()]
-    folder_rows += [_of_training(folder, models) for folder, models in trained.items()]
+    rows: list[dict[str, Any]] = [
+        *(
+            {"folder": f, "kind": "catalogue", "images": len(c.images), "before": c.before}
+            for f, c in catalogues.items()
+        ),
+        *({"folder": f, "kind": "run", **_of_run(found)} for f, found in runs.items()),
+        *({"folder": f, "kind": "benchmark", "samples": found.ids} for f, found in benchmarks.items()),
+        *({"folder": f, "kind": "training", "models": models} for f, models in trained.items()),
+    ]
     if as_json:
         one_group = next(iter(asked.groups)) if len(asked.names) == len(asked.groups) == 1 else ""
         named = {"group": one_group, "groups": sorted(asked.groups), "asked_images": sorted(asked.images)}
-        document = {**named, "dry_run": dry_run, "folders": folder_rows}
-        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        print_json({**named, "dry_run": dry_run, "folders": [{"before": False, **row} for row in rows]})
         return
-    for one in folder_rows:
-        print(_line(one, dry_run))
+    for row in rows:
+        print(_line(row, dry_run))
     for folder, gone in catalogues.items():
         if gone.alike:
             print(
                 f"{folder}: near duplicates of it stay: {', '.join(gone.alike[:_MOST])}; withdraw them as well?"
             )
-    _name_releases(runs)
-    _name_jobs(runs)
-    _name_models(trained)
+    for row in rows:
+        _print_elsewhere(row)
+
+
+def _of_run(found: WithdrawnRun | None) -> dict[str, object]:
+    found = found or WithdrawnRun(Extent())
+    more = {name: getattr(found, name) for name in ("released_as", "batch_jobs", "before")}
+    releases = [path for path in found.releases if not is_study(path)]
+    return {**asdict(found.extent), **more, "releases": releases, "studies": studies_with(found)}
 
 
 def _listed(path: Path) -> list[str]:
@@ -146,27 +132,16 @@ def _listed(path: Path) -> list[str]:
     return names
 
 
-def _take(folder: Path, asked: Withdrawal, found: WithdrawnRun | None) -> None:
-    if found is not None:
-        withdraw_from_run(folder, asked, found)
-
-
-class FolderKind(Enum):
-    """What a folder can be."""
-
-    RUN, CATALOGUE, BENCHMARK, TRAINING = range(4)
-
-
-def _kind(folder: Path) -> FolderKind:
-    """Raises InputError for any other folder."""
+def _kind(folder: Path) -> Literal["run", "catalogue", "benchmark", "training"]:
+    """Return what a folder is; raise InputError for any other folder."""
     if is_run(folder):
-        return FolderKind.RUN
+        return "run"
     if (folder / NAME).is_file():
-        return FolderKind.CATALOGUE
+        return "catalogue"
     if is_benchmark(folder):
-        return FolderKind.BENCHMARK
+        return "benchmark"
     if folder.is_dir() and next(folder.rglob(DONE), None) is not None:
-        return FolderKind.TRAINING
+        return "training"
     raise InputError(f"{folder}: not a run, a catalogue, a benchmark in plantain's own format or a training")
 
 
@@ -242,73 +217,41 @@ def _names(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
     return sorted(groups), sorted(images)
 
 
-def _of_catalogue(folder: Path, found: WithdrawnImages) -> dict[str, object]:
-    return {"folder": str(folder), "kind": "catalogue", "images": len(found.images), "before": found.before}
-
-
-def _of_run(folder: Path, found: WithdrawnRun | None) -> dict[str, object]:
-    found = found or WithdrawnRun(Extent())
-    return {
-        "folder": str(folder),
-        "kind": "run",
-        **asdict(found.extent),
-        "released_as": list(found.released_as),
-        "releases": list(found.releases),
-        "batch_jobs": list(found.batch_jobs),
-        "before": found.before,
-    }
-
-
-def _of_benchmark(folder: Path, found: WithdrawnSamples) -> dict[str, object]:
-    return {"folder": str(folder), "kind": "benchmark", "samples": list(found.ids), "before": False}
-
-
-def _of_training(folder: Path, models: Sequence[Path]) -> dict[str, object]:
-    return {
-        "folder": str(folder),
-        "kind": "training",
-        "models": [str(path) for path in models],
-        "before": False,
-    }
-
-
-def _line(row: dict[str, object], dry_run: bool) -> str:
-    if row["before"]:
+def _line(row: dict[str, Any], dry_run: bool) -> str:
+    """Return one folder's row as a line."""
+    if row.get("before"):
         return f"{row['folder']}: withdrawn before; nothing of it is left"
-    word = "would take out" if dry_run else "took out"
-    if row["kind"] == "benchmark":
-        return f"{row['folder']}: {word} {counted(len(cast('list[str]', row['samples'])), 'sample')}"
     if row["kind"] == "training":
-        return f"{row['folder']}: {counted(len(cast('list[str]', row['models'])), 'model')} learned from it"
-    more = ""
+        return f"{row['folder']}: {counted(len(row['models']), 'model')} learned from it"
+    if row["kind"] == "benchmark":
+        taken = counted(len(row["samples"]), "sample")
+    else:
+        taken = counted(row["images"], "image")
     if row["kind"] == "run":
-        more = (
-            f", {counted(row['tasks'], 'task')}, {counted(row['attempts'], 'attempt')}, "
-            f"{counted(row['calls'], 'call')}, {counted(row['blobs'], 'file')}"
+        counts = ("tasks", "attempts", "calls", "blobs")
+        names = ("task", "attempt", "call", "file")
+        taken = ", ".join(
+            [taken, *(counted(row[key], name) for key, name in zip(counts, names, strict=True))]
         )
-    return f"{row['folder']}: {word} {counted(row['images'], 'image')}{more}"
+    return f"{row['folder']}: {'would take out' if dry_run else 'took out'} {taken}"
 
 
-def _name_jobs(runs: dict[Path, WithdrawnRun | None]) -> None:
-    for folder, found in runs.items():
-        if found is not None and found.batch_jobs:
-            print(
-                f"{folder}: files of batch jobs that hold it could not be deleted at the provider; delete them "
-                f"there, or open the run again with its models: {', '.join(found.batch_jobs)}"
-            )
-
-
-def _name_releases(runs: dict[Path, WithdrawnRun | None]) -> None:
-    for folder, found in runs.items():
-        if found is None or not found.releases:
-            continue
-        names = f" as {', '.join(found.released_as[:20])}" if found.released_as else ""
-        print(f"{folder}: these releases hold parts of it{names}:")
-        for path in found.releases:
+def _print_elsewhere(row: dict[str, Any]) -> None:
+    """Print what else holds parts of it: releases, batch jobs at a provider, trained models."""
+    if row.get("releases"):
+        names = f" as {', '.join(row['released_as'][:_MOST])}" if row["released_as"] else ""
+        print(f"{row['folder']}: these releases contain parts of it{names}:")
+        for path in row["releases"]:
             print(f"  {path}")
         print("  export them again, and ask everyone who has a copy to delete it", file=sys.stderr)
-
-
-def _name_models(trained: Mapping[Path, Sequence[Path]]) -> None:
-    for path in (path for models in trained.values() for path in models):
+    for path in row.get("studies", ()):
+        print(f"{row['folder']}: this study contains images of it, and its answers: {path}; delete it")
+    for own in own_folders(Path(row["folder"])) if row["kind"] == "run" else ():
+        print(f"{row['folder']}: {own.name} in it is something of its own, and was left: name it as well")
+    if row.get("batch_jobs"):
+        print(
+            f"{row['folder']}: files of batch jobs that contain it could not be deleted at the provider; delete "
+            f"them there, or open the run again with its models: {', '.join(row['batch_jobs'])}"
+        )
+    for path in row.get("models", ()):
         print(f"  {path}: learned from what was withdrawn, and cannot forget it: delete it and train again")

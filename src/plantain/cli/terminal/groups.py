@@ -1,15 +1,17 @@
-"""Groups of commands: each command is a module of its own, imported when it is called."""
+"""Groups of commands: each command is a function, whose module is imported when it is called."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+import typer
 import typer.main
 from typer._click.core import Command
 from typer._click.shell_completion import CompletionItem
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.models import CommandFunctionType as CommandFunction
 
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
@@ -30,7 +32,7 @@ class LazyGroup(TyperGroup):
     Args:
         name: as it is typed, e.g. "bench"; "" for all of plantain.
         about: what it is for.
-        homes: command -> (module, line of help). The module's `app` is a typer application or another group.
+        homes: command -> ("module:name", line of help); the name is a function, a typer application or a group.
         epilog: printed below the commands.
         jobs: title -> names of commands that its help shows under it; one list without.
     """
@@ -68,8 +70,14 @@ class LazyGroup(TyperGroup):
         if cmd_name not in self.homes:
             hint = suggest(cmd_name, self.homes, otherwise=f"see {ctx.command_path} --help")
             raise InputError(f"{f'{self.name}: ' if self.name else ''}no command {cmd_name!r}; {hint}")
-        app = importlib.import_module(self.homes[cmd_name][0]).app
-        return app if isinstance(app, TyperGroup) else typer.main.get_command(app)
+        module, _, attribute = self.homes[cmd_name][0].partition(":")
+        found = getattr(importlib.import_module(module), attribute)
+        if isinstance(found, TyperGroup):
+            return found
+        if not isinstance(found, typer.Typer):
+            function, found = found, application()
+            found.command(name=cmd_name)(function)
+        return typer.main.get_command(found)
 
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
         """Names of commands, with no command's module imported; else the group's own options."""
@@ -82,3 +90,70 @@ class LazyGroup(TyperGroup):
         for title, names in self.jobs.items():
             with formatter.section(title):
                 formatter.write_dl([(name, self.homes[name][1]) for name in names.split()])
+
+
+_VALUES = {
+    "<int>": "N",
+    "<int range>": "N",
+    "<float>": "X",
+    "<float range>": "X",
+    "<str>": "TEXT",
+    "<list[str]>": "TEXT",
+    "<path>": "PATH",
+    "<list[Path]>": "PATH",
+}
+"""What help calls the value of an option, by what typer would write: a reader knows numbers, not types."""
+
+
+class _Readable(Command):
+    """Help for people: numbers and paths instead of types, and examples that can be copied."""
+
+    def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
+        self.help = self.help and "\n\n".join(map(_whole_example, self.help.split("\n\n")))
+        super().format_help_text(ctx, formatter)
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        for option in self.get_params(ctx):
+            if isinstance(option, TyperOption) and option.metavar is None and not option.is_flag:
+                option.metavar = _VALUES.get(option.display_type(ctx))
+        super().format_options(ctx, formatter)  # type: ignore[safe-super]
+
+
+class _Command(_Readable, TyperCommand):
+    """A command whose usage has `RECIPE` for what is required, `[DIR]` for what is optional."""
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        pieces = [self.options_metavar] if self.options_metavar else []
+        for param in self.get_params(ctx):
+            pieces += [_shown(param)] if isinstance(param, TyperArgument) else param.get_usage_pieces(ctx)
+        return pieces
+
+
+class CommandWithOthers(_Readable, TyperGroup):
+    """A command that does something by itself and has others below it."""
+
+
+def _whole_example(paragraph: str) -> str:
+    """An example as one line that can be copied; it would be broken at the hyphens of its options."""
+    if not paragraph.startswith("Example: "):
+        return paragraph
+    return "\b\n" + " ".join(paragraph.split())
+
+
+def _shown(argument: TyperArgument) -> str:
+    """`RECIPE` for what is needed, `[DIR]` for what is not, `FILE...` for one or more."""
+    name = argument.display_name_raw.removesuffix("...").strip("[]")
+    several = "..." if argument.nargs != 1 else ""
+    return (name if argument.required else f"[{name}]") + several
+
+
+class _Application(typer.Typer):
+    """Its commands are `_Command`s."""
+
+    def command(self, *args: Any, **options: Any) -> Callable[[CommandFunction], CommandFunction]:
+        return super().command(*args, **{"cls": _Command, **options})
+
+
+def application() -> typer.Typer:
+    """An application without completion options, markup in help texts or dressed-up tracebacks."""
+    return _Application(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -20,10 +20,6 @@ OwnFindings = Annotated[
     list[Path] | None,
     typer.Option("--findings", metavar="FILE", help="Your own findings in TOML; repeatable."),
 ]
-Cards = Annotated[
-    list[Path] | None,
-    typer.Option("--card", metavar="FILE", help="A judge's card.json, copied into the run."),
-]
 SettingsFile = Annotated[
     Path | None,
     typer.Option(
@@ -34,3 +30,27 @@ RunArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")
 ]
 RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe in TOML.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
+Gallery = Annotated[int, typer.Option("--gallery", min=0, help="Most samples to show.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any free one.")]
+AsLatex = Annotated[bool, typer.Option("--latex", help="Print the tables as LaTeX (booktabs).")]
+Originals = Annotated[
+    Path | None,
+    typer.Option(
+        "--originals", metavar="DIR", help="Run or catalogue with the originals; default: the release."
+    ),
+]
+BASE_MODEL = "InstructPix2Pix: diffusers/FOLDER or diffusers/HUB-ID."
+StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")]
+BenchArgument = Annotated[
+    Path, typer.Argument(metavar="BENCH", help="Folder of the benchmark, or its metadata file.")
+]
+BenchRunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run of `plantain bench generate`.")]
+BenchPath = Annotated[
+    Path | None,
+    typer.Option("--bench", metavar="PATH", help="The benchmark; default: where the run found it."),
+]
+ScoringJudge = Annotated[
+    str | None,
+    typer.Option("--judge", metavar="NAME", help="Whose scores are used; default: the best informed."),
+]

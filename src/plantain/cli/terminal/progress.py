@@ -1,52 +1,52 @@
-"""The live line of a build: success, failed, rounds, time left; plain lines where there is no terminal."""
+"""Progress on stderr: a bar on a terminal, a line now and then elsewhere; and Ctrl-C for work in steps."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from types import TracebackType
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plantain.calls import Budget
+from plantain.cli.terminal.tables import TerminalConsole
 from plantain.engines.contract import EngineState
 from plantain.records import TaskState
 from plantain.records.counts import counted
 from plantain.runs.engine import state_in_words
 from plantain.runs.observer import ProgressObserver
+from plantain.train.plans import TrainingProgress
 
 PLAIN_EVERY_S = 10.0
 TICK_S = 10.0
 WAITING_EVERY_S = 60.0
-"""A plain line although no task has closed: where calls wait for batch jobs."""
+"""Seconds between plain lines while no task closes, because calls wait for batch jobs."""
+
+ENOUGH = 20
+"""Items that must be done for an estimate of the time left; of less than 2,000, one in a hundred."""
 
 
-def mean_rounds(tasks: int, rounds: int) -> str:
-    """How many rounds a task took, in the mean."""
-    return f"{rounds / tasks:.1f} rounds"
+def say(line: str) -> None:
+    """Print a message of plantain on stderr."""
+    print(f"plantain: {line}", file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:
-    """Seconds for a person: "40 s", "12 min", "7.5 h" or "3.2 days"."""
-    for size, unit in ((86_400.0 * 2, "days"), (5_400.0, "h"), (90.0, "min")):
-        if seconds >= size:
-            scale = {"days": 86_400.0, "h": 3_600.0, "min": 60.0}[unit]
-            return f"{seconds / scale:.0f} min" if unit == "min" else f"{seconds / scale:.1f} {unit}"
-    return f"{seconds:.0f} s"
-
-
-ENOUGH = 20
-"""So many say how long the rest takes; of fewer, one in a hundred does."""
+    """Return seconds for a person: "40 s", "12 min", "7.5 h" or "3.2 days"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5_400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3_600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
 def time_left(done: int, wanted: int, since: float, now: float) -> str:
-    """Rate and time left by what was done since a moment, e.g. "2.4 s each, about 80 s left".
-
-    Where little was done, the rate alone: the first takes what starting takes as well.
-    """
+    """Return rate and time left, e.g. "2.4 s each, about 80 s left"; the rate alone where little is done."""
     each = (now - since) / max(1, done)
     rate = f"{each:.1f} s each" if each >= 1 else f"{1 / max(each, 1e-9):.0f}/s"
     if done < ENOUGH and 100 * done < wanted:
@@ -54,14 +54,154 @@ def time_left(done: int, wanted: int, since: float, now: float) -> str:
     return f"{rate}, about {duration(max(0, wanted - done) * each)} left"
 
 
-class BuildProgress(ProgressObserver):
-    """Shows how a build goes on.
+class Bar:
+    """A bar that appears with its first movement.
+
+    Args:
+        what: name of the work.
+        quiet: show nothing.
+        transient: remove the bar at the end.
+    """
+
+    def __init__(self, what: str = "", *, quiet: bool = False, transient: bool = False) -> None:
+        console = TerminalConsole(stderr=True)
+        self.live, self.plain = not quiet and console.is_terminal, not quiet and not console.is_terminal
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[tally]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=transient,
+            disable=not self.live,
+        )
+        self._task = self._bar.add_task(what, total=None, tally="")
+        self._last = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        if self._bar.live.is_started:  # stopping a bar that never appeared would print an empty line
+            self._bar.stop()
+
+    def restart(self, what: str, total: int | None) -> None:
+        """Start other work at 0."""
+        self._bar.reset(self._task, total=total, description=what, tally="")
+
+    def move(self, done: int | None = None, total: int | None = None, tally: str | None = None) -> None:
+        """Show the bar with these values; those that are None stay."""
+        fields = {} if tally is None else {"tally": tally}
+        self._bar.update(self._task, completed=done, total=total, **fields)  # type: ignore[arg-type]
+        if self.live:
+            self._bar.start()
+
+    def line(self, text: Callable[[float], str], every: float | None = None) -> None:
+        """Without a terminal, print a line if the last one is `every` seconds ago, `PLAIN_EVERY_S` by default."""
+        now = time.monotonic()
+        if self.plain and now - self._last >= (PLAIN_EVERY_S if every is None else every):
+            self._last = now
+            say(text(now))
+
+
+@contextmanager
+def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
+    """Yield the function that moves a bar: how many are done, and of how many (None if unknown)."""
+    with Bar(what, quiet=quiet, transient=True) as bar:
+
+        def move(done: int, wanted: int | None) -> None:
+            bar.move(done, wanted)
+            bar.line(lambda _: f"{what}: {done:,}" + ("" if wanted is None else f"/{wanted:,}"))
+
+        yield move
+
+
+class _Observer(ProgressObserver):
+    """What every observer of a run prints."""
+
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._bar.__exit__()
+
+    def note(self, line: str) -> None:
+        say(line)
+
+    def stopping(self) -> None:
+        say("finishing the calls in flight; Ctrl-C again stops at once")
+
+
+class StageProgress(_Observer):
+    """The stages of a scoring or an audit."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        super().__init__(Bar(quiet=quiet))
+        self._stage, self._done, self._total, self._measured = "", 0, 0, 0
+        self._begun = time.monotonic()
+
+    def begun(self, what: str, total: int) -> None:
+        self._stage, self._done, self._total, self._measured = what, 0, total, 0
+        self._begun = time.monotonic()
+        self._bar.restart(what, total)
+
+    def advanced(self, stored: int) -> None:
+        self._done += 1
+        self._measured += stored > 0  # results of an earlier scoring take no time
+        self._bar.move(self._done)
+        self._bar.line(self._line)
+
+    def _line(self, now: float) -> str:
+        kind = {"metrics": " samples", "judges": " outputs"}.get(self._stage, "")
+        line = f"{self._stage}: {self._done}/{self._total}{kind}"
+        if not self._measured:
+            return line
+        earlier = self._done - self._measured
+        return f"{line}, {time_left(self._measured, self._total - earlier, self._begun, now)}"
+
+
+class TrainingBar(TrainingProgress):
+    """Steps of the current training with its loss."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._bar = Bar("training", quiet=quiet, transient=True)
+        self._what, self._steps = "training", 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._bar.__exit__()
+
+    def begin(self, what: str, steps: int) -> None:
+        self._what, self._steps = what, steps
+        self._bar.restart(what, steps or None)
+        if steps:
+            self.note(f"{what}: {counted(steps, 'step')}")
+
+    def step(self, step: int, loss: float | None = None) -> None:
+        tally = "" if loss is None else f"loss {loss:.4f}"
+        self._bar.move(step, tally=tally)
+        shown = f", {tally}" if tally else ""
+        self._bar.line(lambda _: f"{self._what}: step {step} of {self._steps}{shown}")
+
+    def note(self, line: str) -> None:
+        if self._bar.live or self._bar.plain:
+            say(line)
+
+
+class BuildProgress(_Observer):
+    """The tasks of a run by state.
 
     Args:
         quiet: show nothing.
         what: name of the work.
-        success, failed: what a task that ended so is called.
-        steps: says what tasks that closed have had, of how many there are and of their steps in all.
+        words: names of the states success and failed.
+        steps: describes the closed tasks' steps, from the number of tasks and that of their steps.
     """
 
     def __init__(
@@ -69,128 +209,82 @@ class BuildProgress(ProgressObserver):
         *,
         quiet: bool = False,
         what: str = "build",
-        success: str = "success",
-        failed: str = "failed",
-        steps: Callable[[int, int], str] = mean_rounds,
+        words: tuple[str, str] = ("success", "failed"),
+        steps: Callable[[int, int], str] = lambda tasks, rounds: f"{rounds / tasks:.1f} rounds",
     ) -> None:
-        self._success, self._failed, self._steps = success, failed, steps
-        console = Console(stderr=True)
-        self._live = not quiet and console.is_terminal
-        self._plain = not quiet and not console.is_terminal
-        self._bar = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[tally]}"),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not self._live,
-        )
-        self._task = self._bar.add_task(what, total=None, tally="")
+        super().__init__(Bar(what, quiet=quiet))
+        self._words, self._steps, self._waits_for = words, steps, ""
         self._counts: dict[str, int] = {}
         self._budget: Budget | None = None
         self._in_jobs: Callable[[], int] = int
         self._engine: Callable[[], EngineState] | None = None
-        self._waits_for = ""
         self._ticking: asyncio.TimerHandle | None = None
-        self._total = 0
-        self._rounds = 0
-        self._closed_here = 0
-        self._begun = self._last_line = time.monotonic()
+        self._total = self._rounds = self._closed_here = 0
+        self._begun = time.monotonic()
 
-    def __enter__(self) -> BuildProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         if self._ticking is not None:
             self._ticking.cancel()
-        self._bar.stop()
+        super().__exit__()
 
     def note(self, line: str) -> None:
-        """Says it on a line of its own."""
-        if self._live or self._plain:
-            print(f"plantain: {line}", file=sys.stderr, flush=True)
+        if self._bar.live or self._bar.plain:
+            say(line)
 
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
-        """Draws the bar as the run stands before its first call."""
         self._total, self._budget = tasks, budget
         self._counts = {state.value: n for state, n in counts.items()}
-        done = tasks - self._counts.get(TaskState.PENDING, 0)
-        self._bar.update(self._task, total=tasks, completed=done, tally=self._tally())
+        self._bar.move(self._done, tasks, self._tally())
 
     def asks(self, models: Sequence[str]) -> None:
-        """Says at once what is waited for: a first task of a slow model may take minutes."""
         if not models or self._closed_here:
             return
         self._waits_for = f"waiting for the first task; asking {', '.join(models)}"
-        self._bar.update(self._task, tally=self._tally())
-        if self._plain:
+        self._bar.move(tally=self._tally())
+        if self._bar.plain:
             pending = self._counts.get(TaskState.PENDING, 0)
-            print(
-                f"plantain: {pending} of {counted(self._total, 'task')} to do; {self._waits_for}",
-                file=sys.stderr,
-                flush=True,
-            )
+            say(f"{pending} of {counted(self._total, 'task')} to do; {self._waits_for}")
 
     def closed(self, state: TaskState, steps: int) -> None:
-        """A task closed."""
         self._counts[state] = self._counts.get(state, 0) + 1
         self._closed_here += 1
-        self._waits_for = ""
         self._rounds += steps
-        self._bar.update(self._task, advance=1, tally=self._tally())
-        now = time.monotonic()
-        if self._plain and now - self._last_line >= PLAIN_EVERY_S:
-            self._last_line = now
-            print(self._line(now), file=sys.stderr, flush=True)
-
-    def stopping(self) -> None:
-        """Says what the first Ctrl-C does."""
-        print(
-            "plantain: finishing what is in flight; Ctrl-C again stops at once", file=sys.stderr, flush=True
-        )
+        self._waits_for = ""
+        self._bar.move(self._done, tally=self._tally())
+        self._bar.line(self._line)
 
     def jobs(self, in_flight: Callable[[], int]) -> None:
-        """From now on the line says how many calls wait, and is renewed although no task closes."""
         self._in_jobs = in_flight
         self._tick()
 
     def engine(self, state: Callable[[], EngineState]) -> None:
-        """From now on the line says how the workers stand."""
         self._engine = state
         self._tick()
 
     def waiting(self, why: str) -> None:
-        """Says that the command has not got stuck."""
         left = self._in_jobs()
-        jobs = (
-            f"; {counted(left, 'call waits', 'calls wait')} in batch jobs (Ctrl-C leaves them to the next build)"
-            if left
-            else ""
-        )
         self._waits_for = why
-        self._bar.update(self._task, tally=self._tally())
-        if not self._live or left:
-            print(f"plantain: {why}{jobs}", file=sys.stderr, flush=True)
+        self._bar.move(tally=self._tally())
+        if not self._bar.live or left:
+            waits = counted(left, "call waits", "calls wait")
+            say(f"{why}; {waits} in batch jobs (Ctrl-C leaves them to the next build)" if left else why)
 
     def _tick(self) -> None:
         if self._ticking is not None:
             self._ticking.cancel()
-        self._bar.update(self._task, tally=self._tally())
-        now = time.monotonic()
-        if self._plain and now - self._last_line >= WAITING_EVERY_S:
-            self._last_line = now
-            print(self._line(now), file=sys.stderr, flush=True)
+        self._bar.move(tally=self._tally())
+        self._bar.line(self._line, WAITING_EVERY_S)
         self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
+    @property
+    def _done(self) -> int:
+        return sum(n for state, n in self._counts.items() if state != TaskState.PENDING)
+
     def _tally(self) -> str:
+        success, failed = self._words
         parts = [
-            f"{self._counts.get(TaskState.SUCCESS, 0)} {self._success}",
-            f"{self._counts.get(TaskState.FAILED, 0)} {self._failed}",
+            f"{self._counts.get(TaskState.SUCCESS, 0)} {success}",
+            f"{self._counts.get(TaskState.FAILED, 0)} {failed}",
         ]
         for state in (TaskState.UNDECIDED, TaskState.NOT_APPLICABLE, TaskState.STOPPED):
             if self._counts.get(state):
@@ -202,22 +296,38 @@ class BuildProgress(ProgressObserver):
         if self._engine is not None:
             parts.append(state_in_words(self._engine()))
         if self._budget is not None and (self._budget.committed_usd or self._budget.budget_usd):
-            parts.append(cost_so_far(self._budget))
+            parts.append(_cost_so_far(self._budget))
         if self._waits_for:
             parts.append(self._waits_for)
         return ", ".join(parts)
 
     def _line(self, now: float) -> str:
-        done = sum(n for state, n in self._counts.items() if state != TaskState.PENDING)
-        line = f"plantain: {done}/{self._total}: {self._tally()}"
+        line = f"{self._done}/{self._total}: {self._tally()}"
         if not self._closed_here:
             return line
-        rest = (self._total - done) * (now - self._begun) / self._closed_here
+        rest = (self._total - self._done) * (now - self._begun) / self._closed_here
         return f"{line}; about {duration(rest)} left"
 
 
-def cost_so_far(budget: Budget) -> str:
-    """The money for a person: "$12.34 of $500", and what is held for calls whose cost is not known."""
+def _cost_so_far(budget: Budget) -> str:
     cap = f" of ${budget.budget_usd:g}" if budget.budget_usd is not None else ""
     held = f" (and up to ${budget.held_usd:.2f} unresolved)" if budget.held_usd else ""
     return f"${budget.spent_usd:.2f}{cap}{held}"
+
+
+@contextmanager
+def stopping_on_ctrl_c() -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns True once Ctrl-C was pressed; a second Ctrl-C interrupts at once."""
+    pressed: list[int] = []
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if pressed:
+            signal.default_int_handler(number, frame)
+        pressed.append(number)
+        say("stopping after this step; finished work is kept (Ctrl-C again: at once)")
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)

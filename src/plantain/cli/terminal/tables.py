@@ -1,15 +1,39 @@
-"""Tables on a terminal: fitted to its width, but never so that a number or a name is broken."""
+"""Results on stdout: JSON, and tables fitted to the terminal in which no number or name is broken."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from typing import TextIO, cast
 
+import orjson
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
+
+from plantain.files.secrets import RedactedStream, harmless
 
 FOLDED = 24
 """Characters that a column of long names is given at least; these may go over several lines."""
+
+
+def print_json(document: object) -> None:
+    """Print a result as JSON, indented."""
+    print(orjson.dumps(document, default=str, option=orjson.OPT_INDENT_2).decode())
+
+
+class TerminalConsole(Console):
+    """A console whose texts, whoever wrote them, are shown and never done."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        stream = sys.stderr if stderr else sys.stdout
+        ours = getattr(stream, "redacts", stream)
+        super().__init__(file=cast(TextIO, RedactedStream(ours, commands=True)))
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else harmless(text), style, control)
 
 
 def print_table(table: Table) -> None:
@@ -17,7 +41,7 @@ def print_table(table: Table) -> None:
 
     Columns with overflow "fold" are broken within words, down to `FOLDED` characters.
     """
-    console = Console()
+    console = TerminalConsole()
     cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
     natural = [_longest(line for cell in own for line in cell.splitlines()) for own in cells]
     least = [_longest(word for cell in own for word in cell.split()) for own in cells]

@@ -9,10 +9,13 @@ app = LazyGroup(
     "Train open editors on pairs or preferences; measure what training with edits is worth.",
     {
         "finetune": (
-            "plantain.cli.train.finetune",
+            "plantain.cli.train.finetune:finetune",
             "an open editor on n samples of each task, measured on others",
         ),
-        "dpo": ("plantain.cli.train.dpo", "on a release's preferences, after supervised steps"),
-        "utility": ("plantain.cli.train.utility", "does training with edits help on real held-out images?"),
+        "dpo": ("plantain.cli.train.dpo:dpo", "on a release's preferences, after supervised steps"),
+        "utility": (
+            "plantain.cli.train.utility:utility",
+            "does training with edits help on real held-out images?",
+        ),
     },
 )

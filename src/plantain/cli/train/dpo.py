@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
 
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
-from plantain.cli.train.bar import TrainingBar
+from plantain.cli.terminal.ending import print_stop
+from plantain.cli.terminal.options import BASE_MODEL, AsJson, Originals, SettingsFile
+from plantain.cli.terminal.progress import TrainingBar, stopping_on_ctrl_c
+from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
 from plantain.models.diffusers.settings import Settings
 from plantain.models.extras import require_extra
@@ -18,30 +17,23 @@ from plantain.runs.settings.terms import load_terms
 from plantain.train.plans import PreferencePlan
 from plantain.train.releases import ReleasePreferences, StoredOriginals
 
-app = application()
-STOPPED = 3
 
-
-@app.command()
 def dpo(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="Release with the preference table.")],
-    model: Annotated[
-        str, typer.Option("--model", help="InstructPix2Pix: diffusers/FOLDER or diffusers/HUB-ID.")
-    ],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="New folder, or one to resume.")],
-    originals: Annotated[
-        Path | None, typer.Option(help="Run or catalogue with the originals [default: the release].")
-    ] = None,
-    chosen: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=settings_help(PreferencePlan))
-    ] = None,
-    settings: Annotated[Path | None, typer.Option(help="TOML with [providers.diffusers].")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print machine-readable results.")] = False,
+    context: typer.Context,
+    release: Path = typer.Argument(..., metavar="RELEASE", help="Release with the preference table."),
+    model: str = typer.Option(..., help=BASE_MODEL),
+    to: Path = typer.Option(..., metavar="DIR", help="New folder, or one to resume."),
+    originals: Originals = None,
+    chosen: list[str] | None = typer.Option(
+        None, "--set", metavar="NAME=VALUE", help=settings_help(PreferencePlan)
+    ),
+    settings: SettingsFile = None,
+    as_json: AsJson = False,
 ) -> int:
     """Train an InstructPix2Pix by Diffusion-DPO to prefer edits that the judge accepted to those that it rejected.
 
     Training ends early when the winner's own error on monitored pairs exceeds the bound. Ctrl-C keeps finished steps;
-    run the same command to resume.
+    the same command resumes.
 
     Example: plantain train dpo release --model diffusers/timbrooks/instruct-pix2pix --to runs/dpo --set beta=2000
     """
@@ -52,13 +44,12 @@ def dpo(
 
     source = ReleasePreferences(release, StoredOriginals(originals or release))
     base = open_base(model, load_terms(settings, (model,)).provider_as(model, Settings))
-    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.note) as stop:
+    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c() as stop:
         record = train_preferences(source, base, plan, to, progress=bar, stop=stop)
     if record is None:
-        typer.echo("plantain: stopped (interrupted); run the same command to resume", err=True)
-        return STOPPED
+        return print_stop(context, "interrupted")
     if as_json:
-        typer.echo(orjson.dumps({"model": str(to / MODEL), **record}).decode())
+        print_json({"model": str(to / MODEL), **record})
         return 0
     if record["stopped"]:
         typer.echo(f"ended at step {record['step']}: {record['stopped']}")

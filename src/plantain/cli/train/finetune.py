@@ -1,64 +1,68 @@
-"""`plantain train finetune`: an editor trained on n samples of each task, measured on other samples."""
+"""`plantain train finetune`: an open editor on n samples of each task, measured on others."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import orjson
 import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.held_out import write_held_out
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.ctrl_c import stopping_on_ctrl_c
-from plantain.cli.train.bar import TrainingBar
-from plantain.cli.train.measuring import measure_trained
+from plantain.bench.benchmark.medebench import paper_tasks
+from plantain.bench.generate.generate import generate
+from plantain.bench.generate.requests import ArmRequest
+from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
+from plantain.bench.score.judging import JudgeName
+from plantain.bench.score.score import ScoreRequest, score_run
+from plantain.cli.bench.generate import generate_progress
+from plantain.cli.terminal.ending import print_end, print_stop, run_to_end
+from plantain.cli.terminal.options import BASE_MODEL, AsJson, DryRun, Originals, SettingsFile
+from plantain.cli.terminal.progress import StageProgress, TrainingBar, stopping_on_ctrl_c
+from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
 from plantain.models.diffusers.settings import Settings
 from plantain.models.extras import require_extra
 from plantain.records import InputError
 from plantain.records.counts import counted
-from plantain.runs.settings.terms import load_terms
+from plantain.roles import Editor
+from plantain.runs.door import Door
+from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.summary import RunSummary
 from plantain.train.pairs import ListedExample, PairSource, TrainingPair
 from plantain.train.plans import FinetunePlan
 from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
 from plantain.train.split import TaskSplit
 from plantain.train.study import StudyCell, cells_of, splits_of, train_study
 
-app = application()
-STOPPED = 3
 
-
-@app.command()
 def finetune(
-    source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="Benchmark, or release with Parquet tables.")
-    ],
-    model: Annotated[
-        str, typer.Option("--model", help="InstructPix2Pix: diffusers/FOLDER or diffusers/HUB-ID.")
-    ],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="New folder, or one to resume.")],
-    originals: Annotated[
-        Path | None, typer.Option(help="Run or catalogue with a release's originals [default: the release].")
-    ] = None,
-    chosen: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=settings_help(FinetunePlan))
-    ] = None,
-    settings: Annotated[
-        Path | None, typer.Option(help="TOML with [limits], [providers.NAME], [consent].")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan; train nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print machine-readable results.")] = False,
+    context: typer.Context,
+    source: Path = typer.Argument(..., metavar="SOURCE", help="Benchmark, or release with Parquet tables."),
+    model: str = typer.Option(..., help=BASE_MODEL),
+    to: Path = typer.Option(..., metavar="DIR", help="New folder, or one to resume."),
+    originals: Originals = None,
+    task: list[str] | None = typer.Option(
+        None, help="Repeatable. Default: the six of the paper's Table 7, else the largest."
+    ),
+    few_shot: Path | None = typer.Option(
+        None, metavar="RUN", help="Scored run with --shots: Table 7 (b), on the page beside (a)."
+    ),
+    chosen: list[str] | None = typer.Option(
+        None, "--set", metavar="NAME=VALUE", help=settings_help(FinetunePlan)
+    ),
+    settings: SettingsFile = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
 ) -> int:
     """Train one model per task, size and seed, then measure all on the same held-out samples (MedEBench, Table 7a).
 
     Every model starts from the base; training sets are nested, patients stay whole, images are not flipped. Ctrl-C
-    keeps finished steps; run the same command to resume.
+    keeps finished steps; the same command resumes.
 
     Example: plantain train finetune bench --model diffusers/timbrooks/instruct-pix2pix --to runs/ft --set lora_rank=8
     """
@@ -70,6 +74,9 @@ def finetune(
         if benchmark is None
         else BenchmarkPairs(benchmark)
     )
+    sizes = Counter(example.task for example in pairs.listed())
+    named = tuple(task or ()) or plan.named or paper_tasks(sizes, max(plan.sizes) + 1)
+    plan = plan.model_copy(update={"named": named})
     splits = splits_of(plan, pairs.listed())
     cells = list(cells_of(plan, splits))
     if dry_run:
@@ -79,11 +86,10 @@ def finetune(
     from plantain.train.base import open_base
 
     base = open_base(model, terms.provider_as(model, Settings))
-    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c(bar.note) as stop:
+    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c() as stop:
         done = train_study(pairs, base, plan, to / "models", progress=bar, stop=stop)
     if not done:
-        typer.echo("plantain: stopped (interrupted); run the same command to resume", err=True)
-        return STOPPED
+        return print_stop(context, "interrupted")
     held_out = _held_out(benchmark, pairs, splits, to)
     folders: dict[tuple[int, int], dict[str, Path]] = {(0, 0): {s.task: base.folder for s in splits}}
     for cell in cells:
@@ -92,12 +98,14 @@ def finetune(
         terms, models=(f"diffusers/{base.folder}",)
     )  # the base's licence holds for what it became
     title = f"{model}, fine-tuned on {pairs.name}"
-    code, page = asyncio.run(
-        measure_trained(held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json)
+    ended, page = run_to_end(
+        measure_trained(
+            held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json, few_shot=few_shot
+        )
     )
     if page is not None:
         _print_end(to, plan, page, as_json=as_json)
-    return code
+    return print_end(context, ended)
 
 
 class BenchmarkPairs:
@@ -137,7 +145,7 @@ def _print_plan(
     steps = sum(cell.steps(plan) for cell in cells)
     if as_json:
         rows = [{"task": s.task, "held_out": list(s.held_out), "training": list(s.training)} for s in splits]
-        typer.echo(orjson.dumps({"models": len(cells), "steps": steps, "tasks": rows}).decode())
+        print_json({"models": len(cells), "steps": steps, "tasks": rows})
         return
     typer.echo(f"{counted(len(cells), 'model')}, {counted(steps, 'step')} in total")
     for split in splits:
@@ -150,6 +158,53 @@ def _print_end(to: Path, plan: FinetunePlan, page: Path, *, as_json: bool) -> No
     if as_json:
         rows = orjson.loads(page.with_suffix(".json").read_bytes())
         document = {"models": str(to / "models"), "sizes": plan.sizes, "report": str(page), "rows": rows}
-        typer.echo(orjson.dumps(document).decode())
+        print_json(document)
     else:
-        typer.echo(f"models: {to / 'models'}\nTable 7 (a): {page}")
+        typer.echo(f"models: {to / 'models'}\nTable 7: {page}")
+
+
+NO_JUDGE = "none"
+
+
+async def measure_trained(
+    held_out: Benchmark,
+    folders: Mapping[tuple[int, int], Mapping[str, Path]],
+    run: Path,
+    title: str,
+    terms: Terms,
+    judge: str,
+    *,
+    quiet: bool,
+    few_shot: Path | None = None,
+) -> tuple[RunSummary, Path | None]:
+    """Generate and score what is missing; return how the last part ended, and the page of Table 7 when complete.
+
+    Args:
+        held_out: samples that no model was trained on.
+        folders: for each (size, seed), the folder of each task's model; size 0 is the base.
+        run: folder of the benchmark run.
+        title: of the page.
+        terms: of the editors.
+        judge: "provider/model", or `NO_JUDGE` for metrics only.
+        quiet: show no progress.
+        few_shot: run of Table 7 (b), shown beside (a).
+    """
+    door = Door(terms)
+    task_of = {sample.id: sample.task for sample in held_out.samples}
+    editors: dict[str, Editor] = {}
+    for (size, seed), by_task in sorted(folders.items()):
+        label = trained_label(size, seed)
+        models = {task: door.editor(f"diffusers/{folder}") for task, folder in sorted(by_task.items())}
+        editors[label] = TrainedEditor(f"diffusers/{label}", models, task_of)
+    with generate_progress(quiet=quiet) as progress:
+        made = await generate(held_out, run, ArmRequest(own=editors), terms, observer=progress)
+    if made.stopped is not None:
+        return made, None
+    described = any(sample.detailed for sample in held_out.samples)
+    judges = () if judge == NO_JUDGE else (JudgeName(judge, "D" if described else "P", True, None),)
+    asked = replace(terms, models=tuple(name.model for name in judges))
+    with StageProgress(quiet=quiet) as stages:
+        scored = await score_run(run, held_out, ScoreRequest(judges=judges), terms=asked, observer=stages)
+    if scored.stopped is not None:
+        return scored, None
+    return scored, write_learning(run, run.parent, title, few_shot)

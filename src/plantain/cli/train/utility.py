@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import orjson
 import typer
 from rich.table import Table
 
-from plantain.cli.terminal.application import application
-from plantain.cli.terminal.tables import print_table
-from plantain.cli.train.bar import TrainingBar
+from plantain.cli.terminal.options import AsJson, Originals
+from plantain.cli.terminal.progress import TrainingBar
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.metrics.statistics.areas import PairedArea
 from plantain.models.extras import require_extra
 from plantain.train.utility.images import read_sets
 
-app = application()
 
-
-@app.command()
 def utility(
-    folder: Annotated[Path, typer.Argument(metavar="RUN|RELEASE", help="Source of the successful edits.")],
-    real: Annotated[Path, typer.Option("--real", metavar="CATALOGUE", help="Real labelled images.")],
-    finding: Annotated[
-        list[str], typer.Option("--finding", metavar="NAME", help="A finding to classify; repeatable.")
-    ],
-    n: Annotated[int, typer.Option("--n", min=8, help="Real images in each training set.")] = 200,
-    seeds: Annotated[int, typer.Option(min=2, help="Trainings per training set.")] = 5,
-    originals: Annotated[
-        Path | None, typer.Option(help="Run or catalogue with a release's originals [default: the release].")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print machine-readable results.")] = False,
+    folder: Path = typer.Argument(..., metavar="RUN|RELEASE", help="Source of the successful edits."),
+    real: Path = typer.Option(..., metavar="CATALOGUE", help="Real labelled images."),
+    finding: list[str] = typer.Option(..., metavar="NAME", help="A finding to classify; repeatable."),
+    n: int = typer.Option(200, min=8, help="Real images in each training set."),
+    seeds: int = typer.Option(5, min=2, help="Trainings per training set."),
+    originals: Originals = None,
+    as_json: AsJson = False,
 ) -> int:
     """Train one small classifier on real images, on real images and edits, and on augmented real images.
 
@@ -56,7 +47,7 @@ def utility(
 
         found = compare_arms(images, edits, n, seeds, progress=progress)
     if as_json:
-        print(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
+        print_json(asdict(found))
         return 0
     table = Table(title=f"AUC on {found.held_out} real held-out images, {found.seeds} seeds, n = {found.n}")
     table.add_column("training set")

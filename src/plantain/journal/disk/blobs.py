@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -30,10 +31,17 @@ def sync_folder(folder: Path) -> None:
 
 
 class BlobStore:
-    """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process."""
+    """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process.
+
+    Attributes:
+        damaged: blobs that were found to be so, and count as missing.
+        synced: each blob is durable when it is put; else whoever puts them makes all durable at once.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.damaged: frozenset[str] = frozenset()
+        self.synced = True
         self._ready: set[str] = set()
         self._making = threading.Lock()
 
@@ -60,8 +68,13 @@ class BlobStore:
         if not known:
             self._write(path, data)
         # Also when it was there: a process killed between rename and sync left a name that only memory has.
-        sync_folder(path.parent)
+        if self.synced:
+            sync_folder(path.parent)
         return reference, not known
+
+    def holds(self, sha256: str) -> bool:
+        """Return True if a blob is there and was not found damaged."""
+        return sha256 not in self.damaged and self.path(sha256).exists()
 
     def read(self, sha256: str) -> bytes:
         """Return a blob's bytes, checked against the hash. Raises BadBlob when missing or changed."""
@@ -80,12 +93,18 @@ class BlobStore:
         folders = [folder for folder in self.root.iterdir() if folder.is_dir()] if self.root.is_dir() else []
         return {name for folder in folders for name in os.listdir(folder)}  # noqa: PTH208  (a million names)
 
-    def sweep(self) -> int:
-        """Remove temporary files that a killed process left; only for the holder of the run's lock."""
-        left = [name for name in self.names() if name.startswith(".") and name.endswith(_SUFFIX)]
-        for name in left:
-            (self.root / name[1:3] / name).unlink(missing_ok=True)
-        return len(left)
+    def collect(self, connection: sqlite3.Connection) -> None:
+        """Delete every file that no row of the journal names; only for the holder of the run's lock.
+
+        A killed process leaves unfinished files, and blobs whose rows were never committed.
+        """
+        named = {sha256 for (sha256,) in connection.execute("SELECT sha256 FROM blob")}
+        for folder, _, names in os.walk(self.root):
+            left = [name for name in names if name not in named or Path(folder).name != name[:2]]
+            for name in left:
+                Path(folder, name).unlink(missing_ok=True)
+            if left:
+                sync_folder(Path(folder))
 
     def _make(self, folder: Path) -> None:
         if folder.name in self._ready:
@@ -93,7 +112,8 @@ class BlobStore:
         with self._making:
             folder.mkdir(parents=True, exist_ok=True)
             # Also when it was there: the process that made it may have been killed before this sync.
-            sync_folder(self.root)
+            if self.synced:
+                sync_folder(self.root)
             self._ready.add(folder.name)
 
     def _write(self, path: Path, data: bytes) -> None:
@@ -103,7 +123,8 @@ class BlobStore:
                 written = 0
                 while written < len(data):
                     written += file.write(data[written:] if written else data)
-                os.fsync(file.fileno())
+                if self.synced:
+                    os.fsync(file.fileno())
             temporary.replace(path)
         except OSError:
             temporary.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plantain.files.opening import check_received, sqlite_uri
-from plantain.files.redaction import redacted
+from plantain.files.redaction import keys_hidden, redacted
 from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.lock import RunLock
 from plantain.journal.schema import check_version
@@ -24,10 +24,10 @@ class _Redacting(sqlite3.Connection):
     """The writer's connection: no text passes it that contains a key. This is the one place before the disk."""
 
     def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
-        return super().execute(sql, _without_keys(parameters))
+        return super().execute(sql, _without_keys(parameters) if keys_hidden() else parameters)  # type: ignore[arg-type]
 
     def executemany(self, sql: str, parameters: Iterable[object], /) -> sqlite3.Cursor:
-        return super().executemany(sql, map(_without_keys, parameters))
+        return super().executemany(sql, map(_without_keys, parameters) if keys_hidden() else parameters)  # type: ignore[arg-type]
 
 
 def _without_keys(value: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from plantain.metrics.inputs import check_numbers, check_range
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
+from plantain.metrics.statistics.ranks import RESOLUTION
 
 ROUNDING = 1e-12
 """Variation of differences that counts as rounding."""
@@ -76,6 +77,8 @@ def paired_differences(
     found = []
     for first, second in combinations(arrays, 2):
         difference = arrays[first] - arrays[second]
+        largest = np.maximum(1.0, np.maximum(abs(arrays[first]), abs(arrays[second])))
+        difference[abs(difference) <= RESOLUTION * largest] = 0.0
         estimate = plan.mean(difference, low=None if widest is None else -widest, high=widest)
         p, detectable = _test(plan, difference)
         finite = difference[np.isfinite(difference)]

@@ -15,15 +15,26 @@ from plantain.records import Score, unscored
 Statistic = Callable[[npt.ArrayLike, npt.ArrayLike], Score]
 
 
+RESOLUTION = 1e-9
+"""Differences up to this share of the larger value, or of 1, are rounding: such values are tied."""
+
+
 def average_ranks(values: npt.ArrayLike) -> Floats:
     """Return ranks from 1; ties share the mean of the ranks they span. Raise ValueError for NaN or infinity.
+
+    Neighbours closer than `RESOLUTION` are tied.
 
     Example:
         >>> average_ranks([10, 20, 20, 30]).tolist()
         [1.0, 2.5, 2.5, 4.0]
     """
     numbers = check_finite(check_numbers(values, "values", "items"), "values")
-    _, inverse, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    order = np.argsort(numbers, kind="stable")
+    ahead, behind = numbers[order[1:]], numbers[order[:-1]]
+    steps = ahead - behind > RESOLUTION * np.maximum(1.0, np.maximum(abs(ahead), abs(behind)))
+    inverse = np.zeros(numbers.size, np.intp)
+    inverse[order[1:]] = np.cumsum(steps)
+    counts = np.bincount(inverse)
     ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2.0)[inverse]
     return ranks
 
@@ -43,12 +54,26 @@ def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
     return _cosine(*(ranks - ranks.mean() for ranks in (average_ranks(x), average_ranks(y))))
 
 
+def formula_one(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
+    """Return MedEBench's formula (1), 1 - 6 sum d^2 / (m (m^2 - 1)), which has no correction for ties.
+
+    Without ties it is `spearman`. With ties it depends on how they are broken: this is its expectation over ties
+    broken at random, so that a metric that says the same of everything has 0. Arguments as for `spearman`.
+    """
+    x, y, reason = _pairs(first, second)
+    if reason:
+        return unscored(reason)
+    a, b = (ranks - ranks.mean() for ranks in (average_ranks(x), average_ranks(y)))
+    return Score(float(12.0 * (a @ b) / (x.size**3 - x.size)))
+
+
 def kendall(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
     """Return Kendall's tau-b; arguments and value as for `spearman`."""
     x, y, reason = _pairs(first, second)
     if reason:
         return unscored(reason)
-    return _cosine(*(np.sign(np.subtract.outer(values, values)).ravel() for values in (x, y)))
+    ranks = (average_ranks(values) for values in (x, y))
+    return _cosine(*(np.sign(np.subtract.outer(one, one)).ravel() for one in ranks))
 
 
 def _cosine(a: Floats, b: Floats) -> Score:
@@ -63,7 +88,7 @@ def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats,
     x, y = x[kept], y[kept]
     if x.size < 2:
         return x, y, "fewer than two items"
-    return x, y, "all items tied" if (x == x[0]).all() or (y == y[0]).all() else ""
+    return x, y, "all items tied" if any(np.ptp(average_ranks(values)) == 0 for values in (x, y)) else ""
 
 
 def image_correlation(

@@ -14,24 +14,24 @@ from plantain.records import CriterionResult, Observations, Rubric
 
 SCALE = (0, 10)
 LABELS = {
-    "editing_accuracy": "editing accuracy",
-    "context_preservation": "context(?:ual)? preservation",
-    "visual_quality": "visual quality",
+    "editing_accuracy": r"editing\s+accuracy",
+    "context_preservation": r"context(?:ual)?\s+preservation",
+    "visual_quality": r"visual\s+quality",
 }
 """Criterion -> pattern of its published name."""
 
 _NAMES = "|".join(f"(?P<{name}>{label})" for name, label in LABELS.items())
 _LINE = re.compile(
-    rf"(?im)^[ \t>•·*+-]*(?:\d+[.)][ \t]*)?(?:{_NAMES})[ \t]*(?:\(0[ \t]*[-–][ \t]*10\))?[ \t]*(?::|=|[-–](?=[ \t]))?"
-    r"[ \t]*\[?(?P<value>[+-]?\d+(?:\.\d+)?)(?P<rest>.*)$"
+    rf"(?im)^[ \t>•·*+–—-]*(?:\(?(?:\d+|[a-z])[.)][ \t]*)?(?:{_NAMES})[ \t]*(?:\(0[ \t]*[-–][ \t]*10\))?[ \t]*"
+    r"(?:[:：=]|[-–—](?=[ \t]))?[ \t]*[\[(]?(?P<value>[+−-]?\d+(?:\.\d+)?)(?P<rest>.*)$"
 )
 """A line that states a score, markup removed: list mark, name, optional scale and separator, number."""
 
-_SCALE = re.compile(r"\]?\s*(?:/|out of)\s*\[?(?P<most>\d+(?:\.\d+)?)\]?", re.IGNORECASE)
-_NOT_ALONE = re.compile(r"\]?\s*(?:%|/|,\d|(?:[-–~]|to\b)\s*\d)", re.IGNORECASE)
-"""What makes the number part of a range, a percentage or a fraction."""
+_SCALE = re.compile(r"[\])]?\s*(?:/|\(?(?:out )?of\b)\s*\[?(?P<most>\d+(?:\.\d+)?)[\])]*", re.IGNORECASE)
+_NOT_ALONE = re.compile(r"[^\W_]|½|\.\d|[\])]?\s*(?:%|/|,\d|(?:[-–~]|to\b)\s*\d)", re.IGNORECASE)
+"""What makes the number part of a longer number, a range, a percentage or a fraction."""
 
-_MARKUP = re.compile(r"[*_`#]+")
+_MARKUP = re.compile(r"[*_`#|\\]+")
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -68,11 +68,11 @@ def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observation
         name = next(name for name in LABELS if line[name])
         scale = _SCALE.match(line["rest"])
         rest = line["rest"][scale.end() :] if scale else line["rest"]
-        value = float(line["value"])
+        value = float(line["value"].replace("−", "-"))
         if (scale and float(scale["most"]) != SCALE[1]) or _NOT_ALONE.match(rest) or not 0 <= value <= 10:
             problems.append(f"{name} must be a number from 0 to 10, not {line['value']}{line['rest'][:20]}")
         values[name].add(value)
-        reasons[name] = reasons[name] or (rest.lstrip(" ]\t,.;:-–") + plain[line.end() : end]).strip()
+        reasons[name] = reasons[name] or (rest.lstrip(" ])\t,.;:-–—") + plain[line.end() : end]).strip()
     criteria: dict[str, CriterionResult] = {}
     for criterion in rubric.criteria:
         stated = sorted(values[criterion.name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, journal_parts
+from plantain.release.withdraw import remove_unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
     run.parent.mkdir(parents=True, exist_ok=True)
     part = run.with_name(f".{run.name}.importing")
+    remove_unfinished(run.parent)
     shutil.rmtree(part, ignore_errors=True)
     try:
         survey, stored = asyncio.run(_fill(part, source, header, facts, held))
@@ -112,6 +115,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
             shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
         for card in cards_of(path):
             keep_card(part, card)
+        os.sync()  # one for all images; before the run has its name, nothing of it need survive
         if run.exists():
             run.rmdir()
         part.rename(run)
@@ -182,6 +186,7 @@ async def _fill(
     if not survey.tasks:
         raise InputError("the release has no task in it")
     async with Journal.create(run, header) as journal:
+        journal.blobs.synced = False
         stored = await asyncio.to_thread(_store_images, journal, source, survey, held)
         await journal.add_images(_images(source, survey.returned, stored))
         await journal.add_recorded(_recorded(source))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 import shutil
 from collections import Counter
@@ -50,6 +51,7 @@ from plantain.records import (
 from plantain.records.suggestions import fold, suggest
 from plantain.release.importing.pair_rows import PairRow, RejectedRow, RowImage, modality_of, rows_of
 from plantain.release.plan import IMPORTED
+from plantain.release.withdraw import remove_unfinished
 
 AT_ONCE = 32
 """Rows whose images are in memory."""
@@ -134,6 +136,7 @@ def import_pairs(
     root, rows = rows_of(path, columns or {}, constants or {}, originals)
     run.parent.mkdir(parents=True, exist_ok=True)
     part = run.with_name(f".{run.name}.importing")
+    remove_unfinished(run.parent)
     shutil.rmtree(part, ignore_errors=True)
     summary = PairsSummary(run)
     try:
@@ -147,6 +150,7 @@ def import_pairs(
             raise InputError(
                 f"{path}: no row could be imported; {where}: {reason}; all {summary.rows} are in {listed}"
             )
+        os.sync()  # one for all images; before the run has its name, nothing of it need survive
         if run.exists():
             run.rmdir()
         part.rename(run)
@@ -168,6 +172,7 @@ async def _fill(
     importer = _RowImporter(root, load_taxonomy())
     seen: dict[str, int] = {}
     async with Journal.create(run, header) as journal:
+        journal.blobs.synced = False
         while batch := list(islice(rows, AT_ONCE)):
             made = await asyncio.gather(
                 *(asyncio.to_thread(importer.imported, journal, row) for row in batch)

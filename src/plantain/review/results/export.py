@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plantain.files.csv_form import written_csv
 from plantain.files.opening import read_inside
-from plantain.files.writing import replace_file
+from plantain.files.writing import open_folder, replace_file
 from plantain.records import InputError
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import DICTIONARY, Row, as_csv, as_table, history_of, rows_of
@@ -43,7 +43,7 @@ def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
     if parquet is not None:
         files["answers.parquet"] = parquet
     for name, data in files.items():
-        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        open_folder(to, str(Path(name).parent))
         replace_file(to / name, data)
     return sorted(files)
 

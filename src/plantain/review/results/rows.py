@@ -11,7 +11,7 @@ import orjson
 
 from plantain.files.csv_form import written_csv
 from plantain.review.answers import in_words, is_right
-from plantain.review.ratings import IMPORTED, Ratings, ReaderAnswer
+from plantain.review.ratings import Ratings, ReaderAnswer
 from plantain.review.study import ItemKind, ReaderTask, Study
 
 
@@ -175,8 +175,3 @@ def _cell(value: object) -> Any:
     if isinstance(value, (tuple, Mapping)):
         return orjson.dumps(value).decode()
     return value.value if isinstance(value, (ReaderTask, ItemKind)) else value
-
-
-def imported_readers(ratings: Ratings) -> set[str]:
-    """Return the codes of readers whose answers came from a file."""
-    return {reader.code for reader in ratings.readers() if reader.role == IMPORTED}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeVar, cast
 
-from pydantic import Discriminator, Field, Tag
+import orjson
+from pydantic import Discriminator, Field, Tag, ValidationError
 
 from plantain.engines.settings import HERE, EngineSection, engine_named
-from plantain.journal import JsonValue
+from plantain.journal import JournalReader, JsonValue
+from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.models.hosted.addresses import destination
 from plantain.models.registry import settings_class
-from plantain.records import Consent, Destination, InputError
-from plantain.roles.options import ProviderSettings, Section
+from plantain.records import Consent, Destination, InputError, Reach
+from plantain.roles.options import ProviderOptions, ProviderSettings, Section
 from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, in_role, read_toml
 
 S = TypeVar("S", bound=ProviderSettings)
@@ -175,18 +178,64 @@ def providers_beside(path: Path, providers: Mapping[str, ProviderSettings]) -> d
     return placed
 
 
-def load_terms(path: Path | None, models: tuple[str, ...], *, engine: str = "") -> Terms:
-    """Return the terms of a settings file for these models; the defaults without a file.
+PROVIDERS = "providers"
+"""Key of a run's meta: the sections of providers that it called at an address of their own, without paths."""
+
+
+def recorded_part(terms: Terms, before: str | None) -> str:
+    """Return what a run records of its providers' addresses, beside what it recorded before."""
+    known = {
+        name: section.model_dump(mode="json", exclude_defaults=True, exclude={"prompts", "proxy"})
+        for name, section in terms.providers.items()
+        if section.get("base_url")
+    }
+    return orjson.dumps({**orjson.loads(before or "{}"), **known}).decode()
+
+
+def _recorded_providers(run: Path, models: Sequence[str]) -> dict[str, ProviderSettings]:
+    """Return the recorded sections of these models' providers on this machine.
+
+    Raises:
+        InputError: a model was called at an address elsewhere. A run may be a stranger's, and no key of ours goes
+            where it says.
+    """
+    if not (run / JOURNAL_NAME).is_file():
+        return {}
+    with JournalReader.open(run) as reader:
+        tables = orjson.loads(reader.meta(PROVIDERS) or "{}")
+    named = {model.partition("/")[0]: model for model in models}
+    try:
+        found = Settings.model_validate(
+            {"providers": {name: tables[name] for name in named if name in tables}}
+        )
+    except ValidationError as error:
+        raise InputError(f"{run}: meta.{PROVIDERS}: {error.errors()[0]['msg']}; give --settings") from error
+    for name, section in found.providers.items():
+        url = section.get("base_url")
+        if not isinstance(section, ProviderOptions) or destination(url, section).reach is not Reach.LOOPBACK:
+            raise InputError(
+                f"{run}: called {named[name]} at {url}; say with --settings, [providers.{name}] base_url, where it is "
+                "to be called now"
+            )
+    return dict(found.providers)
+
+
+def load_terms(
+    path: Path | None, models: tuple[str, ...], *, engine: str = "", run: Path | None = None
+) -> Terms:
+    """Return the terms of a settings file for these models; without a file the defaults.
 
     Args:
         engine: kind of engine, in place of the file's; "" leaves that.
+        run: that the models are called for; without a file they are called where it has called them.
 
     Raises:
         InputError: one line that names the file and the field, and for an unknown key the nearest known one.
     """
     named = tuple(dict.fromkeys(models))
     if path is None:
-        return Terms(named, engine=engine_named(HERE, engine))
+        providers = _recorded_providers(run, named) if run is not None else {}
+        return Terms(named, providers=providers, engine=engine_named(HERE, engine))
     settings = read_toml(path, Settings, "settings file")
     check_provider_names(settings.providers, named, path)
     return Terms(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from plantain.journal import CallResult, Journal
-from plantain.journal.batches import FILES_LEFT, BatchLedger, JobRow
+from plantain.journal.batches import FILES_LEFT, FOLDER, BatchLedger, JobRow
 from plantain.models.hosted.batch.batcher import Batcher
 from plantain.models.hosted.batch.files import JobFiles
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
@@ -14,7 +14,6 @@ from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.records.counts import counted
 from plantain.roles.batch_rules import BatchRules
 
-FOLDER = "batch"
 """In the run's folder."""
 
 TIDY_S = 10.0

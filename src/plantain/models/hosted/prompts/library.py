@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plantain.files.opening import MAX_TEXT_BYTES, read_inside
 from plantain.files.templates import StrangersTemplates
-from plantain.files.writing import replace_file
+from plantain.files.writing import open_folder, replace_file
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
 
@@ -120,7 +120,7 @@ def write_prompts(folder: Path) -> list[Path]:
     paths = {folder / f"{name}.md.j2": text for name, text in library._sources.items()}
     if there := next((path for path in paths if os.path.lexists(path)), None):
         raise InputError(f"--to {folder}: {there.name} is there already")
-    folder.mkdir(parents=True, exist_ok=True)
+    open_folder(folder)
     for path, text in paths.items():
         replace_file(path, text.encode())
     return list(paths)

@@ -1,0 +1,140 @@
+"""Key concepts of samples whose metadata name none: the noun phrase of the edited object, from the prompt.
+
+MedEBench (section 4) reads attention at the key visual concept of a prompt and does not publish the concepts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+
+from plantain.bench.benchmark.benchmark import Benchmark, metadata_of
+from plantain.bench.benchmark.samples import Sample
+from plantain.files.csv_form import written_csv
+from plantain.files.opening import read_regular
+from plantain.files.writing import replace_file
+from plantain.records import InputError
+from plantain.records.suggestions import suggest
+
+COLUMNS = ("sample", "prompt", "concept", "reason")
+
+_POLITE = re.compile(
+    r"\W*(?:(?:please|kindly|(?:can|could|would) you|i(?:'d| would) like to|i want to)\s+)*", re.I
+)
+# fmt: off
+_PARTICLES = frozenset((
+    "out", "off", "away", "up", "down", "rid", "or", "and", "of",
+))
+_DETERMINERS = frozenset((
+    "a", "an", "the", "any", "all", "some", "this", "that", "these", "those", "his", "her", "their", "its",
+    "your", "my", "both",
+))
+_ENDS = frozenset((
+    "from", "in", "on", "at", "with", "to", "within", "over", "under", "near", "along", "across", "into",
+    "by", "for", "while", "so", "without", "around", "between", "after", "before", "using", "as", "that",
+    "which", "where", "until", "look", "looks", "appear", "more", "less", "or", "and", "but",
+))
+_ASPECTS = frozenset((
+    "size", "shape", "appearance", "look", "amount", "number", "visibility", "colour", "color", "thickness",
+    "alignment", "position", "presence", "augmentation", "removal", "reconstruction", "liposuction",
+    "tightening", "image", "picture", "photo", "photograph", "scan",
+))
+"""Nouns that are of the object and not the object."""
+
+_RESULTS = frozenset((
+    "make", "keep", "render", "turn",
+))
+"""Verbs whose object is followed by what it becomes: "make hair thicker"."""
+# fmt: on
+
+
+def concept_in(prompt: str) -> tuple[str, str]:
+    """Return the words of a prompt that name the edited object, and "" or why there are none.
+
+    The object is the phrase after the opening verbs up to a preposition, a conjunction or a comma, without
+    determiners; in "the size of the tumour" it is the tumour.
+
+    Example:
+        >>> concept_in("Please remove the two lower wisdom teeth from this image.")
+        ('two lower wisdom teeth', '')
+        >>> concept_in("Whiten.")
+        ('', "the prompt names no object after 'Whiten'")
+    """
+    start = _POLITE.match(prompt)
+    words = list(re.finditer(r"[\w'’-]+|[^\w\s]", prompt[start.end() if start else 0 :]))
+    tokens = [word[0].casefold() for word in words]
+    if not tokens or not tokens[0][0].isalpha() or tokens[0] in _DETERMINERS:
+        return "", "the prompt does not start with a verb"
+    at = 1
+    while at < len(tokens) and tokens[at] in _PARTICLES:  # "remove or fade", "take out", "get rid of"
+        at += 2 if tokens[at] in ("or", "and") else 1
+    phrase: list[int] = []
+    for place in range(at, len(tokens)):
+        token = tokens[place]
+        ahead = tokens[phrase[-1]] if phrase else ""
+        adjective = ahead.endswith(("ing", "ed"))  # "missing or injured eye"
+        if (token == "of" and ahead in _ASPECTS) or (token in ("or", "and") and adjective):
+            phrase = []
+        elif token in _ENDS or token == "of" or not token[0].isalnum():
+            if phrase or not token[0].isalnum():
+                break
+        elif token not in _DETERMINERS:
+            phrase.append(place)
+    result = phrase[-1] + 1 if phrase else 0
+    if tokens[0] in _RESULTS and len(phrase) > 1 and tokens[result : result + 1] in ([], ["."], [","], ["!"]):
+        phrase = phrase[:-1]
+    while phrase and (tokens[phrase[-1]] in _ASPECTS or tokens[phrase[-1]].endswith("ly")):
+        phrase = phrase[:-1]
+    if not phrase:
+        return "", f"the prompt names no object after {words[0][0]!r}"
+    offset = start.end() if start else 0
+    return prompt[offset + words[phrase[0]].start() : offset + words[phrase[-1]].end()], ""
+
+
+def concept_of(sample: Sample) -> tuple[str, str]:
+    """Return a sample's key concept, else its finding, else the object of its prompt; "" with the reason if none."""
+    named = sample.key_concept or sample.finding
+    return (named, "") if named else concept_in(sample.prompt)
+
+
+def write_concepts(benchmark: Benchmark, file: Path) -> dict[str, str]:
+    """Write every sample's concept as a CSV file to edit; return why samples have none."""
+    found = {sample.id: concept_of(sample) for sample in benchmark.samples}
+    rows = [[sample.id, sample.prompt, *found[sample.id]] for sample in benchmark.samples]
+    replace_file(file, written_csv([list(COLUMNS), *rows]).encode())
+    return {sample: reason for sample, (_, reason) in found.items() if reason}
+
+
+def read_concepts(file: Path) -> dict[str, str]:
+    """Return the concepts of a CSV file by sample. Raises InputError if it is none, with the line."""
+    reader = csv.DictReader(io.StringIO(read_regular(file, str(file)).decode("utf-8-sig"), newline=""))
+    if not {"sample", "concept"} <= set(reader.fieldnames or ()):
+        raise InputError(f"{file}: line 1: the columns sample and concept are needed")
+    return {row["sample"]: (row["concept"] or "").strip() for row in reader}
+
+
+def store_concepts(root: Path, concepts: Mapping[str, str]) -> int:
+    """Write concepts into a benchmark's metadata, of either format; return how many changed.
+
+    Raises:
+        InputError: no such sample.
+    """
+    path = metadata_of(root)
+    data = orjson.loads(path.read_bytes())
+    given = data["samples"] if isinstance(data, dict) and "samples" in data else data
+    pairs = given.items() if isinstance(given, dict) else ((row.get("id"), row) for row in given)
+    rows = {str(row.get("id", key)): row for key, row in pairs}
+    changed = 0
+    for sample, concept in concepts.items():
+        if sample not in rows:
+            raise InputError(f"--concepts: no sample {sample!r}; {suggest(sample, rows)}")
+        if concept and rows[sample].get("key_concept", "") != concept:
+            rows[sample]["key_concept"] = concept
+            changed += 1
+    replace_file(path, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
+    return changed

@@ -1,0 +1,51 @@
+"""What a stopped command advises repeats the words that were typed, and long work asks before it starts."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from plantain.cli import ABOUT, COMMANDS, main
+from plantain.cli.terminal.ending import print_end
+from plantain.cli.terminal.groups import LazyGroup
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "build 'my recipe.toml' --run runs/a --engine ray --accept-model-change",
+        "build r.toml --run runs/a --pilot 8",
+        "judge audit runs/a --judge gemini/x --study s1 --study s2 --run audit --settings t.toml --pairs 3 --yes",
+        "bench generate b --run r --editor a/b=c --editor d/e --sweep guidance=7,8 --seeds 3 --settings 's t.toml' "
+        "--retry refused --restore outside",
+        "bench score r --judge a/b --variant P --variant D --without-truth --draws 2 --retry",
+        "train finetune bench --model diffusers/x --to ft --set lora_rank=8 --set sizes=4,8",
+        "bench attention r --editor diffusers/x --layers 3,9 --alpha 1.5",
+        "demo here",
+    ],
+)
+def test_resume_repeats_every_word(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The words typed are the expected value, in the order of the options."""
+    words = shlex.split(typed)
+    command, context, rest = LazyGroup("", ABOUT, COMMANDS), None, ["plantain", *words]
+    while isinstance(command, LazyGroup):
+        context, rest = command.make_context(rest[0], rest[1:], parent=context), rest[1:]
+        command = command.get_command(context, rest[0])
+    context = command.make_context(rest[0], rest[1:], parent=context)
+    ended = SimpleNamespace(stopped="limit", failed=False, left="")
+    assert print_end(context, ended) == 3
+    advised = shlex.split(capsys.readouterr().err.rpartition("resume with: ")[2])
+    assert advised[0] == "plantain" and sorted(advised[1:]) == sorted(words)
+
+
+def test_long_audit_needs_a_yes_without_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert main(["judge", "audit", "--run", str(tmp_path / "audit")]) == 2
+    err = capsys.readouterr().err
+    assert "--yes" in err and err.count("\n") == 1 and not (tmp_path / "audit").exists()
