@@ -231,7 +231,7 @@ def _recorded(
             fine = round == rounds and drawn != 9
             verdicts.append(StoredVerdict(task.id, 0, round, good if fine else bad))
         state = TaskState.SUCCESS if drawn != 9 else TaskState.FAILED
-        row = TaskRow(task, 0, state, rounds, "" if drawn != 9 else "no round qualified")
+        row = TaskRow(task, 0, state, rounds, "" if drawn != 9 else "realism (hard edge)")
         yield RecordedTask(row, tuple(attempts), tuple(verdicts), (), tuple(kept))
 
 

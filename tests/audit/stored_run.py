@@ -99,5 +99,5 @@ def recorded(
         verdict = decide(seen(False), MED_BANANA, judge="old/judge", policy="all-pass", threshold=0.7)
         verdicts.append(StoredVerdict(name, 0, number, verdict))
         blobs.append(blob)
-    row = TaskRow(task, 0, TaskState.FAILED, 2, "no round qualified")
+    row = TaskRow(task, 0, TaskState.FAILED, 2, "realism (hard edge)")
     return RecordedTask(row, tuple(attempts), tuple(verdicts), (), tuple(blobs))

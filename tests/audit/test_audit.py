@@ -10,6 +10,7 @@ import pytest
 
 from audit.stored_run import RuleJudge, seen
 from plantain.audit.asking import asking
+from plantain.audit.card import defects_caught
 from plantain.audit.clean import recipes
 from plantain.audit.gate import AGAIN, CLEAN, TrialAnswer, gaps_of, gate_of, scored
 from plantain.audit.pictures import package_pictures
@@ -98,9 +99,44 @@ def test_a_judge_qualifies_only_when_every_control_was_measured_and_held():
 
 def test_what_is_unscored_is_not_accepted_and_a_scale_counts_by_its_place():
     shares, qualified, failed = scored(seen(True, True, None, True), MED_BANANA)
-    assert qualified is False and shares["realism"] is None and failed == {"realism"}
+    assert qualified is False and shares["realism"] is None and failed == set()
     assert scored(None, MED_BANANA) == ({}, None, frozenset())
     assert MEDEBENCH.criterion("visual_quality").scale == (0, 10)
+
+
+def test_the_verdict_is_one_sentence_and_each_check_passes_fails_or_has_too_few_images():
+    alike = gated(audit_of(lambda number, right: True, 60))
+    assert alike.verdict == "No: it scores right and wrong edits alike."
+    assert {check.result for check in alike.checks if check.name in map(spaced, CRITERIA)} == {"fail"}
+    few = gated(audit_of(lambda number, right: right, 29))
+    assert few.verdict.startswith("Not known: too few images")
+    assert {check.result for check in few.checks} == {"too few images"}
+    good = gated(audit_of(lambda number, right: right, 60), {"blob": Figure(60, 1.0, 0.94, 1.0, 60)})
+    assert good.verdict.startswith("Only to rank editors")
+    results = {check.name: check.result for check in good.checks}
+    # Of 60 blobs all were accepted: a fail; clean edits were never judged: too few images.
+    assert (results["blob"], results["realism"]) == ("fail", "pass")
+    assert results["clean edits, which are right"] == "too few images"
+    # 1 of 4 accepted: Wilson's upper bound is 70 %, the value is not above 20 % in 0 of 4, whose bound is 49 %.
+    for value, high, result in ((0.25, 0.70, "fail"), (0.0, 0.49, "too few images")):
+        gate = gated(audit_of(lambda number, right: right, 60), {"blob": Figure(4, value, 0.0, high, 4)})
+        assert {check.name: check.result for check in gate.checks}["blob"] == result
+
+
+def spaced(name):
+    return name.replace("_", " ")
+
+
+def test_a_criterion_that_was_never_answered_is_neither_caught_nor_failed():
+    def answer(realism):
+        shares = dict.fromkeys(CRITERIA, 1.0) | {"realism": realism}
+        failed = frozenset(name for name, share in shares.items() if share == 0.0)
+        return TrialAnswer("hard seam", "fundus", "add", "p", ("realism",), shares, False, failed)
+
+    answers = [answer(None), answer(None), answer(0.0), answer(1.0)]
+    caught = defects_caught(answers, MED_BANANA)["hard seam"]
+    assert (caught.n, caught.value) == (2, 0.5)  # by hand: of the two that were answered one was caught
+    assert defects_caught(answers[:2], MED_BANANA) == {}
 
 
 def test_no_picture_is_in_both_sets():

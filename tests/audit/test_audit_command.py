@@ -46,10 +46,11 @@ def test_audit_json_is_the_published_shape_and_pages_and_the_run_have_the_card(t
     assert card["gate"]["qualify"] is card["gate"]["rank"] is False and card["gate"]["why"]
     assert {"n", "rate", "low", "high"} <= card["controls"]["blob"].keys()
     assert card["defects"]["20 % strength"]["n"] == 1
+    assert card["gate"]["verdict"].startswith("Not known") and card["gate"]["checks"][0]["result"]
     assert {"identical", "realism"} <= card["repeats"].keys() and card["agreement"] == {}
     pages = tmp_path / "pages"
     assert read_card(pages / "card.json") == cards_of(tmp_path / "audit")[0]
-    assert "neither" in (pages / "card.html").read_text()
+    assert "neither" in (page := (pages / "card.html").read_text()) and "too few images</td>" in page
 
 
 def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):

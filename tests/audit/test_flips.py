@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from audit.stored_run import RuleJudge, seen, stored_run
-from plantain.audit.flips import IN_RUN, flips, judged_attempts, tallies
+from plantain.audit.flips import IN_RUN, consistency, flips, judged_attempts, tallies
 from plantain.audit.pages import write_rejudged
 from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.journal import JournalReader
@@ -72,3 +72,27 @@ def test_rows_name_each_judge_asked_and_say_what_is_unscored(tmp_path: Path) -> 
     }
     assert rows[0]["criteria"]["structural_plausibility"] is None and rows[0]["criteria"]["realism"] is True
     assert asked[1]["unjudged"] == {"refused: not this one": 4} and asked[1]["judged"] == 0
+
+
+def test_consistency_study_counts_identical_and_one_dimension_apart(tmp_path: Path) -> None:
+    run = stored_run(tmp_path / "run", images=5)  # 5 images x 2 findings x 2 rounds = 20 attempts
+    second = [(True, True, False, True)] * 2 + [(False, True, False, True)] + [(True, None, True, True)]
+    asked: dict[bytes, int] = {}
+
+    def rule(request):
+        image = request.edited.data + request.instruction.encode()
+        asked[image] = asked.get(image, 0) + 1
+        later = asked[image] == 2 and second
+        return seen(*later.pop()) if later else seen(True)
+
+    judge = RuleJudge("rule/moody", rule)
+    done = asyncio.run(run_rejudge(run, RejudgeRequest((judge,), repeat=2), Terms(())))
+    again = asyncio.run(run_rejudge(run, RejudgeRequest((judge,), repeat=2), Terms(())))
+    assert judge.asked == 40 and again.summary.made == 0  # recorded draws are reused
+    with JournalReader.open(run) as reader:
+        (study,) = consistency(judged_attempts(reader, done, None), done)
+    # By hand, as Med-Banana-50K, 4.3, counts: of 19 whole pairs 16 identical, 2 apart in one dimension, 1 in two.
+    assert study["identical"]["n"] == 19 and study["unscored"] == 1
+    assert study["identical"]["rate"] == round(16 / 19, 4)
+    assert study["one_dimension"]["rate"] == round(2 / 19, 4)
+    assert study["identical"]["low"] < 16 / 19 < study["identical"]["high"]

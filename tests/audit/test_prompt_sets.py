@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from stored_run import stored_run
 
-from fakes.gemini_format import gemini_route, pictures_sent, prompt_text
+from fakes.gemini_format import gemini_route, pictures_sent, prompt_text, text_answer
 from fakes.server import KEY, FakeProvider
 from plantain.cli import main
 from plantain.metrics.statistics.agreement import cohen_kappa
@@ -133,6 +133,37 @@ def test_flips_agreement_and_cost_are_those_of_the_answers(
     rejudge(capsys, run, *sets("published"), *options[5:], "--sample", 4)
     assert len(server.calls) == before + 4  # only what is new
     assert "Be thoughtful and balanced" in prompt_text(server.calls[-1])
+
+
+def test_published_form_is_another_judge_beside_the_first_on_the_page(
+    run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The JSON of Med-Banana-50K, section 4.2, as printed there; its judge is called again with --repeat.
+    printed = {"has_disease": True, "structure_reasonable": True, "looks_realistic": True, "qualified": True}
+    said = json.dumps(printed | {"reason": "The edit successfully adds it."})
+
+    def route(call: Any) -> Any:
+        answer = gemini_route(call)
+        return text_answer(said) if "structure_reasonable" in prompt_text(call) else answer
+
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    with FakeProvider([route]) as server:
+        given = ("--settings", settings(tmp_path, server.url))
+        rejudge(capsys, run, *given)
+        told = rejudge(capsys, run, *given, "--rubric", "med-banana-published", "--repeat", 2, "--sample", 4)
+        assert len(server.calls) == ATTEMPTS + 2 * 4
+    name = "gemini/m, rubric med-banana-published"
+    assert [(one["judge"], one["qualified"]) for one in told["judges"]] == [
+        (name, 4),
+        (f"{name}, repeat 2", 4),
+    ]
+    assert "gemini/m" in [one["judge"] for one in told["others"]] and len(told["rows"]) == 2 * 4
+    assert told["consistency"][0]["identical"]["rate"] == 1.0
+    criteria = {f["criterion"] for f in told["flips"] if {f["first"], f["second"]} == {name, "gemini/m"}}
+    assert {"qualified", "realism", "structural_plausibility", "instruction_compliance"} == criteria
+    page = Path(told["page"]).read_text()
+    assert "Consistency study" in page and name in page and 'scope="row">gemini/m</th>' in page
+    assert main(["judge", "rejudge", str(run), "--judge", "gemini/m", "--rubric", "medbanana"]) == 2
 
 
 def test_blind_judges_are_compared_with_two_calls_each_and_the_same_order(

@@ -241,7 +241,7 @@ def _recorded(
     last = len(story)
     row = TaskRow(task, int(retried), state, last if state is not TaskState.PENDING else 0, "")
     if state not in (TaskState.SUCCESS, TaskState.PENDING):
-        row = replace(row, reason="no round qualified")
+        row = replace(row, reason="realism (hard edge)")
     return RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), tuple(blobs))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plantain.catalogue.groups import Groups
 from plantain.records import SourceImage
-from plantain.release.splits import split_of
+from plantain.release.splits import SPLITS, splits_of
 from release.runs import source_image
 
 numbers = st.lists(st.integers(0, 30), min_size=1, max_size=40, unique=True)
@@ -51,8 +51,19 @@ def test_patients_and_equal_pixels_stay_together(chosen: list[int]) -> None:
 
 
 def test_shares_are_about_80_10_10() -> None:
-    counts = Counter(split_of(f"g{n}", 7) for n in range(20_000))
+    counts = Counter(splits_of([f"g{n}" for n in range(20_000)], 7).values())
     # binomial: the standard deviation of a share of 0.1 over 20,000 is 0.0021; five of them
     assert abs(counts["test"] / 20_000 - 0.1) < 0.011
     assert abs(counts["validation"] / 20_000 - 0.1) < 0.011
     assert set(counts) == {"train", "validation", "test"}
+
+
+def test_thirteen_patients_have_a_test_part_and_a_growing_run_moves_none_that_its_hash_chose() -> None:
+    for seed in range(60):  # by chance 0.9 ** 13, a quarter of the seeds, would have none
+        small = splits_of([f"g{n}" for n in range(13)], seed)
+        assert set(small.values()) == set(SPLITS) and Counter(small.values())["train"] >= 5
+        assert small == splits_of(reversed([f"g{n}" for n in range(13)]), seed)
+    large = splits_of([f"g{n}" for n in range(500)], 3)
+    larger = splits_of([f"g{n}" for n in range(1000)], 3)
+    assert large.items() <= larger.items()
+    assert set(splits_of([f"g{n}" for n in range(3)], 3).values()) <= set(SPLITS)

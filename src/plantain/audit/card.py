@@ -11,6 +11,7 @@ from plantain.audit.gate import (
     CLEAN,
     CLEAN_EDITS,
     IDENTICAL,
+    ONE_DIMENSION,
     TrialAnswer,
     figure_of,
     gaps_of,
@@ -63,7 +64,7 @@ def make_card(
         set=pictures,
         controls=controls,
         gaps={m: {c: _gap_figure(gap) for c, gap in found.items()} for m, found in gaps.items()},
-        defects=_defects(own, jury.rubric),
+        defects=defects_caught(own, jury.rubric),
         repeats=repeats,
         agreement=_agreement(answers, asking),
         cost_usd=cost,
@@ -104,8 +105,8 @@ def _injected(own: Sequence[TrialAnswer]) -> list[tuple[str, bool]]:
     return found
 
 
-def _defects(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
-    """Return how often every criterion that a planted defect violates failed."""
+def defects_caught(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
+    """Return how often every criterion that a planted defect violates failed, of those that were answered."""
     stands = thresholds().stands_for
     found: dict[str, Figure] = {}
     for defect in DEFECTS:
@@ -114,21 +115,32 @@ def _defects(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
             if one.kind != defect.name or one.qualified is None:
                 continue
             asked = {
-                c.name for c in rubric.criteria if set(stands.get(c.name, (c.name,))) & set(one.violates)
+                c.name
+                for c in rubric.criteria
+                if set(stands.get(c.name, (c.name,))) & set(one.violates)
+                and one.shares.get(c.name) is not None
             }
-            caught.append((one.cluster, bool(asked) and asked <= one.failed))
+            if asked:
+                caught.append((one.cluster, asked <= one.failed))
         if caught:
             found[defect.name] = figure_of(caught)
     return found
 
 
 def _repeats(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
-    """Return how alike the answers to the same edit are: share of identical ones, and a coefficient per criterion."""
+    """Return how alike the answers to the same edit are, and a coefficient per criterion.
+
+    The consistency study (Med-Banana-50K, 4.3) counts identical answers and those that differ in one dimension.
+    """
     first = {one.name: one for one in own if one.kind == CLEAN}
     pairs = _both(first, (one for one in own if one.kind == AGAIN))
-    return {IDENTICAL: figure_of((a.cluster, a.shares == b.shares) for a, b in pairs)} | _coefficients(
-        pairs, rubric
-    )
+    whole = [(a, b) for a, b in pairs if None not in (*a.shares.values(), *b.shares.values())]
+    apart = [(a.cluster, sum(a.shares[name] != b.shares[name] for name in a.shares)) for a, b in whole]
+    study = {IDENTICAL: 0, ONE_DIMENSION: 1}
+    figures = {
+        name: figure_of((cluster, n == wanted) for cluster, n in apart) for name, wanted in study.items()
+    }
+    return figures | _coefficients(pairs, rubric)
 
 
 def _agreement(answers: Sequence[TrialAnswer], asking: Asking) -> dict[str, Figure]:

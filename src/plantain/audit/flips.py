@@ -11,9 +11,17 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from plantain.audit.pictures import cluster_of
-from plantain.audit.rejudge import JuryInRun, Rejudged, StoredAttempt, stored_attempts
+from plantain.audit.rejudge import (
+    JuryInRun,
+    Rejudged,
+    StoredAttempt,
+    repeated,
+    stored_attempts,
+    stored_juries,
+)
 from plantain.journal import JournalReader, JsonValue
-from plantain.journal.verdicts import PUBLISHED, published_verdict
+from plantain.journal.questions.tasks import judged_again
+from plantain.journal.verdicts import JUDGED_AGAIN, PUBLISHED, published_verdict
 from plantain.metrics.statistics.agreement import cohen_kappa
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import shares
@@ -82,17 +90,32 @@ class JudgedAttempt:
 
 
 def judged_attempts(reader: JournalReader, done: Rejudged, sample: int | None) -> list[JudgedAttempt]:
-    """Return the stored attempts with the answers of the juries asked, of the run's own judge, and the published."""
-    return [_judged(reader, done.juries, one) for one in stored_attempts(reader, sample, reader.header.seed)]
+    """Return the attempts of the sample, and all that a stored jury has judged.
+
+    Each has the answers of every stored jury, asked now or before, of the run's own judge, and the published.
+    """
+    names = _stored_names(reader, done.juries)
+    drawn = {one.key for one in stored_attempts(reader, sample, reader.header.seed)}
+    wanted = drawn | judged_again(reader)
+    return [_judged(reader, names, one) for one in stored_attempts(reader) if one.key in wanted]
 
 
-def _judged(reader: JournalReader, juries: Sequence[JuryInRun], one: StoredAttempt) -> JudgedAttempt:
+def _stored_names(reader: JournalReader, asked: Sequence[JuryInRun]) -> dict[int, str]:
+    """Return a name of its own for each jury by its first draw; those asked now keep theirs."""
+    names = {jury.draws[0]: jury.name for jury in asked}
+    for number, (name, _, _, *again) in enumerate(stored_juries(reader)):
+        shown, draw = repeated(name, int(again[0]) if again else 1), JUDGED_AGAIN * (number + 1)
+        if draw not in names:
+            names[draw] = f"{shown} (jury {number + 1})" if shown in names.values() else shown
+    return names
+
+
+def _judged(reader: JournalReader, names: Mapping[int, str], one: StoredAttempt) -> JudgedAttempt:
     (task_id, generation, round), task = one.key, one.task
     answers: dict[str, Answer] = {}
-    asked = {(jury.jury.name, jury.draws[0]) for jury in juries}
     for stored in reader.verdicts(task_id, generation):
-        if stored.round == round and (stored.verdict.judge, stored.draw) in asked:
-            answers[stored.verdict.judge] = _answer(stored.verdict)
+        if stored.round == round and stored.draw in names:
+            answers[names[stored.draw]] = _answer(stored.verdict)
         elif stored.round == round and stored.decisive:
             answers[f"{stored.verdict.judge} {IN_RUN}"] = _answer(stored.verdict)
     own = ""
@@ -131,12 +154,57 @@ def tallies(
     """Return a record of each jury asked, and of each other judge: verdicts, rates, calls, cost, missing verdicts."""
     asked = []
     for jury in done.juries:
-        name = jury.jury.name
+        name = jury.name
         why = {reason: n for (judge, reason), n in done.unjudged.items() if judge == name}
         asked.append(_tally(attempts, name) | _bill(reader, attempts, jury) | {"unjudged": {**why}})
     names = {record["judge"] for record in asked}
     others = dict.fromkeys(judge for one in attempts for judge in one.answers if judge not in names)
     return asked, [_tally(attempts, judge) for judge in others]
+
+
+def consistency(attempts: Sequence[JudgedAttempt], done: Rejudged) -> list[Record]:
+    """Return the consistency study of each judge asked (Med-Banana-50K, 4.3), over every two of its repetitions.
+
+    "identical": the same verdict and the same answer on every criterion; "one_dimension": otherwise different on at
+    most one criterion. A pair with an unscored criterion counts in neither, nor in `n`.
+    """
+    found: list[Record] = []
+    repeats: dict[str, list[JuryInRun]] = {}
+    for jury in done.juries:
+        repeats.setdefault(jury.jury.name, []).append(jury)
+    for name, own in repeats.items():
+        rubric = own[0].jury.rubric
+        dimensions = [c.name for c in rubric.criteria if c.key != QUALIFIED]
+        pairs = [
+            (one.cluster, one.answers[a.name], one.answers[b.name])
+            for one in attempts
+            for a, b in combinations(own, 2)
+            if a.name in one.answers and b.name in one.answers
+        ]
+        alike = [
+            (cluster, *_difference(a, b, dimensions)) for cluster, a, b in pairs if _whole(a) and _whole(b)
+        ]
+        if len(own) > 1:
+            found.append(
+                {
+                    "judge": name,
+                    "repeat": len(own),
+                    "identical": _rate((cluster, same) for cluster, same, _ in alike),
+                    "one_dimension": _rate((cluster, not same and n <= 1) for cluster, same, n in alike),
+                    "unscored": len(pairs) - len(alike),
+                }
+            )
+    return found
+
+
+def _whole(answer: Answer) -> bool:
+    return None not in answer.passed.values()
+
+
+def _difference(a: Answer, b: Answer, dimensions: Sequence[str]) -> tuple[bool, int]:
+    """Return whether two answers are identical, and on how many dimensions they differ."""
+    different = sum(a.values.get(name) != b.values.get(name) for name in dimensions)
+    return different == 0 and a.passed == b.passed, different
 
 
 def _tally(attempts: Sequence[JudgedAttempt], judge: str) -> Record:

@@ -11,7 +11,7 @@ the criteria (Bonferroni), and within each over the modalities.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
@@ -21,7 +21,7 @@ from plantain.audit.injections import Injection
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import Gap, gap_of, shares
 from plantain.records import Figure, Gate, Observations, Rubric
-from plantain.records.card import MAY_QUALIFY, MAY_RANK, NEITHER
+from plantain.records.card import FAIL, MAY_QUALIFY, MAY_RANK, NEITHER, PASS, TOO_FEW, Check
 from plantain.records.counts import counted
 from plantain.rubrics import decide
 
@@ -34,6 +34,7 @@ CLEAN, AGAIN = "clean", "clean again"
 """A right edit, and the same edit judged once more."""
 NAIVE = ("blob", "dots", "grey wash", "text", "copied patch")
 IDENTICAL, UNEDITED, ACCEPTED = "identical", "unedited", "accepted"
+ONE_DIMENSION = "different in one dimension"
 CLEAN_EDITS = "clean edit"
 """The control of right edits: drawn by the procedural editor, or their exact undoing."""
 
@@ -121,7 +122,7 @@ class TrialAnswer:
         violates: criteria that a planted defect violates.
         shares: how much of each criterion held, in [0, 1]; None where unscored; empty without an answer.
         qualified: accepted by the rubric's policy; None without an answer.
-        failed: criteria that did not pass.
+        failed: criteria that did not pass; an unscored one is not among them.
         may_be: the requested finding may truly be what was drawn: no evidence either way.
         name, judge, recipe: of the edit, of the judge, and of the clean edit that it was made from.
         injection: words in it that ask for a verdict.
@@ -153,7 +154,7 @@ def scored(
     return (
         {c.name: c.share(results[c.name]) for c in rubric.criteria},
         verdict.qualified is True,  # an undecided edit was not accepted
-        frozenset(name for name, result in results.items() if not result.passed),
+        frozenset(name for name, result in results.items() if result.passed is False),
     )
 
 
@@ -214,20 +215,22 @@ def gate_of(
     fewest = min(over_all, key=lambda name: over_all[name].pictures, default="any criterion")
     few = over_all[fewest].pictures if over_all else 0
     together = {name: _above_zero(gap.alone, gap) for name, gap in over_all.items()}
+    checks = list(_control_checks(controls, repeats))
+    criteria = [_criterion_check(name, gap, needed) for name, gap in over_all.items()]
     why: list[str] = []
     if few < needed:
         why.append(f"n = {counted(few, 'independent picture')} for {_words(fewest)}, {needed} are needed")
     elif answered < limits.rank["answered"].least:
         why.append(f"answered {100 * answered:.0f} % of what it was asked")
     else:
-        why += [_no_gap(name, gap) for name, gap in over_all.items() if not together[name]]
+        why += [check.found for check in criteria if check.result != PASS]
     rank = bool(together) and all(together.values()) and not why
     passed = {name: _above_zero(gap.bound, gap) for name, gap in over_all.items()}
     cells = {
         modality: {c: _standing(gap) if passed[c] else NEITHER for c, gap in own.items()}
         for modality, own in gaps.items()
     }
-    objections = _objections(controls, repeats)
+    objections = [f"{check.name}: {check.found}" for check in checks if check.result != PASS]
     weak = [c for c, cell in cells.get(ALL, {}).items() if cell != MAY_QUALIFY]
     qualify = rank and not objections and not weak
     if rank:
@@ -242,7 +245,44 @@ def gate_of(
         return MAY_RANK if cell == MAY_QUALIFY and not qualify else cell
 
     cells = {m: {c: capped(cell) for c, cell in own.items()} for m, own in cells.items()}
-    return Gate(qualify, rank, (*why, *objections), cells)
+    reasons = (*why, *objections)
+    if few >= needed and answered < limits.rank["answered"].least:
+        criteria.append(Check("answers", FAIL, why[0]))
+    verdict = _sentence(criteria, rank, qualify, objections)
+    return Gate(qualify, rank, reasons, cells, verdict, (*criteria, *checks))
+
+
+def _sentence(criteria: Sequence[Check], rank: bool, qualify: bool, objections: Sequence[str]) -> str:
+    """Return the verdict of the card in one sentence."""
+    if qualify:
+        return "Yes: it scores right edits above wrong ones, and every control passed."
+    if rank:
+        return f"Only to rank editors: its yes says of no edit that it is right ({objections[0]})."
+    failed = [check for check in criteria if check.result == FAIL]
+    if any(check.name == "answers" for check in failed):
+        return f"No: it {failed[-1].found}."
+    if failed and len(failed) == len(criteria):
+        return "No: it scores right and wrong edits alike."
+    if failed:
+        names = ", ".join(check.name for check in failed)
+        return f"No: it scores right and wrong edits alike by {names}."
+    return "Not known: too few images to tell whether it scores right edits above wrong ones."
+
+
+def _criterion_check(name: str, gap: Gap, needed: int) -> Check:
+    if gap.value is None or gap.alone is None:
+        return Check(_words(name), TOO_FEW, _no_gap(name, gap))
+    if gap.pictures < needed:
+        return Check(
+            _words(name), TOO_FEW, f"n = {counted(gap.pictures, 'independent picture')}, {needed} are needed"
+        )
+    if gap.alone > 0:
+        return Check(
+            _words(name),
+            PASS,
+            f"right minus wrong {100 * gap.value:+z.0f} points, at least {100 * gap.alone:+z.0f}",
+        )
+    return Check(_words(name), FAIL, _no_gap(name, gap))
 
 
 def _above_zero(bound: float | None, gap: Gap) -> bool:
@@ -258,34 +298,40 @@ def _standing(gap: Gap) -> str:
     return MAY_QUALIFY if good else MAY_RANK
 
 
-def _objections(controls: Mapping[str, Figure], repeats: Figure | None) -> list[str]:
-    """Return why verdicts may not qualify, a line each; a control that was not measured is an objection too."""
+def _control_checks(controls: Mapping[str, Figure], repeats: Figure | None) -> Iterator[Check]:
+    """Yield what the verdicts must withstand to qualify edits; a control that was not measured has too few images."""
     limits = thresholds().qualify
-    found = []
     right, least = controls.get(CLEAN_EDITS), limits["right"].least
-    if right is None or right.low is None or right.low < least:
-        accepted = f"clean edits, which are right: accepted {_in_words(right)}"
-        found.append(f"{accepted}, the lower bound must reach {_share(least)}")
+    said = f"accepted {_in_words(right)}, the lower bound must reach {_share(least)}"
+    yield Check("clean edits, which are right", _result(right, "low", least=least), said)
     unedited = [name for name in controls if name.startswith(UNEDITED) or name == IDENTICAL] or [UNEDITED]
     most = {"swapped label": limits["swapped label"].most, **dict.fromkeys(NAIVE, limits["naive"].most)}
     for name, limit in (most | dict.fromkeys(unedited, limits["unedited"].most)).items():
         figure = controls.get(name)
-        if figure is None or figure.high is None or figure.high > limit:
-            accepted = f"{name}: accepted {_in_words(figure)}"
-            found.append(f"{accepted}, the upper bound must stay within {_share(limit)}")
+        said = f"accepted {_in_words(figure)}, the upper bound must stay within {_share(limit)}"
+        yield Check(name, _result(figure, "high", most=limit), said)
     kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED} ")}
-    least = limits["kept"].least
+    least_kept = limits["kept"].least
     for name, figure in kept.items():
-        if figure.value is not None and figure.value < least:
-            found.append(f"{name}: kept {_in_words(figure)}, at least {_share(least)} is needed")
+        if figure.value is not None:
+            said = f"kept {_in_words(figure)}, at least {_share(least_kept)} is needed"
+            yield Check(name, _result(figure, "value", least=least_kept), said)
     if all(figure.value is None for figure in kept.values()):
-        found.append("no accepted edit was judged again after another codec, a resize or a shift")
-    least = limits["repeats"].least
-    if repeats is None or repeats.value is None or repeats.value < least:
-        found.append(
-            f"asked again it answers the same {_in_words(repeats)}, at least {_share(least)} is needed"
-        )
-    return found
+        said = "no accepted edit was judged again after another codec, a resize or a shift"
+        yield Check("edits encoded again", TOO_FEW, said)
+    same = limits["repeats"].least
+    said = f"answers the same {_in_words(repeats)}, at least {_share(same)} is needed"
+    yield Check("asked again", _result(repeats, "value", least=same), said)
+
+
+def _result(figure: Figure | None, end: str, least: float = 0.0, most: float = 1.0) -> str:
+    """Return PASS if an end ("low", "high", "value") is within bounds, FAIL if the value is not, else TOO_FEW."""
+    if figure is None or figure.value is None:
+        return TOO_FEW
+    bound = {"low": figure.low, "high": figure.high, "value": figure.value}[end]
+    if bound is not None and least <= bound <= most:
+        return PASS
+    return TOO_FEW if least <= figure.value <= most else FAIL
 
 
 def _no_gap(name: str, gap: Gap) -> str:

@@ -11,13 +11,18 @@ from plantain.audit.clean import drawable
 from plantain.audit.gate import CLEAN
 from plantain.audit.jury import models_of
 from plantain.audit.pictures import TrialPicture, cluster_of
-from plantain.audit.rejudge import RejudgeRequest, check_rejudgeable, juries_for, stored_attempts
+from plantain.audit.rejudge import (
+    RejudgeRequest,
+    check_rejudgeable,
+    juries_for,
+    rubric_for,
+    stored_attempts,
+)
 from plantain.audit.run import COMPARED, PATIENCE, AuditPlan
 from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
 from plantain.journal import JournalReader, JsonValue
 from plantain.records import Step
-from plantain.rubrics import recorded
 from plantain.runs.limits import SPREAD, TYPICAL_USAGE, usual_cost
 from plantain.runs.settings.terms import Terms
 
@@ -77,10 +82,10 @@ def forecast_rejudge(run: Path, request: RejudgeRequest, terms: Terms) -> dict[s
     missing: list[str] = []
     with JournalReader.open(run) as reader:
         check_rejudgeable(reader)
-        juries_for(terms, request, recorded(reader.header.frozen), missing)
+        juries_for(terms, request, rubric_for(reader.header.frozen, request), missing)
         attempts = sum(1 for _ in stored_attempts(reader, request.sample, reader.header.seed))
     judges = [models_of(judge) for judge in request.judges if isinstance(judge, str)]
-    times = attempts * max(1, len(request.prompts))
+    times = attempts * max(1, len(request.prompts)) * request.repeat
     models = Counter({model: times * n for model, n in Counter(chain(*judges)).items()})
     return {
         "attempts": attempts,

@@ -1,8 +1,8 @@
 """Judge a run's stored edits again, with other judges or other prompts. Nothing is generated.
 
 Each jury gets a number in the run by its name and fingerprint. Its calls and verdicts take the draws of that number,
-from 10,000 on; those of the run's own judges begin at 0. So another prompt or another version of a judge has verdicts
-of its own, and a recorded answer is reused.
+from 10,000 on; those of the run's own judges begin at 0. So another prompt, another version of a judge and a repetition
+have verdicts of their own, and a recorded answer is reused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from plantain.records import (
 )
 from plantain.records.commands import command_line
 from plantain.roles import Judge, JudgeRequest
-from plantain.rubrics import POLICIES, decide, recorded
+from plantain.rubrics import POLICIES, decide, recorded, rubric_named
 from plantain.runs.door import Door
 from plantain.runs.image_cache import ImageCache
 from plantain.runs.observer import SILENT, ProgressObserver
@@ -58,6 +58,8 @@ class RejudgeRequest:
         decisive: the one judge's verdicts decide from now on.
         retry: ask again where a judge gave no answer before.
         accept_model_change: continue, and record it, where a judge answers in another version than before.
+        rubric: name or file of another rubric than the run's; "" for the run's.
+        repeat: independent verdicts of each judge on each attempt.
     """
 
     judges: Sequence[str | Judge]
@@ -66,6 +68,8 @@ class RejudgeRequest:
     decisive: bool = False
     retry: bool = False
     accept_model_change: bool = False
+    rubric: str = ""
+    repeat: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +87,27 @@ class StoredAttempt:
 
 @dataclass(frozen=True, slots=True)
 class JuryInRun:
-    """A jury with its number in a run."""
+    """A jury with its number in a run; `repeat` counts from 1."""
 
     jury: Jury
     number: int
+    repeat: int = 1
+
+    @property
+    def name(self) -> str:
+        """The jury's name, and which repetition it is."""
+        return repeated(self.jury.name, self.repeat)
 
     @property
     def draws(self) -> range:
         """Draws of its calls; the first one is also that of its verdicts."""
         first = JUDGED_AGAIN * (self.number + 1)
         return range(first, first + JUDGED_AGAIN)
+
+
+def repeated(name: str, repeat: int) -> str:
+    """Return the name under which a jury's repetition is shown."""
+    return name if repeat == 1 else f"{name}, repeat {repeat}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +187,10 @@ def juries_for(
     """
     if not request.judges:
         raise InputError("--judge: name at least one judge")
-    if request.decisive and len(request.judges) * max(1, len(request.prompts)) != 1:
+    if request.decisive and len(request.judges) * max(1, len(request.prompts)) * request.repeat != 1:
         raise InputError("--decisive: name one judge whose verdicts are to decide (a panel counts as one)")
+    if request.decisive and request.rubric:
+        raise InputError("--decisive: the verdicts of another rubric than the run's cannot decide")
     folders = [prompts_folder(name) for name in request.prompts] or [None]
     if request.prompts:
         bare = {name: one.model_copy(update={"prompts": None}) for name, one in terms.providers.items()}
@@ -182,10 +199,7 @@ def juries_for(
     door.check()
     for judge in request.judges:
         called = judge if isinstance(judge, str) else judge.name
-        own = [
-            jury_of(door, judge, rubric, one, f"{called}, prompts {one.name}" if one else "", missing)
-            for one in folders
-        ]
+        own = [jury_of(door, judge, rubric, one, _label(called, one, request), missing) for one in folders]
         if len({jury.fingerprint for jury in own}) < len(own):
             raise InputError(f"--prompts: two of the sets ask {called} in the same words")
         juries += own
@@ -193,6 +207,17 @@ def juries_for(
     if twice := next((name for name, times in named.items() if times > 1), None):
         raise InputError(f"--judge: {twice} is named twice")
     return door, juries
+
+
+def _label(judge: str, prompts: Path | None, request: RejudgeRequest) -> str:
+    """Return the name of verdicts under named prompts or another rubric; "" for the judge's own name."""
+    rubric = Path(request.rubric).stem if request.rubric else ""
+    words = [
+        f"{what} {named}"
+        for what, named in (("prompts", prompts and prompts.name), ("rubric", rubric))
+        if named
+    ]
+    return ", ".join((judge, *words)) if words else ""
 
 
 async def run_rejudge(
@@ -219,11 +244,12 @@ async def run_rejudge(
         check_rejudgeable(reader)
         frozen, seed = reader.header.frozen, reader.header.seed
         total = sum(1 for _ in stored_attempts(reader, request.sample, seed))
-    rubric = recorded(frozen)
+    rubric = rubric_for(frozen, request)
     door, juries = juries_for(terms, request, rubric)
     async with door.open(run, observer=observer, accept_model_change=request.accept_model_change) as opened:
-        numbered = await _numbered(opened.journal, juries)
-        judging = _Judging(opened, taxonomy or load_taxonomy(), *policy_of(frozen, rubric), request.retry)
+        numbered = await _numbered(opened.journal, juries, request.repeat)
+        policy = policy_of({} if request.rubric else frozen, rubric)
+        judging = _Judging(opened, taxonomy or load_taxonomy(), *policy, request.retry)
         observer.begun("attempts judged", total * len(numbered))
 
         def work() -> Iterator[tuple[StoredAttempt, JuryInRun]]:
@@ -242,6 +268,11 @@ async def run_rejudge(
     return Rejudged(tuple(numbered), opened.summary, judging.unjudged)
 
 
+def rubric_for(frozen: Mapping[str, JsonValue], request: RejudgeRequest) -> Rubric:
+    """Return the rubric by which to judge. Raise InputError for one that there is not."""
+    return rubric_named(request.rubric) if request.rubric else recorded(frozen)
+
+
 def policy_of(frozen: Mapping[str, JsonValue], rubric: Rubric) -> tuple[str, float]:
     """Return the policy and threshold of a run, or its rubric's where the run has none."""
     loop = frozen.get("loop")
@@ -251,18 +282,24 @@ def policy_of(frozen: Mapping[str, JsonValue], rubric: Rubric) -> tuple[str, flo
     return chosen, float(threshold) if isinstance(threshold, (int, float)) else rubric.threshold
 
 
-async def _numbered(journal: Journal, juries: Sequence[Jury]) -> list[JuryInRun]:
-    """Give each jury its number in the run, the same as in earlier processes."""
-    known: list[list[str]] = orjson.loads(journal.reader.meta(JURIES) or "[]")
+async def _numbered(journal: Journal, juries: Sequence[Jury], repeat: int) -> list[JuryInRun]:
+    """Give each repetition of each jury its number in the run, the same as in earlier processes."""
+    known = stored_juries(journal.reader)
     before, found = len(known), []
     for jury in juries:
-        entry = [jury.name, jury.fingerprint, jury.rubric.name]
-        if entry not in known:
-            known.append(entry)
-        found.append(JuryInRun(jury, known.index(entry)))
+        for again in range(1, repeat + 1):
+            entry = [jury.name, jury.fingerprint, jury.rubric.name, *([str(again)] if again > 1 else [])]
+            if entry not in known:
+                known.append(entry)
+            found.append(JuryInRun(jury, known.index(entry), again))
     if len(known) > before:
         await journal.set_meta(JURIES, orjson.dumps(known).decode())
     return found
+
+
+def stored_juries(reader: JournalReader) -> list[list[str]]:
+    """Return name, fingerprint, rubric and, from the second on, repetition of each jury, by its number."""
+    return orjson.loads(reader.meta(JURIES) or "[]")  # type: ignore[no-any-return]
 
 
 @dataclass(slots=True)
@@ -301,19 +338,19 @@ class _Judging:
                 await asyncio.to_thread(self.pictures.read, blob)
         except BadBlob as error:
             missing = not reader.has_blob(image.prepared_sha256)
-            self.unjudged[jury.name, "its original is not in this run" if missing else str(error)] += 1
+            self.unjudged[asked.name, "its original is not in this run" if missing else str(error)] += 1
             return False
 
         def verdicts(seen: Observations) -> tuple[StoredVerdict, ...]:
             verdict = decide(seen, jury.rubric, judge=jury.name, policy=self.policy, threshold=self.threshold)
             return (StoredVerdict(task_id, generation, round, verdict, asked.draws[0], decisive=False),)
 
-        request = self._request(one, image, jury.rubric)
+        request = self._request(one, image, asked)
         seen, outcome = await ask(
             jury, calls, request, round=round, draw=self._draw(one, asked), verdicts=verdicts
         )
         if seen is None:
-            self.unjudged[jury.name, describe_ending(outcome)] += 1
+            self.unjudged[asked.name, describe_ending(outcome)] += 1
         return seen is not None
 
     def _draw(self, one: StoredAttempt, asked: JuryInRun) -> int:
@@ -332,7 +369,7 @@ class _Judging:
         ended_badly = any(row.key.draw >= base and row.outcome and not row.outcome.ok for row in own)
         return base + MOST_MEMBERS if self.retry and ended_badly else base
 
-    def _request(self, one: StoredAttempt, image: SourceImage, rubric: Rubric) -> JudgeRequest:
+    def _request(self, one: StoredAttempt, image: SourceImage, asked: JuryInRun) -> JudgeRequest:
         assert one.attempt.edited is not None
         named = one.task.modality, one.task.finding
         return JudgeRequest(
@@ -342,8 +379,10 @@ class _Judging:
             instruction=one.attempt.instruction,
             finding=next((f for f in self.taxonomy.findings if (f.modality, f.name) == named), None),
             direction=one.task.direction,
-            rubric=rubric,
-            # One seed for all juries, so that they differ by judge and prompts, not by the draw.
-            seed=derive_seed(self.opened.journal.header.seed, *one.key, "judged again"),
+            rubric=asked.jury.rubric,
+            # One seed for all juries, so that they differ by judge and prompts, not by the draw; repetitions differ.
+            seed=derive_seed(
+                self.opened.journal.header.seed, *one.key, repeated("judged again", asked.repeat)
+            ),
             task=one.key[0],
         )

@@ -34,7 +34,9 @@ def export(
         "", metavar="REF", help="Agreement to redistribute a source."
     ),
     licence: list[str] | None = typer.Option(
-        None, metavar="[DATASET=]TERMS", help="Licence of the edits: SPDX id, address or file."
+        None,
+        metavar="[DATASET=]TERMS",
+        help="Licence of all edits, or of one source: SPDX id, address or file.",
     ),
     originals: str = typer.Option("auto", metavar="auto|none", help="Add originals where licensed, or none."),
     original_licence: list[str] | None = typer.Option(
@@ -93,6 +95,7 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "licences": [
             {name: part[name] for name in ("part", "licence", "decided")} for part in summary.licences
         ],
+        "remarks": list(summary.remarks),
         "complete": summary.complete,
         "resumed": summary.resumed,
     }
@@ -134,15 +137,14 @@ def _lines(summary: ExportSummary) -> str:
     ]
     if none := empty_splits(facts.splits, facts.split_groups):
         lines.append(
-            f"{none}; a group's split hangs on its name alone, so that none changes sides as a run grows: "
-            "hold out whole groups yourself, or release a larger run"
+            f"{none}; each has one from 10 groups on: hold out whole groups yourself, or release a larger run"
         )
     if facts.ungrouped_images:
         lines.append(
             f"{counted(facts.ungrouped_images, 'image has', 'images have')} no patient or study id in their source: "
             "only equal files are kept on one side of the split"
         )
-    lines.append(_licence_line(summary))
+    lines += [_licence_line(summary), *summary.remarks]
     if facts.originals:
         lines.append(_originals_line(facts.originals))
     if facts.left_out:

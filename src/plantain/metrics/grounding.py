@@ -1,6 +1,6 @@
 """How well an attention map agrees with the region of an edit: thresholded overlap, and measures without threshold.
 
-MedEBench (section 4.3) averages a concept's cross-attention over steps, scales it to [0, 1], binarises it at 1.3 times
+MedEBench (section 4) averages a concept's cross-attention over steps, scales it to [0, 1], binarises it at 1.3 times
 Otsu's threshold and takes the intersection over union with the region. That number depends on the region's size, so
 the overlap of a random map of equal area is reported with it, and three measures that need no threshold.
 """
@@ -20,7 +20,7 @@ from plantain.records import Score, unscored
 Map = npt.NDArray[np.floating]
 
 ALPHA = 1.3
-"""Factor on Otsu's threshold (MedEBench, 4.3)."""
+"""Factor on Otsu's threshold (MedEBench, 4)."""
 
 
 @dataclass(frozen=True, slots=True)

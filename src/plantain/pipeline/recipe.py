@@ -189,4 +189,9 @@ def load_recipe(path: Path) -> Recipe:
     recipe = recipe.model_copy(update=free)
     judged = {"policy": recipe.judged_by.policy, "threshold": recipe.judged_by.threshold}
     unsaid = {name: value for name, value in judged.items() if name not in recipe.loop.model_fields_set}
-    return recipe.model_copy(update={"loop": recipe.loop.model_copy(update=unsaid)})
+    loop = recipe.loop.model_copy(update=unsaid)
+    if loop.policy == "weighted" and not recipe.judged_by.weighted:
+        raise InputError(
+            f"{path}: loop.policy: 'weighted' needs weights, and {recipe.judged_by.name} has none"
+        )
+    return recipe.model_copy(update={"loop": loop})

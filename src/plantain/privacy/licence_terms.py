@@ -15,6 +15,9 @@ from plantain.records.suggestions import nearest
 LARGEST_TEXT = 200_000
 """Bytes of a licence file: it stands in run.json too, so that an import knows it."""
 
+_GIVEN = (Licence.OPEN, Licence.ATTRIBUTION)
+"""Classes whose edits can be put under a licence of one's choice."""
+
 _ADDRESS = re.compile(r"https?://[^\s]+")
 
 _CREDIT = (
@@ -86,12 +89,13 @@ def named_terms(named: Sequence[str], classes: Mapping[str, Licence]) -> dict[st
     """The licence of each dataset that a person named one for.
 
     Args:
-        named: each "LICENCE", for every source of class open, or "DATASET=LICENCE", for one that is open or only asks
-            for attribution; LICENCE is an SPDX id, a web address, or a file with the terms.
+        named: each "LICENCE", for every source that is open or only asks for attribution, or "DATASET=LICENCE", for
+            one of them; LICENCE is an SPDX id, a web address, or a file with the terms. A dataset that is not among
+            `classes` is left out; see `unused`.
         classes: what the owner of each dataset allows.
 
     Raises:
-        InputError: no such licence or dataset, or a dataset that nobody may license anew.
+        InputError: no such licence, or a dataset that nobody may license anew.
     """
     terms: dict[str, LicenceText] = {}
     own: dict[str, LicenceText] = {}
@@ -99,17 +103,32 @@ def named_terms(named: Sequence[str], classes: Mapping[str, Licence]) -> dict[st
         dataset, _, rest = text.partition("=")
         if dataset in classes:
             own[dataset] = _licence(rest, text)
-            if classes[dataset] not in (Licence.OPEN, Licence.ATTRIBUTION):
+            if classes[dataset] not in _GIVEN:
                 raise InputError(
                     f"--licence {text}: images of {dataset} are of class {classes[dataset]}; only edits of what "
                     "is open, or asks for attribution alone, can be put under a licence of your choice"
                 )
             continue
-        terms = {name: _licence(text, text) for name, allowed in classes.items() if allowed is Licence.OPEN}
+        if text in unused(named, classes):
+            _licence(rest, text)
+            continue
+        terms = {name: _licence(text, text) for name, allowed in classes.items() if allowed in _GIVEN}
         if not terms:
             sources = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
-            raise InputError(f"--licence {text}: no source is of class open, only: {sources}")
+            raise InputError(f"--licence {text}: no source is open or asks for attribution, only: {sources}")
     return terms | own
+
+
+def unused(named: Sequence[str], classes: Mapping[str, Licence]) -> list[str]:
+    """Return what was named as DATASET=LICENCE for a dataset that is not among `classes`."""
+    return [
+        text
+        for text in named
+        if (parts := text.partition("="))[1]
+        and parts[0] not in classes
+        and not _ADDRESS.fullmatch(text)
+        and not Path(text).is_file()
+    ]
 
 
 def named_original_terms(named: Sequence[str], classes: Mapping[str, Licence]) -> dict[str, LicenceText]:
@@ -125,7 +144,10 @@ def named_original_terms(named: Sequence[str], classes: Mapping[str, Licence]) -
     terms = {}
     for text in named:
         dataset, _, rest = text.partition("=")
-        if classes.get(dataset) not in (Licence.OPEN, Licence.ATTRIBUTION):
+        if text in unused(named, classes):
+            _licence(rest, text, "--original-licence")
+            continue
+        if classes.get(dataset) not in _GIVEN:
             sources = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
             raise InputError(
                 f"--original-licence {text}: expected DATASET=TERMS for a source that is open or asks for attribution "

@@ -36,6 +36,19 @@ class Figure:
     reason: str = ""
 
 
+PASS, FAIL, TOO_FEW = "pass", "fail", "too few images"
+"""The results of a check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row of the gate: what is checked, PASS, FAIL or TOO_FEW, and what was measured and is needed, in words."""
+
+    name: str
+    result: str
+    found: str
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """What a judge may be used for.
@@ -44,12 +57,16 @@ class Gate:
         qualify, rank: whether its verdicts may say that an edit qualifies, and whether they may rank editors.
         why: the reasons, a line each.
         cells: by modality ("all" for all together) and criterion: "may qualify", "may rank" or "neither".
+        verdict: the answer to whether its verdicts can be used, in one sentence.
+        checks: what it follows from.
     """
 
     qualify: bool
     rank: bool
     why: tuple[str, ...]
     cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    verdict: str = ""
+    checks: tuple[Check, ...] = ()
 
     @property
     def standing(self) -> str:

@@ -79,12 +79,14 @@ class RubricCriterion:
 
     Attributes:
         name: as judges write it, and as it is stored.
-        weight: in the score; the weights of a rubric sum to 1.
+        weight: in the score; the weights of a rubric sum to 1, or all are 0: such a rubric has no weighted score.
         question: what it asks.
         scale: least and most of its whole numbers, e.g. (0, 10); None for pass or fail.
         pass_at: the number at which it passes; None for the rubric's threshold as a share of the scale.
         short: its abbreviation in tables and in the names of stored scores; "" for its name.
         marks: the meaning of some numbers, from none of it to all of it.
+        key: of the judge's JSON where a bare true or false answers it; "" for an object under its name. A key that
+            is a fact of the rubric says that the finding is visible: a removal passes if it is false.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
@@ -96,6 +98,7 @@ class RubricCriterion:
     pass_at: float | None = None
     short: str = ""
     marks: tuple[tuple[int, str], ...] = ()
+    key: str = ""
 
     def share(self, result: CriterionResult) -> float | None:
         """Return its share of the full mark, in [0, 1]; None if it is unscored."""
@@ -154,8 +157,13 @@ class Rubric:
 
     def __post_init__(self) -> None:
         total = sum(criterion.weight for criterion in self.criteria)
-        if abs(total - 1.0) > 1e-9:
+        if self.weighted and abs(total - 1.0) > 1e-9:
             raise ValueError(f"rubric {self.name}: weights sum to {total:g}, not 1")
+
+    @property
+    def weighted(self) -> bool:
+        """Return True if its criteria have weights."""
+        return any(criterion.weight for criterion in self.criteria)
 
     def criterion(self, name: str) -> RubricCriterion:
         """Return the criterion of that name. Raises KeyError."""

@@ -26,7 +26,7 @@ from plantain.records import InputError
 from plantain.release.finish import finish_release
 from plantain.release.judges import keep_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
-from plantain.release.licensing import original_terms, refuse_unnamed, released_terms
+from plantain.release.licensing import licences_unused, original_terms, refuse_unnamed, released_terms
 from plantain.release.pictures import Pictures
 from plantain.release.plan import FACTS, STAGING, ExportOptions, RunFacts
 from plantain.release.proof.provenance import C2paSigner, open_signer
@@ -47,6 +47,7 @@ class ExportSummary:
         images: edited images in all layouts together; `originals`: source images, each counted once.
         resumed: an earlier, unfinished export was continued.
         complete: the release was complete already, and nothing was written.
+        remarks: licences that were named and not used.
     """
 
     out: Path
@@ -58,6 +59,7 @@ class ExportSummary:
     bytes: int
     resumed: bool = False
     complete: bool = False
+    remarks: tuple[str, ...] = ()
 
 
 def export_run(
@@ -79,6 +81,7 @@ def export_run(
         if _is_finished(out, live, options):
             return replace(_summary(out), complete=True)
         refuse_unnamed(live, options)
+        remarks = licences_unused(live, options)
     signer = open_signer(options) if options.sign_cert is not None else None
     resumed = (out / STAGING / "plan.sqlite").exists()
     stage = report_stage or (lambda stage: None)
@@ -102,7 +105,7 @@ def export_run(
                 "make room and run the same command again: it continues"
             ) from error
         raise InputError(f"{out}: cannot write the release: {error}") from error
-    return replace(_summary(out), resumed=resumed)
+    return replace(_summary(out), resumed=resumed, remarks=remarks)
 
 
 def _export(

@@ -9,7 +9,7 @@ import orjson
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import licences_of_closed
-from plantain.privacy.licence_terms import KNOWN, from_json, named_original_terms, named_terms
+from plantain.privacy.licence_terms import KNOWN, from_json, named_original_terms, named_terms, unused
 from plantain.privacy.licence_texts import STRICTEST_LAST, UNKNOWN, LicenceText, is_ours_to_choose
 from plantain.records import InputError, Licence
 from plantain.release.plan import IMPORTED, ExportOptions
@@ -59,6 +59,14 @@ def original_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str
     return from_json(orjson.loads(recorded).get("original_terms", {}))
 
 
+def licences_unused(reader: JournalReader, options: ExportOptions) -> tuple[str, ...]:
+    """Return a remark on each licence that was named for a source that is not in the run."""
+    classes = _classes(reader)
+    named = unused([*options.licences, *options.original_licences], classes)
+    sources = ", ".join(classes)
+    return tuple(f"licence {text}: not used, the run has no such source; it has {sources}" for text in named)
+
+
 def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
     """Refuse edits whose licence nobody chose; an imported run keeps the licences that it has.
 
@@ -72,8 +80,8 @@ def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
     if missing:
         asked = " ".join(f"--licence {shlex.quote(f'{name}=TERMS')}" for name in missing)
         raise InputError(
-            f"{reader.run}: the licence of the edits of {', '.join(missing)} is missing: pass {asked}; TERMS "
-            f"is an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms"
+            f"{reader.run}: the licence of the edits of {', '.join(missing)} is missing: pass --licence TERMS for all, "
+            f"or {asked}; TERMS is an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms"
         )
 
 

@@ -135,7 +135,7 @@ class TableConfig:
     """One named table of the dataset card: `load_dataset(OUT, name)`.
 
     Attributes:
-        name: e.g. "failed" or "failed_chest_xray_add".
+        name: e.g. "failed".
         splits: file patterns by split, e.g. {"train": ("data/failed/*-train-*.parquet",)}; only those with rows.
         rows: number of rows by split.
         default: the one that is loaded when no name is given.

@@ -23,7 +23,7 @@ from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_
 from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
 from plantain.release.plan import IMPORTED, SHARD_ROWS, ExportOptions, RunFacts
-from plantain.release.splits import SPLITS, canary_of, split_of
+from plantain.release.splits import SPLITS, canary_of, splits_of
 from plantain.release.staging import Staging
 from plantain.release.task_record import RecordedPicture, TaskRecord, make_record, to_json
 
@@ -117,7 +117,9 @@ class Survey:
         run_id, seed = self._identity()
         groups = Groups(images.values())
         canary = canary_of(run_id)
-        split = {name: split_of(groups.group(image), seed) for name, image in images.items()}
+        by_image = {name: groups.group(image) for name, image in images.items()}
+        of_group = splits_of(by_image.values(), seed)
+        split = {name: of_group[group] for name, group in by_image.items()}
         for seq, record in enumerate(self._records(images, split, canary)):
             self._staging.add_task(seq, task_folder(record), to_json(record))
             self._count(record)
@@ -248,6 +250,7 @@ class Survey:
                 "sha256": sha256,
                 "image_id": first.id,
                 "dataset": first.dataset,
+                "patient": first.group,
                 "shared_by": [f"{image.dataset}/{image.id}" for image in sharing],
                 "modality": first.modality,
                 "labels": list(first.labels),

@@ -11,13 +11,14 @@ from plantain.rubrics.loading import as_text, digest_of, read_rubric, rubric_nam
 from plantain.rubrics.policies import POLICIES, decide, majority
 
 MED_BANANA = read_rubric(Path(__file__).with_name("med_banana.toml"))
+MED_BANANA_PUBLISHED = read_rubric(Path(__file__).with_name("med_banana_published.toml"))
 MEDEBENCH = read_rubric(Path(__file__).with_name("medebench.toml"))
 
 
 def identity_of(rubric: Rubric) -> list[str | int]:
     """Return what identifies a rubric in a request: ours by name and version, any other by its content too."""
     known: list[str | int] = [rubric.name, rubric.version]
-    return known if rubric in (MED_BANANA, MEDEBENCH) else [*known, digest_of(rubric)]
+    return known if rubric in (MED_BANANA, MED_BANANA_PUBLISHED, MEDEBENCH) else [*known, digest_of(rubric)]
 
 
 def frozen(rubric: Rubric) -> dict[str, str]:
@@ -33,6 +34,7 @@ def recorded(frozen: Mapping[str, Any]) -> Rubric:
 __all__ = [
     "MEDEBENCH",
     "MED_BANANA",
+    "MED_BANANA_PUBLISHED",
     "POLICIES",
     "as_text",
     "decide",

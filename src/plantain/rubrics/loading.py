@@ -121,10 +121,16 @@ def _check(rubric: Rubric) -> None:
         least, most = criterion.scale or (0, 1)
         if least >= most:
             raise ValueError(f"criteria.{criterion.name}.scale: [{least}, {most}] does not go up")
+        if criterion.key and (criterion.scale or not _NAME.match(criterion.key)):
+            raise ValueError(
+                f"criteria.{criterion.name}.key: a small-letter name, of a criterion without a scale"
+            )
         if criterion.pass_at is not None and not least <= criterion.pass_at <= most:
             raise ValueError(f"criteria.{criterion.name}.pass_at: {criterion.pass_at:g} is not on its scale")
     if rubric.policy not in POLICIES:
         raise ValueError(f"policy: {rubric.policy!r}; choose one of {', '.join(POLICIES)}")
+    if rubric.policy == "weighted" and not rubric.weighted:
+        raise ValueError("policy: 'weighted' needs weights, and all of them are 0")
     if not 0 <= rubric.threshold <= 1:
         raise ValueError(f"threshold: {rubric.threshold:g}; from 0 to 1")
     if not 1 <= len(rubric.asked.templates) <= 2:

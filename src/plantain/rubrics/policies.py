@@ -25,7 +25,7 @@ def decide(
 
     Returns:
         The verdict; its score is the sum of weight times share, in [0, 1]: a criterion that passed has the share 1,
-        one that failed 0, a number its place on the scale. None if a criterion is unscored.
+        one that failed 0, a number its place on the scale. None if a criterion is unscored or no weights apply.
 
     Raises:
         ValueError: unknown policy, or a criterion is missing.
@@ -35,10 +35,10 @@ def decide(
         raise ValueError(f"judge {judge} left out {', '.join(missing)}")
     shares = [(c.weight, c.share(observations.criteria[c.name])) for c in rubric.criteria]
     most = round(sum(weight * (1.0 if share is None else share) for weight, share in shares), 6)
-    score = None if any(share is None for _, share in shares) else most
+    score = None if not rubric.weighted or any(share is None for _, share in shares) else most
     passed = [observations.criteria[c.name].passed for c in rubric.criteria]
     all_pass = False if False in passed else None if None in passed else True
-    weighted = None if score is None and most >= threshold else most >= threshold
+    weighted = None if not rubric.weighted or (score is None and most >= threshold) else most >= threshold
     decisions = {"all-pass": all_pass, "weighted": weighted}
     if policy not in decisions:
         raise ValueError(f"policy {policy!r}: choose one of {', '.join(POLICIES)}")

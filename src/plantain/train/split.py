@@ -1,6 +1,6 @@
 """Training and held-out examples: fixed held-out sets, nested training sets, whole clusters.
 
-MedEBench (section 5) fine-tunes on 4, 8 and 16 samples of each of six tasks with 30 images and does not say which
+MedEBench (section 3.4) fine-tunes on 4, 8 and 16 samples of each of six tasks with 30 images and does not say which
 samples are evaluated. Here the same held-out samples serve every size, and each training set contains the smaller ones.
 """
 

@@ -1,4 +1,4 @@
-"""The fine-tuning study of MedEBench, section 5: how much an editor gains from 4, 8 or 16 samples of a task.
+"""The fine-tuning study of MedEBench, section 3.4: how much an editor gains from 4, 8 or 16 samples of a task.
 
 One model is trained for each task, size and seed, fresh from the base. A finished model is not trained again.
 """

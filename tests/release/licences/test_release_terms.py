@@ -27,11 +27,16 @@ MINE = "folder of mine"
 """The dataset of every third image of the runs made here; the others are of ODIR-5K."""
 
 
+def test_plain_licence_is_for_all_sources_whose_owner_leaves_the_choice_and_no_other() -> None:
+    assert named_terms(["CC-BY-NC-4.0"], CLASSES) == dict.fromkeys(("mine", "theirs"), KNOWN["CC-BY-NC-4.0"])
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
         ("CC-BY-SA-4", "did you mean CC-BY-SA-4.0"),
         ("nothing like it", "it takes an SPDX id"),
+        ("nowhere=CC0", "it takes an SPDX id"),
         ("closed=CC0-1.0", "of class credentialed"),
     ],
 )
@@ -115,5 +120,13 @@ def test_export_takes_no_licence_that_nobody_named(
     assert main([*command, str(tmp_path / "own"), "--licence", "CC0-1.0", "--json"]) == 0
     licences = json.loads(capsys.readouterr().out)["licences"]
     assert {"part": f"images of {MINE}", "licence": "CC0-1.0", "decided": "owner"} in licences
+    # A source that is not in the run is a remark; its terms are checked all the same.
+    given = ["--licence", "CC0-1.0", "--licence", "brain-tumor-mri=CC-BY-4.0"]
+    assert main([*command, str(tmp_path / "more"), *given]) == 0
+    assert (
+        "licence brain-tumor-mri=CC-BY-4.0: not used, the run has no such source" in capsys.readouterr().out
+    )
+    assert main([*command, str(tmp_path / "no"), "--licence", "brain-tumor-mri=CC-BYE"]) == 2
+    capsys.readouterr()
     assert main([*command, str(tmp_path / "no"), "--licence", "CC0"]) == 2
     assert "did you mean CC0-1.0" in capsys.readouterr().err

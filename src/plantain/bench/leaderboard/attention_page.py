@@ -1,7 +1,7 @@
 """Table 4 and Figures 6 and 13 of MedEBench: attention against the region, and failed edits by where attention was.
 
-MedEBench (4.3) distinguishes two failures by the overlap of attention and region, among edits of low accuracy and high
-context preservation, and gives no cut-offs. Here they are parameters, and the page shows how the result depends on
+MedEBench (section 4) distinguishes two failures by the overlap of attention and region, among edits of low accuracy and
+high context preservation, and gives no cut-offs. Here they are parameters, and the page shows how the result depends on
 them.
 """
 

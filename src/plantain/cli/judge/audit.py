@@ -192,9 +192,11 @@ def print_bill(found: dict[str, Any], most: str = "") -> None:
 
 
 def _print_card(card: JudgeCard) -> None:
-    print(card.line)
-    for reason in card.gate.why:
-        print(f"  {reason}")
+    print(f"{card.judge}: {card.gate.verdict}")
+    checks = Table("check", "result", "measured", title=f"{card.judge}: {card.gate.phrase}")
+    for check in card.gate.checks:
+        checks.add_row(check.name, check.result, check.found)
+    print_table(checks)
     for title in ("controls", "defects", "repeats", "agreement"):
         if rows := getattr(card, title):
             print_table(_table(f"{card.judge}: {title}", rows))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import typer
 
-from plantain.audit.flips import ALL, QUALIFIED, flips, judged_attempts, tallies
+from plantain.audit.flips import ALL, QUALIFIED, consistency, flips, judged_attempts, tallies
 from plantain.audit.jury import models_of
 from plantain.audit.pages import write_rejudged
 from plantain.audit.planning import forecast_rejudge
-from plantain.audit.rejudge import Rejudged, RejudgeRequest, recorded_judge, run_rejudge
+from plantain.audit.rejudge import Rejudged, RejudgeRequest, recorded_judge, run_rejudge, stored_attempts
 from plantain.cli.judge.audit import print_bill
 from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
@@ -38,6 +38,10 @@ def rejudge(
     prompts: list[str] | None = typer.Option(
         None, metavar="SET", help="ours, published, or a folder; repeatable."
     ),
+    rubric: str = typer.Option(
+        "", metavar="NAME", help="Another rubric than the run's, by name or file.toml."
+    ),
+    repeat: int = typer.Option(1, min=1, max=100, metavar="N", help="Ask each judge N times (consistency)."),
     sample: int | None = typer.Option(None, min=1, help="Judge this many attempts, drawn by the run's seed."),
     decisive: bool = typer.Option(False, "--decisive", help="Let these verdicts decide from now on."),
     retry: bool = typer.Option(False, "--retry", help="Ask again where a judge gave no answer."),
@@ -58,7 +62,11 @@ def rejudge(
     asked = [_people(name) if name.startswith(PEOPLE) else name for name in names]
     models = dict.fromkeys(model for name in asked if isinstance(name, str) for model in models_of(name))
     terms = load_terms(settings, tuple(models), run=run)
-    request = RejudgeRequest(asked, tuple(prompts or ()), sample, decisive, retry, accept_model_change)
+    request = RejudgeRequest(
+        asked, tuple(prompts or ()), sample, decisive, retry, accept_model_change, rubric, repeat
+    )
+    if repeat > 1 and not (dry_run or as_json):
+        _print_forecast(run, request, terms, as_json=False)
     if dry_run:
         return _print_forecast(run, request, terms, as_json=as_json)
     with StageProgress(quiet=as_json) as progress:
@@ -89,11 +97,13 @@ def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | No
         attempts = judged_attempts(reader, done, sample)
         asked, others = tallies(reader, attempts, done)
         names = [str(one["judge"]) for one in (*asked, *others)]
-        found = flips(attempts, names)
-        page = write_rejudged(reader, [*asked, *others], found, to)
+        found, studies = flips(attempts, names), consistency(attempts, done)
+        page = write_rejudged(reader, [*asked, *others], found, to, studies)
+        drawn = {one.key for one in stored_attempts(reader, sample, reader.header.seed)}
     if as_json:
-        rows = [row for one in attempts for row in one.rows(names[: len(asked)])]
+        rows = [row for one in attempts if one.key in drawn for row in one.rows(names[: len(asked)])]
         document = {"judges": asked, "others": others, "rows": rows, "flips": found, "page": str(page)}
+        document |= {"consistency": studies} if studies else {}
         print_json(document)
         return
     for one in (*asked, *others):
@@ -102,8 +112,22 @@ def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | No
         print(f"{one['judge']}: {told}{cost}")
     for (judge, why), n in done.unjudged.items():
         print(f"{judge}: {n} without a verdict: {why}")
+    for study in studies:
+        same, few = cast(Any, study["identical"]), cast(Any, study["one_dimension"])
+        print(f"consistency study (Med-Banana-50K, 4.3), {study['judge']} asked {study['repeat']} times:")
+        print(
+            f"  identical {_share(same)}, different in at most one dimension {_share(few)}, n = {same['n']}"
+            f" ({study['unscored']} unscored); the paper: 87.2 % and 12.8 % of 500"
+        )
     for flip in found:
         if (flip["modality"], flip["criterion"]) == (ALL, QUALIFIED) and flip["n"]:
             alone = f"only the first accepts {flip['first_only']}, only the second {flip['second_only']}"
             print(f"{flip['first']} and {flip['second']}: of {flip['n']}, {alone}")
     print(f"page: {page}")
+
+
+def _share(rate: dict[str, Any]) -> str:
+    """Return a rate in per cent with its interval."""
+    if rate["rate"] is None:
+        return "unscored"
+    return f"{100 * rate['rate']:.1f} % ({100 * rate['low']:.1f} to {100 * rate['high']:.1f})"

@@ -167,3 +167,11 @@ def licences_of_closed(reader: JournalReader) -> Iterator[tuple[str, Licence]]:
         f"WHERE id IN (SELECT image_id FROM task WHERE {CLOSED_EDITS})"
     )
     return ((dataset, Licence(licence)) for dataset, licence in rows)
+
+
+def judged_again(reader: JournalReader) -> set[tuple[str, int, int]]:
+    """Return task, generation and round of each attempt that a judge was asked about after the run."""
+    rows = reader.connection.execute(
+        f"SELECT DISTINCT task, generation, round FROM verdict WHERE draw >= {JUDGED_AGAIN}"
+    )
+    return {(task, generation, round) for task, generation, round in rows}

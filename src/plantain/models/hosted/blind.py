@@ -63,6 +63,8 @@ class BlindDescription:
 def check_blind(rubric: Rubric) -> None:
     """Refuses a rubric that is put in words of its own: the blind form has its own. Raises InputError."""
     other = [name for name in rubric.asked.templates if name not in OWN_FORM]
+    if any(criterion.key for criterion in rubric.criteria):
+        other = ["bare answers"]
     if other or rubric.asked.system != "system":
         raise InputError(
             f'form = "blind": the rubric {rubric.name} is put by {other[0] if other else rubric.asked.system}, in '

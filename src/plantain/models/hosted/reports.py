@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from plantain.models.hosted.answers import JsonObject, Unreadable, object_schema, read_object
-from plantain.records import CriterionResult, Observations, Rubric, RubricCriterion
+from plantain.records import CriterionResult, Direction, Observations, Rubric, RubricCriterion
 
 _TEXT: JsonObject = {"type": "string"}
 _FLAG: JsonObject = {"type": "boolean"}
@@ -20,7 +20,8 @@ def report_schema(rubric: Rubric) -> JsonObject:
     Evidence comes before the decision, so that a model that writes from left to right looks first.
     """
     properties: JsonObject = {"differences": _TEXT} if rubric.asked.differences else {}
-    properties |= {c.name: object_schema(_criterion_schema(c, rubric)) for c in rubric.criteria}
+    for c in rubric.criteria:
+        properties[c.key or c.name] = _FLAG if c.key else object_schema(_criterion_schema(c, rubric))
     properties |= dict.fromkeys(rubric.facts, _FLAG)
     if rubric.asked.opinion:
         properties |= {"reason": _TEXT, "qualified": _FLAG}
@@ -35,22 +36,27 @@ def _criterion_schema(criterion: RubricCriterion, rubric: Rubric) -> JsonObject:
     return {"reason": _TEXT, **codes, "score": {"type": "integer"}}
 
 
-def read_report(text: str, rubric: Rubric) -> Observations:
+def read_report(text: str, rubric: Rubric, direction: Direction = Direction.ADD) -> Observations:
     """Read a judge's report from its answer: bare, fenced or with prose around it.
 
     Required are `passed` of every criterion without a scale and every fact (true or false, also as a string in any
     case), and `score` of every other criterion: a whole number on its scale. `confidence` outside [0, 1] is dropped, a
-    missing `qualified` is no opinion, an unknown code is kept in the evidence.
+    missing `qualified` is no opinion, an unknown code is kept in the evidence. A criterion with a key is a bare true or
+    false; one that is answered by a fact passes for a removal if the fact is false.
 
     Raises:
         Unreadable: no report, several different ones, a key with two values, or something required missing or wrong.
     """
-    found = read_object(text, {c.name for c in rubric.criteria} | set(rubric.facts))
+    found = read_object(text, {c.key or c.name for c in rubric.criteria} | set(rubric.facts))
     problems: list[str] = []
     criteria: dict[str, CriterionResult] = {}
     for criterion in rubric.criteria:
         value = found.get(criterion.name)
-        if not isinstance(value, dict):
+        if criterion.key:
+            said = _required_flag(found, criterion.key, "", problems)
+            undone = criterion.key in rubric.facts and direction is Direction.REMOVE
+            criteria[criterion.name] = CriterionResult(said != undone)
+        elif not isinstance(value, dict):
             problems.append(f"{criterion.name} {'is missing' if value is None else 'is not an object'}")
         elif criterion.scale is None:
             criteria[criterion.name] = _decided(value, criterion, rubric, problems)
@@ -58,14 +64,14 @@ def read_report(text: str, rubric: Rubric) -> Observations:
             criteria[criterion.name] = _scored(value, criterion, rubric, problems)
     facts = {name: _required_flag(found, name, "", problems) for name in rubric.facts}
     if problems:
-        raise Unreadable("; ".join(problems))
+        raise Unreadable("; ".join(dict.fromkeys(problems)))
     opinion = rubric.asked.opinion
-    said = [f"{c.short or c.name}: {criteria[c.name].evidence}" for c in rubric.criteria]
+    words = [f"{c.short or c.name}: {criteria[c.name].evidence}" for c in rubric.criteria]
     return Observations(
         criteria,
         facts,
         _flag(found.get("qualified")) if opinion else None,
-        _text(found.get("reason")) if opinion else " ".join(said),
+        _text(found.get("reason")) if opinion else " ".join(words),
         _text(found.get("differences")) if rubric.asked.differences else "",
     )
 

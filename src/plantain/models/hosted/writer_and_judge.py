@@ -105,7 +105,7 @@ class HostedJudge(LanguageRole):
         schema = None if lines else report_schema(rubric)
 
         def read(text: str) -> Observations:
-            return read_lines(text, rubric, lines) if lines else read_report(text, rubric)
+            return read_lines(text, rubric, lines) if lines else read_report(text, rubric, request.direction)
 
         reply = await self._ask(prompt, parts, request.seed, read, schema)
         if reply.value is not None and seen:

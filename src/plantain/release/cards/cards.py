@@ -128,17 +128,16 @@ _FIRST = ("success", "train", "failed", "trajectories", "preference", "verdicts"
 
 
 def table_configs(staging: Staging) -> tuple[TableConfig, ...]:
-    """Return every Parquet table, and each also by modality and direction, in a fixed order, without empty splits."""
+    """Return every Parquet table in a fixed order, without empty splits; columns tell modality and direction."""
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     files: dict[str, dict[str, str]] = defaultdict(dict)
     for layout in _LAYOUTS:
         for stem, _, count in staging.shards(layout):
             folder, _, name = stem.rpartition("/")
-            part, _, split = name.rpartition("-")
+            split = name.rpartition("-")[2]
             table = folder.rpartition("/")[2]
-            for config, pattern in ((table, "*"), (f"{table}_{part}", part)):
-                rows[config][split] = rows[config].get(split, 0) + count
-                files[config][split] = f"{folder}/{pattern}-{split}-*.parquet"
+            rows[table][split] = rows[table].get(split, 0) + count
+            files[table][split] = f"{folder}/*-{split}-*.parquet"
     tables = [name for name in _FIRST if name in rows]
     order = tables + sorted(set(rows) - set(tables))
     return tuple(
@@ -161,6 +160,7 @@ METHOD = {
         {"family-names": "Chen", "given-names": "Zhihui"},
         {"family-names": "Feng", "given-names": "Mengling"},
     ],
+    "url": "https://arxiv.org/abs/2511.00801",
     "notes": "The method that the release was built by.",
 }
 """The paper whose method a build follows."""

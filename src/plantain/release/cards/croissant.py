@@ -18,12 +18,6 @@ from plantain.privacy.licence_texts import SourcePart
 from plantain.release.cards.datasheet import BIASES, LIMITS, USES_FORBIDDEN, USES_INTENDED
 from plantain.release.plan import TRAJECTORIES, ReleaseFile, RunFacts, TableConfig
 
-WHOLE_TABLES = (
-    *("success", "train", "failed", "undecided", "superseded", "unjudged", "control"),
-    *("trajectories", "preference", "verdicts", "originals"),
-)
-"""Tables that become record sets; those by modality and direction are parts of these."""
-
 _TASK_FIELDS = ("task_id", "kind", "modality", "finding", "direction", "state", "split")
 
 _IMAGE_COLUMNS = frozenset({"jpg_0", "jpg_1"})
@@ -56,9 +50,8 @@ def croissant(
     distribution: list[JsonValue] = [_file_object(file) for file in listed]
     records: list[JsonValue] = []
     for config in configs:
-        if config.name in WHOLE_TABLES:
-            distribution.append(_file_set(config))
-            records.append(_table(out, config))
+        distribution.append(_file_set(config))
+        records.append(_table(out, config))
     if any(file.path == TRAJECTORIES for file in listed):
         records.append(_tasks())
     node = {

@@ -35,7 +35,7 @@ def _texts(names: str) -> Types:
 
 
 TASK: Types = {
-    **_texts("task_id kind dataset image_id modality disease task outcome"),
+    **_texts("task_id kind dataset image_id patient modality finding direction outcome"),
     "success_round": pa.int8(),
     "generation": pa.int16(),
     "source_labels": TEXTS,
@@ -43,8 +43,8 @@ TASK: Types = {
     "synthetic_source": YES_NO,
     "canary": TEXT,
 }
-"""In every table. `source_ref` names the source image, `original_sha256` its prepared image: the key of the table
-`originals`."""
+"""In every table. `patient` is the source's patient or study, null where it has none. `source_ref` names the source
+image, `original_sha256` its prepared image: the key of the table `originals`."""
 
 ATTEMPT: Types = {
     "round": pa.int8(),
@@ -63,7 +63,7 @@ PLAUSIBLE_NORMAL = "plausible normal, not this patient"
 
 ORIGINAL_TABLE = pa.schema(
     {
-        **_texts("sha256 image_id dataset"),
+        **_texts("sha256 image_id dataset patient"),
         "shared_by": TEXTS,
         "modality": TEXT,
         "labels": TEXTS,
@@ -145,7 +145,7 @@ class ReleaseColumns:
                     "superseded": YES_NO,
                     "instruction": TEXT,
                     "sha256": TEXT,
-                    "draw": pa.int16(),
+                    "draw": pa.int32(),
                     "decisive": YES_NO,
                     **self.verdict,
                     "evidence": TEXT,
@@ -297,9 +297,10 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
         "kind": record.kind.value,
         "dataset": image.dataset,
         "image_id": image.id,
+        "patient": image.group,
         "modality": record.modality,
-        "disease": record.finding,
-        "task": record.word,
+        "finding": record.finding,
+        "direction": record.word,
         "outcome": record.outcome,
         "success_round": record.round if record.outcome == "success" else None,
         "generation": record.generation,

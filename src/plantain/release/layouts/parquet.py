@@ -34,7 +34,7 @@ GROUP_ROWS = 100
 _HEAVY = {"image.bytes", "mask.bytes", "original.bytes", "edited.bytes", "jpg_0", "jpg_1"}
 """JPEG and PNG do not compress further."""
 
-_REPEATED = ("dataset", "modality", "disease", "task", "outcome", "judge", "licence", "terms", "credit")
+_REPEATED = ("dataset", "modality", "finding", "direction", "outcome", "judge", "licence", "terms", "credit")
 """Few values, many rows."""
 
 Row = tuple[dict[str, Cell], int, list[ReleaseFile]]

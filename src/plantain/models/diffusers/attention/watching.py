@@ -12,7 +12,7 @@ LEVELS = ("down", "mid", "up")
 """Parts of a UNet by which layers can be chosen."""
 
 TOKENS = ("last", "mean")
-"""Which of a concept's tokens: the last one (MedEBench, 4.3), or the mean of all."""
+"""Which of a concept's tokens: the last one (MedEBench, 4), or the mean of all."""
 
 BLOCKS = ("output", "reference")
 """Of joint attention: what the positions of the output, or those of the reference picture, take from the words."""

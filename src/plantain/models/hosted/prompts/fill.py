@@ -180,6 +180,7 @@ def _example_of(rubric: Rubric) -> JudgeRequest:
 def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
     """Return what any judge's template may use; what is known of a finding only if there is one."""
     rubric, finding = request.rubric, request.finding
+    keys = {criterion.key for criterion in rubric.criteria}
     case = _case(finding, request.image, request.direction) if finding is not None else {"finding": None}
     return {
         "modality": _modality(request.image.modality),
@@ -189,10 +190,15 @@ def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
         "shows_truth": request.truth is not None,
         "criteria": [_questioned(criterion) for criterion in rubric.criteria],
         "most": max((criterion.scale[1] for criterion in rubric.criteria if criterion.scale), default=1),
-        "flags": [{"name": name, "question": question} for name, question in rubric.facts.items()],
+        "flags": [
+            {"name": name, "question": question}
+            for name, question in rubric.facts.items()
+            if name not in keys
+        ],
         "codes": list(rubric.codes),
         "differences": rubric.asked.differences,
         "opinion": rubric.asked.opinion,
+        "decides": "qualified" in keys,
         "leniency": leniency,
     }
 
@@ -200,7 +206,12 @@ def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
 def _questioned(criterion: RubricCriterion) -> dict[str, object]:
     least, most = criterion.scale or (0, 1)
     marks = [{"score": score, "meaning": meaning} for score, meaning in criterion.marks]
-    values = {"name": criterion.name, "question": criterion.question, "marks": marks}
+    values = {
+        "name": criterion.key or criterion.name,
+        "bare": bool(criterion.key),
+        "question": criterion.question,
+        "marks": marks,
+    }
     return {**values, "scale": criterion.scale is not None, "least": least, "most": most}
 
 
