@@ -47,11 +47,3 @@ def test_every_path_on_a_page_is_there(page: Path) -> None:
         and ("/" in path or path not in files)
     ]
     assert missing == []
-
-
-def test_a_path_that_is_not_there_is_found() -> None:
-    assert named("see [x](docs/gone.md), `pipeline/gone.py`, `gone.py`, `a/b` and `gemini/x`") == {
-        "docs/gone.md",
-        "pipeline/gone.py",
-        "gone.py",
-    }

@@ -114,13 +114,6 @@ def test_a_run_is_read_as_tasks_attempts_and_tables(run: plantain.Run) -> None:
     assert f"{len(tasks)} tasks" in repr(run)
 
 
-def test_a_task_has_its_pictures(run: plantain.Run) -> None:
-    task = next(task for task in run.tasks("success") if task.attempts[-1].edited)
-    assert task.picture(task.attempts[-1].edited or "").startswith(b"\xff\xd8")  # JPEG
-    with pytest.raises(InputError, match="no image"):
-        task.picture("0" * 64)
-
-
 def test_a_notebook_shows_hostile_words_as_text(tmp_path: Path) -> None:
     hostile = plantain.Run(build_run(tmp_path / "run", hostile=True))
     for task in hostile.tasks():

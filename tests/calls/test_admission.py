@@ -158,20 +158,6 @@ def test_gate_serves_steps_in_turn_so_that_judging_never_starves_editing() -> No
     assert served[Step.EDIT] >= 13 and served[Step.JUDGE] >= 13
 
 
-def test_gate_images_a_minute_hold_back_edits_only() -> None:
-    async def scene() -> tuple[float, float]:
-        gate = gate_with(ModelLimits(8, images_per_minute=6.0))
-        loop = asyncio.get_running_loop()
-        await asyncio.gather(*(call(gate, Step.EDIT, seconds=0.0) for _ in range(4)))
-        edits = loop.time()
-        await asyncio.gather(*(call(gate, Step.JUDGE, seconds=0.0) for _ in range(50)))
-        return edits, loop.time() - edits
-
-    edits, judging = run_simulated(scene())
-    assert edits >= 29.0  # the fourth of six a minute
-    assert judging < 1.0
-
-
 def test_gate_tokens_a_minute() -> None:
     async def scene() -> float:
         gate = gate_with(ModelLimits(8, tokens_per_minute=60_000.0))

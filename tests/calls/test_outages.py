@@ -198,25 +198,6 @@ def test_last_of_too_many_failures_is_fatal_and_says_what_to_do() -> None:
     assert "plantain run retry RUN --outcome malformed --step edit" in outcome.reason
 
 
-def test_any_answer_ends_a_row_also_a_refusal() -> None:
-    for answer in (OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.NO_IMAGE)):
-        streaks = FailureStreaks()
-        fail(streaks, MOST - 1)
-        assert streaks.judged("gemini/m", Step.EDIT, "task", answer) == answer
-        assert fail(streaks, MOST - 1) == BAD
-
-
-def test_different_failures_halt_only_a_model_that_never_answered() -> None:
-    for answered in (False, True):
-        streaks = FailureStreaks()
-        if answered:
-            streaks.judged("gemini/m", Step.EDIT, "task", OK)
-        for number in range(MOST):
-            said = Outcome(OutcomeKind.MALFORMED, "wide" if number % 2 else "small")
-            outcome = streaks.judged("gemini/m", Step.EDIT, f"task-{number}", said)
-        assert outcome.fatal is not answered
-
-
 def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> None:
     """25 refusals of 25 edits: the twentieth says so. One other answer before, and refusals are about instructions."""
     refused = Outcome(OutcomeKind.REFUSED, "moderation_blocked")

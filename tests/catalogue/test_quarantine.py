@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import html
 import io
 import json
 import os
@@ -154,37 +153,6 @@ def test_release_and_mask_through_the_command(
     assert main(["run", "quarantine", str(root), "--mask", "named"]) == 0  # asked twice
     assert main(["run", "quarantine", str(root), "--mask", "nobody"]) == 2
     assert "no image 'nobody' is in quarantine" in capsys.readouterr().err
-
-
-def test_no_image_is_both_released_and_masked(
-    scans: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copy(scans / "normal" / "portrait.png", scans / "normal" / "other.png")
-    with Image.open(scans / "normal" / "other.png") as picture:
-        picture.convert("L").save(scans / "normal" / "other.png")  # a face, and no photograph by its colour
-    root = tmp_path / "my catalogue"
-    assert read(scans, root, None).quarantined == ["other", "portrait"]
-    command = ["run", "quarantine", str(root)]
-    for both in ("all", "other"):
-        assert main([*command, "--release", both, "--mask", both]) == 2
-        assert f"--release {both} --mask {both}: give only one of them" in capsys.readouterr().err
-    assert main(command) == 0
-    assert "2 images in quarantine" in capsys.readouterr().out
-    page = html.unescape((root / "quarantine.html").read_text(encoding="utf-8"))
-    start = f"<code>plantain run quarantine '{root}'"
-    for command_line in (
-        "--release other",
-        "--mask other",
-        "--release portrait",
-        "--release all",
-        "--mask all",
-    ):
-        assert page.count(f"{start} {command_line}</code>") == 1
-    assert "--mask portrait" not in page
-    # Who is named is masked, whatever is said of the rest.
-    assert main([*command, "--release", "all", "--mask", "other", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["released"], told["masked"], told["waiting"]) == (["portrait"], ["other"], [])
 
 
 def test_a_kill_while_masking_leaves_no_unmasked_picture(

@@ -74,11 +74,6 @@ def test_plan_counts_and_states_disk(project: Path) -> None:
     assert 0 < plan["disk_bytes"]["low"] < plan["disk_bytes"]["high"] < plan["disk_free_bytes"]
 
 
-def test_plan_says_it_in_words(project: Path) -> None:
-    told = plantain("plan", project / "pilot.toml").stdout
-    assert "4 tasks on 2 images" in told and "disk" in told
-
-
 @pytest.mark.slow
 def test_build_stops_at_its_limit_resumes_and_reports(project: Path) -> None:
     run = project / "run"
@@ -175,29 +170,6 @@ def test_the_way_on_can_be_pasted_and_the_end_says_what_became_of_the_tasks(
     assert words == ["plantain", "build", str(project / "pilot.toml"), "--run", str(run)]
     assert first.stdout.startswith("4 tasks: ") and "3 pending" in first.stdout.splitlines()[0]
     assert "plantain report" not in first.stdout  # not yet
-
-
-@pytest.mark.parametrize(
-    ("args", "usage"),
-    [
-        (["build"], "Usage: plantain build [OPTIONS] RECIPE\n"),
-        (["demo"], "Usage: plantain demo [OPTIONS] [DIR]\n"),
-        (["run", "withdraw"], "Usage: plantain run withdraw [OPTIONS] DIR...\n"),
-        (["bench", "rank"], "Usage: plantain bench rank [OPTIONS] RUN [FILE]...\n"),
-    ],
-)
-def test_help_is_written_for_who_types_it(
-    args: list[str], usage: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*args, "--help"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith(usage)
-    assert "range>" not in told and "list[str]" not in told
-
-
-def test_an_example_of_help_stays_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "attention", "--help"]) == 0
-    assert "--editor diffusers/medebench-instruct-pix2pix\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

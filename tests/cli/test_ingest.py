@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import re
 import shutil
 import signal
 import sqlite3
@@ -163,21 +162,6 @@ def test_same_input_same_bytes_whatever_the_order_of_threads(
     assert digests[0] == digests[1]
 
 
-def test_stretch_and_pad_do_not_mix(
-    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "catalogue"
-    options = ("folder", hostile, "--modality", "chest_xray", "--to", out)
-    ingest(capsys, *options, "--stretch")
-    with Catalogue.open(out) as catalogue:
-        assert catalogue.get("plain").geometry.inner_height == 1024
-    code, _, errors = ingest(capsys, *options)
-    assert code == 1
-    why = "is there already, prepared with stretch; choose another --to"
-    assert why in errors
-    assert f'/plain.jpg,,,"{why}"' in (out / "rejected.csv").read_text(encoding="utf-8")
-
-
 def test_wrong_use_is_one_line_and_leaves_nothing(
     hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -301,22 +285,6 @@ def test_a_kind_of_another_package_is_ingested_like_ours(
     assert (code, json.loads(told)["images"]) == (0, 7)
     assert (out / "rejected.csv").read_text().splitlines()[1].startswith("Moon,")
     assert "moon-chests" in ingest(capsys, "--list", "--json")[1]
-
-
-def test_without_a_terminal_rate_and_time_left_are_lines(
-    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("plantain.cli.terminal.progress.PLAIN_EVERY_S", -1.0)
-    options = ("folder", hostile, "--modality", "chest_xray", "--to", tmp_path / "catalogue")
-    errors = ingest(capsys, *options)[2]
-    found = re.findall(r"plantain: (\d+)/19 files, \d+ files/s, \d+:\d\d:\d\d left", errors)
-    assert found == [str(number) for number in range(1, 20)]
-
-
-def test_list_names_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
-    code, told, _ = ingest(capsys, "--list", "--json")
-    assert code == 0
-    assert "folder" in json.loads(told)
 
 
 def added(catalogue: Path) -> bool:

@@ -9,10 +9,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Awaitable, Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -92,17 +90,6 @@ def test_a_wrong_address_is_refused_with_a_line(address: str, monkeypatch: pytes
         InputError, match=r"engine\.address: no Ray cluster at .*start one with `ray start --head`"
     ):
         engine_of(address=address).open()
-
-
-def test_a_server_that_is_not_rays_is_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the port of Ray's own dashboard, which is HTTP/1.1: Ray itself tries for three minutes."""
-    monkeypatch.delitem(sys.modules, "ray", raising=False)
-    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        engine = engine_of(address=f"127.0.0.1:{server.server_port}")
-        with pytest.raises(InputError, match="what answers there is no head of a Ray cluster"):
-            engine.open()
-        server.shutdown()
 
 
 BUILD = """
@@ -260,23 +247,6 @@ def test_a_worker_that_can_never_begin_is_said_to_be_the_reason(
     )
 
 
-def test_workers_that_die_as_they_begin_are_replaced_for_a_while(
-    cluster: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    log = tmp_path / "log"
-    log.write_text("")
-    begun = f"open({str(log)!r}, 'a').write('once\\n') and open({str(log)!r}).read().count('once')"
-    monkeypatch.setattr("plantain.engines.cluster.LOOK_S", 0.05)
-    monkeypatch.setattr("plantain.engines.cluster.FAILED_STARTS", 1)
-    monkeypatch.setattr(
-        "plantain.engines.cluster.ENVIRONMENT",
-        Environment(f"{{}} if ({begun}) > 1 else __import__('os')._exit(1)"),
-    )
-    ran = on(lambda engine: asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0))
-    # The first one died; under load Ray may lose a later one, too, and that is replaced all the same.
-    assert ran.value == 3 and log.read_text().count("once") > 1
-
-
 def test_no_more_is_in_flight_than_there_are_workers_and_cancelled_work_gives_its_worker_up(
     cluster: None,
 ) -> None:
@@ -299,30 +269,3 @@ def test_without_ray_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install -e '\.\[ray\]'"):
         engine_of(address="auto").open()
-
-
-def test_a_role_without_work_takes_no_room_from_those_that_have_some(cluster: None) -> None:
-    async def work() -> Any:
-        engine = engine_of(workers=2, editor={"cpus": 0.5})
-        engine.open()
-        try:
-            return await asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0), engine.state
-        finally:
-            await engine.aclose()
-
-    ran, state = asyncio.run(work())
-    assert ran.value == 3 and 1 <= state.workers <= 2
-
-
-def test_two_roles_that_take_all_there_is_share_it(cluster: None) -> None:
-    async def work() -> Any:
-        engine = engine_of(editor={"memory_gb": 0.01})
-        engine.open()
-        try:
-            edited = await asyncio.wait_for(engine.run("editor", len, ("abc",)), 60.0)
-            return edited, await asyncio.wait_for(engine.run("judge", len, ("abcd",)), 60.0)
-        finally:
-            await engine.aclose()
-
-    edited, judged = asyncio.run(work())
-    assert (edited.value, judged.value) == (3, 4)

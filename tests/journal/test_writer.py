@@ -57,13 +57,6 @@ def test_create_refuses_what_is_a_run(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "journal.sqlite", "lock"]
 
 
-def test_half_made_run_is_made_again(tmp_path: Path) -> None:
-    (tmp_path / "journal.sqlite.new").write_bytes(b"killed here")
-    (tmp_path / "journal.sqlite.new-wal").write_bytes(b"and here")
-    go(Journal.create(tmp_path, HEADER).close())
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "journal.sqlite", "lock"]
-
-
 def test_images_are_added_once_and_keep_their_picture(tmp_path: Path) -> None:
     async def work() -> None:
         async with await a_run(tmp_path) as journal:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
 
-from plantain.pages.drawing import SERIES, VARIABLES, printed, row_axis, svg
+from plantain.pages.drawing import SERIES, VARIABLES, row_axis, svg
 
 
 def drawn(name: str = "lines") -> str:
@@ -32,10 +32,3 @@ def test_figures_repeat_and_follow_the_page() -> None:
 def test_ids_of_two_figures_of_a_page_never_meet() -> None:
     first, second = (set(re.findall(r'\bid="([^"]+)"', drawn(name))) for name in ("one", "two"))
     assert first and not first & second
-
-
-def test_a_file_of_its_own_has_printed_colours() -> None:
-    text = printed(drawn())
-    assert "var(" not in text
-    assert text.startswith("<?xml")
-    ElementTree.fromstring(text)

@@ -12,21 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from plantain.pages.thumbnails import data_uri, difference, shrink
+from plantain.pages.thumbnails import data_uri, difference
 
 
 def pixels_of(uri: str) -> np.ndarray:
     head, data = uri.split(",")
     assert head == "data:image/jpeg;base64"
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")).astype(int)
-
-
-def test_grey_pictures_are_stored_grey() -> None:
-    eye = np.ascontiguousarray(np.dstack([skimage.data.retina()[:, :, 1]] * 3))
-    picture = Image.open(
-        io.BytesIO(base64.b64decode(data_uri(eye, 200, 16_000, synthetic=False).split(",")[1]))
-    )
-    assert picture.mode == "L" and picture.size == (200, 200)
 
 
 @settings(max_examples=15, deadline=None)
@@ -62,8 +54,3 @@ def test_mask_is_a_green_outline() -> None:
     rows, columns = np.nonzero(green)
     assert abs(rows.min() - 128) <= 3 and abs(columns.max() - 383) <= 3
     assert not green[200:300, 200:300].any()
-
-
-def test_small_pictures_are_not_blown_up() -> None:
-    small = np.zeros((40, 30, 3), np.uint8)
-    assert shrink(small, 264) is small

@@ -157,17 +157,6 @@ def test_their_owner_s_own_licence_can_be_named(mixed_run: Path, tmp_path: Path)
         export_run(mixed_run, tmp_path / "no", replace(options, original_licences=("credentialed=MIT",)))
 
 
-def test_none_means_none_and_is_another_release(mixed_run: Path, mixed: Path, tmp_path: Path) -> None:
-    export_run(mixed_run, tmp_path / "out", replace(NAMED, originals="none"))
-    assert not any(original(n)[700:] in data for n in range(8) for _, data in every_byte(tmp_path / "out"))
-    assert verify_release(tmp_path / "out").ok
-    assert not (tmp_path / "out/data/train").exists()
-    with pytest.raises(InputError, match="with other options"):
-        export_run(mixed_run, mixed, replace(NAMED, originals="none"))
-    with pytest.raises(InputError, match="--originals some: choose auto"):
-        ExportOptions(("parquet",), originals="some")
-
-
 def test_a_picture_of_two_sources_is_as_restricted_as_the_stricter(tmp_path: Path) -> None:
     first, second = source_image(1, Licence.CREDENTIALED), source_image(2, Licence.OPEN)
     twin = replace(second, dataset="open", prepared_sha256=first.prepared_sha256)

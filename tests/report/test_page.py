@@ -33,17 +33,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield page
 
 
-def test_default_place_is_the_run(run: Path) -> None:
-    path = write_report(run)
-    assert path == run / "report.html"
-    assert {p.name for p in run.glob("report*")} == {
-        "report.html",
-        "report.json",
-        "report.telemetry.html",
-        "report.telemetry.json",
-    }
-
-
 def test_the_same_run_in_another_folder_has_the_same_bytes(report: Path, tmp_path: Path) -> None:
     # nothing of the run's folder, its random id, its process or its clock is in the report
     twin = build_run(tmp_path / "elsewhere" / "twin")
@@ -89,13 +78,6 @@ def test_every_picture_of_the_gallery_has_a_caption(html: str) -> None:
     captions = [re.match(r'[^>]*><p class="label">(\w+)', text) for text in pictures]
     assert all(captions)
     assert {found[1] for found in captions if found} == {"Original", "Edited", "Changed"}
-
-
-def test_small_gallery_is_spread_over_outcomes_and_says_so(run: Path, tmp_path: Path) -> None:
-    text = write_report(run, tmp_path / "r.html", gallery=5).read_text(encoding="utf-8")
-    shown = re.findall(r'data-outcome="(\w+)" data-modality', text)
-    assert sorted(shown) == ["failed", "not_applicable", "pending", "stopped", "success"]
-    assert "1 of 6 success" in text and "A sample drawn by seed 7" in text
 
 
 def test_hostile_text_stays_text(hostile_report: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -18,28 +15,11 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
 from plantain.cli.bench.studies import study_ratings
-from plantain.findings.taxonomy import load_taxonomy
-from plantain.pixels.encode import encode_mask, encode_png
-from plantain.records import (
-    Direction,
-    Geometry,
-    InputError,
-    Licence,
-    Observations,
-    OutcomeKind,
-    SourceImage,
-    task_id,
-)
-from plantain.review.freezing import StudySettings, new_study
 from plantain.review.orders import slot_order
-from plantain.review.people import PeopleJudge
 from plantain.review.ratings import Ratings
 from plantain.review.study import IMAGES, ORIGINAL, ReaderTask, open_study
-from plantain.review.web.desk import Desk
-from plantain.roles import EncodedImage, JudgeRequest, Reply
-from plantain.rubrics import MED_BANANA
 from report.run_on_paper import build_run
-from review.study_on_paper import MODELS, drawn, mask_of, material, small_study
+from review.study_on_paper import MODELS, mask_of, small_study
 
 
 def test_ranks_of_each_dimension_become_its_own_ratings(tmp_path: Path):
@@ -96,64 +76,6 @@ def test_readers_regions_go_into_the_benchmark(tmp_path: Path, capsys: pytest.Ca
     assert main(["bench", "prepare", "--study", str(tmp_path / "s")]) == 2
 
 
-def test_regions_of_a_film_are_its_own_pixels(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Lines of one pixel on a film of 2,048, which no shrinking leaves: stored, exported and chosen as they were."""
-    small_bench(tmp_path / "bench", 1, size=(2048, 1536))
-    words = ["review", "new", str(tmp_path / "s"), "--from", str(tmp_path / "bench"), "--task", "choose-roi"]
-    assert main(words) == 0
-    study = open_study(tmp_path / "s")
-    ratings = Ratings.open(study)
-    desk = Desk(study, ratings, ratings.invite()[0])
-    region = np.zeros((1536, 2048), bool)
-    region[101, 33:1999] = region[7:1501, 1025] = True
-    case = desk.case("b1", 0)
-    assert case["size"] == [2048, 1536]
-    mask = base64.b64encode(encode_mask(region)).decode()
-    desk.answer(case["item"], "k" * 8, {"proposal": None, "mask": mask}, 1)
-    ratings.close()
-    assert main(["review", "export", str(tmp_path / "s"), "--to", str(tmp_path / "out")]) == 0
-    assert main(["bench", "prepare", str(tmp_path / "bench"), "--study", str(tmp_path / "s")]) == 0
-    roi = Benchmark.load(tmp_path / "bench").samples[0].roi
-    for path in (next((tmp_path / "out" / "regions").iterdir()), tmp_path / "bench" / str(roi)):
-        assert np.array_equal(cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) > 0, region)
-    huge = replace(
-        material(1, ())[0], ground_truth=None, images={ORIGINAL: lambda: np.zeros((8, 4097, 3), np.uint8)}
-    )
-    with pytest.raises(InputError, match="4097 x 8 pixels; images to draw on have at most 4096 a side"):
-        new_study(
-            tmp_path / "huge", [huge], ["x"], StudySettings("w", 0, (ReaderTask.CHOOSE_ROI,), MED_BANANA)
-        )
-    capsys.readouterr()
-
-
-@pytest.mark.parametrize("readers", [2, 3])
-def test_regions_that_do_not_meet_hold_no_other_sample_back(
-    tmp_path: Path, readers: int, capsys: pytest.CaptureFixture[str]
-):
-    benchmark = small_bench(tmp_path / "bench", 2, size=(96, 64))
-    words = ["review", "new", str(tmp_path / "s"), "--from", str(tmp_path / "bench"), "--task", "choose-roi"]
-    assert main(words) == 0
-    study = open_study(tmp_path / "s")
-    apart, together = sorted(sample.id for sample in benchmark.samples)
-    ratings = Ratings.open(study)
-    for number in range(readers):
-        reader, _ = ratings.invite()
-        for item in study.blocks[0].items:
-            region = np.zeros((64, 96), bool)
-            left = 30 * number if study.by_case[item.case].source == apart else 30
-            region[10:20, left : left + 10] = True
-            mask = base64.b64encode(encode_mask(region)).decode()
-            ratings.save(reader.code, item.id, "k" * 8, "b1", [], 0, {"proposal": None, "mask": mask}, 1)
-    ratings.close()
-    before = {sample.id: sample.roi for sample in benchmark.samples}
-    capsys.readouterr()
-    assert main(["bench", "prepare", str(tmp_path / "bench"), "--study", str(tmp_path / "s"), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert set(said["chosen"]) == {together} and set(said["undecided"]) == {apart}
-    after = {sample.id: sample for sample in Benchmark.load(tmp_path / "bench").samples}
-    assert after[apart].roi == before[apart] and "region: chosen" in " ".join(after[together].notes)
-
-
 def test_ratings_of_others_come_in_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     study = small_study(tmp_path / "s", ReaderTask.RATE, cases=2)
     names = [name for name, _ in study.blocks[0].criteria]
@@ -172,87 +94,6 @@ def test_ratings_of_others_come_in_once(tmp_path: Path, capsys: pytest.CaptureFi
         assert "ben.csv: line 2" in err and err.count("\n") == 1
     assert len(ratings.history()) == 2
     ratings.close()
-
-
-def test_ratings_that_are_mended_and_mended_back_count_as_they_stand_last(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    study = small_study(tmp_path / "s", ReaderTask.RATE, cases=1)
-    head = ",".join(["reader", "source", "model", *(name for name, _ in study.blocks[0].criteria)])
-    ratings = Ratings.open(study)
-    ratings.invite()
-    table = tmp_path / "all.csv"
-
-    def came(*rows: str) -> int:
-        table.write_text("\n".join([head, *rows]))
-        return main(["review", "import", str(study.folder), str(table)])
-
-    one = f"ana,{study.cases[0].source},{MODELS[0]}"
-    for score in (7, 5, 7, 7):
-        assert came(f"{one},{score},1,1,1") == 0
-    first = [next(iter(answer.value["scores"].values())) for answer in ratings.history()]
-    assert first == [7, 5, 7]  # the same again is nothing new
-    capsys.readouterr()
-    assert came(f"{one},1,1,1,1", f"{one},2,2,2,2") == 2
-    assert "line 3: reader 'ana' rates" in capsys.readouterr().err
-    assert came(f"{one},1,1,1,1", one.replace("ana", "R01") + ",2,2,2,2") == 2  # nothing of it is stored
-    assert "R01" in capsys.readouterr().err and len(ratings.history()) == 3
-    for code in ("a\x1b[2J", '"x\ny"', "z" * 65):  # such a code would stand in terminals and tables
-        assert came(one.replace("ana", code) + ",1,1,1,1") == 2
-        assert "printable" in (err := capsys.readouterr().err) and "\x1b" not in err and err.count("\n") == 1
-    assert came(one.replace("ana", "R03") + ",1,1,1,1") == 0  # a code that invitations would come to
-    more = [ratings.invite()[0] for _ in range(2)]
-    # who came from a file takes no place in the balance of orders and groups
-    assert [(reader.code, reader.number) for reader in more] == [("R02", 1), ("R04", 2)]
-    head += ",realism"
-    assert came(f"{one},1,1,1,1,9") == 2 and "column 'realism'" in capsys.readouterr().err
-    assert len(ratings.history()) == 4
-    ratings.close()
-
-
-def test_people_judge_the_pictures_that_they_saw_and_no_others(tmp_path: Path):
-    """Two of three readers accept: the majority passes; other pixels of the same task are not applicable."""
-    source = SourceImage(
-        "i",
-        "d",
-        "chest_xray",
-        ("No Finding",),
-        Licence.OPEN,
-        "a" * 64,
-        "b" * 64,
-        Geometry(64, 64, "pad", 0, 0, 64, 64),
-    )
-    name = task_id(source.source_sha256, 0, "Pneumothorax", Direction.ADD)
-    one = material(1, MODELS[:1])[0]
-    made = new_study(
-        tmp_path / "people",
-        [replace(one, source=name)],
-        ["run"],
-        StudySettings("p", 0, (ReaderTask.ACCEPT,), MED_BANANA),
-    )
-    ratings = Ratings.open(made)
-    block = made.blocks[0]
-    for number in range(3):
-        reader, _ = ratings.invite()
-        value = {"criteria": {key: number < 2 for key, _ in block.criteria}, "codes": []}
-        ratings.save(reader.code, block.items[0].id, "k" * 8, "b1", [MODELS[0]], 0, value, 1)
-    ratings.close()
-    judge = PeopleJudge(made.folder)
-    assert judge.name == "people/people"
-
-    def asked(model: int) -> Reply[Observations]:
-        pictures = [EncodedImage(encode_png(drawn(0, m)), "image/png") for m in (0, model)]
-        finding = load_taxonomy().get("chest_xray", "Pneumothorax")
-        return asyncio.run(
-            judge.judge(
-                JudgeRequest(source, *pictures, "Add it.", finding, Direction.ADD, MED_BANANA, 1, task=name)
-            )
-        )
-
-    told = asked(1).value
-    assert told is not None and all(found.passed for found in told.criteria.values())
-    assert told.criteria["realism"].confidence == pytest.approx(2 / 3)
-    assert asked(2).outcome.kind is OutcomeKind.NOT_APPLICABLE
 
 
 def test_a_study_is_made_from_a_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -7,7 +7,6 @@ are answered at the other end of the scale, so that any of them that leaked into
 from __future__ import annotations
 
 import base64
-import csv
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -214,24 +213,6 @@ def test_readers_as_a_judge_are_their_majority(accepted, capsys: pytest.CaptureF
             given = next(v for k, v in verdict.observations.criteria.items() if str(k) == name)
             assert (given.passed, given.confidence) == (2 * yes > len(said), pytest.approx(yes / len(said)))
         assert verdict.qualified == all(2 * sum(one[n] for one in said) > len(said) for n in names)
-
-
-def test_a_release_has_the_shares_of_who_judged(accepted, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """`export --study`: readers, shares of yes, shares of whole acceptance, of main items alone."""
-    run, planted, names = accepted
-    words = ["export", str(run), "--to", str(tmp_path / "out"), "--layout", "parquet", "--json"]
-    words += ["--licence", "matplotlib=CC0-1.0", "--licence", "pydicom-data=CC0-1.0"]
-    assert main([*words, "--study", str(planted.study.folder)]) == 0
-    capsys.readouterr()
-    with (tmp_path / "out" / "studies" / "people" / "ratings.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    expected = answers_by_source(planted)
-    assert {row["task"] for row in rows} == set(expected) and len(rows) == len(expected) * len(names)
-    for row in rows:
-        said = expected[row["task"]]
-        assert int(row["readers"]) == len(said)
-        assert float(row["accepted"]) == pytest.approx(np.mean([all(one.values()) for one in said]))
-        assert float(row["held"]) == pytest.approx(np.mean([one[row["criterion"]] for one in said]))
 
 
 def test_chosen_regions_are_what_the_rule_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -171,23 +171,6 @@ def test_invite_and_refusals(read, capsys, tmp_path: Path):
         assert line in err and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("always", ["edited", "real"])
-def test_who_always_says_the_same_does_not_tell_edited_pictures_from_real_ones(tmp_path: Path, always: str):
-    """Three models and one original a case: of the pictures alone, "edited" is right three times in four."""
-    study = small_study(tmp_path / "s", ReaderTask.REAL_OR_EDITED, cases=6)
-    block = study.blocks[0]
-    with closing(Ratings.open(study)) as ratings:
-        for _ in range(3):
-            reader, _ = ratings.invite()
-            for place, item in enumerate(block.items):
-                slots = slot_order(study, item, reader.number)
-                value = {"real": always == "real"}
-                ratings.save(reader.code, item.id, "k" * 8, block.id, slots, place, value, 1000)
-        found = analyse(study, rows_of(study, ratings))["blocks"][0]
-    assert found["accuracy"]["value"] == 0.5
-    assert {model: one["value"] for model, one in found["by_model"].items()} == dict.fromkeys(MODELS, 0.5)
-
-
 @pytest.mark.parametrize(("readers", "cases"), [(0, 2), (1, 1), (2, 2)])
 def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, cases: int, capsys):
     study = small_study(tmp_path / "s", cases=cases)
@@ -218,15 +201,6 @@ def test_ratings_that_were_cut_off_are_named(read, tmp_path, capsys):
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     assert main(["review", "results", str(study)]) == 2
     assert f"{file}: damaged" in capsys.readouterr().err
-
-
-def test_a_file_that_is_no_database_is_named(read, tmp_path, capsys):
-    study = shutil.copytree(read[0].folder, tmp_path / "s")
-    for left in study.glob("ratings.sqlite-*"):
-        left.unlink()
-    (study / "ratings.sqlite").write_bytes(b"[" * 20_000)
-    assert main(["review", "results", str(study)]) == 2
-    assert f"{study}/ratings.sqlite: damaged" in capsys.readouterr().err
 
 
 def test_agreement_with_the_judge_is_that_of_the_papers_validation(tmp_path: Path, capsys):

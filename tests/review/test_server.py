@@ -291,20 +291,6 @@ def test_training_is_to_be_passed_and_may_be_read_again(tmp_path: Path):
     ratings.close()
 
 
-def test_what_the_feedback_told_passes_no_training(tmp_path: Path):
-    _, ratings, app = opened(tmp_path / "s", ReaderTask.REAL_OR_EDITED, training=2, pass_mark=0.5)
-    visitor = Visitor(app, ratings.invite()[1])
-    wrong = 0
-    for position in range(2):
-        case = visitor.get(f"/api/case/b1/{position}").json()
-        told = visitor.answer(case, {"real": True}, f"first{position:016d}").json()["feedback"]
-        wrong += not told["right"]
-        visitor.answer(case, {"real": told["truth"] == "real"}, f"mended{position:016d}")
-    block = visitor.get("/api/me").json()["blocks"][0]
-    assert block["training_share"] == (2 - wrong) / 2 and wrong
-    ratings.close()
-
-
 def visitor_item(app, study, item: str, case: dict) -> bool:
     return study.keyed("R01", "item", item) == case["item"]
 

@@ -106,15 +106,6 @@ def test_orders_are_uniform_over_readers_and_never_show_a_case_twice_running(stu
     assert reader_order(study, block, 7) == reader_order(study, block, 7)
 
 
-def test_a_block_does_not_begin_with_the_case_that_the_one_before_ended_with(tmp_path: Path):
-    study = small_study(
-        tmp_path / "s", ReaderTask.ACCEPT, ReaderTask.RATE, ReaderTask.DESCRIBE_OK, models=MODELS[:1], cases=4
-    )
-    for reader in range(40):  # one item a case: there is always another to begin with
-        seen = [item.case for block in study.blocks for item in reader_order(study, block, reader)]
-        assert len(seen) == 12 and all(a != b for a, b in itertools.pairwise(seen))
-
-
 def test_split_plot_gives_groups_cases_of_their_own(tmp_path: Path):
     study = small_study(tmp_path / "split", ReaderTask.ACCEPT, cases=6, groups=2)
     cases = [

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import re
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from bench.scored_run import make_all
 from plantain.cli import main
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, offered, page_of
-from plantain.pixels.decode import decode_mask
-from plantain.pixels.encode import XMP_PACKET, encode_mask
+from plantain.pixels.encode import XMP_PACKET
 from plantain.records import TaskState
 from plantain.review.ratings import Ratings
 from plantain.review.simulated import simulate
@@ -231,39 +228,6 @@ def test_a_study_is_shown_with_its_models_and_answers(tmp_path: Path):
     assert web.get(f"/thumbnail/original/{name}").headers["content-type"] == "image/jpeg"
     for path in ("/image/..%2fsecret", "/image/secret", "/case/c9999", "/ratings.sqlite", "/judges"):
         assert web.get(path).status_code == 404
-
-
-def test_regions_are_shown_as_they_were_drawn_last(tmp_path: Path):
-    study = small_study(tmp_path / "s", ReaderTask.CHOOSE_ROI, cases=1)
-    item, ratings = study.blocks[0].items[0], Ratings.open(study)
-    reader, _ = ratings.invite()
-    web = web_of(StudyView(study.folder))
-    for key, column in (("first000", 3), ("second00", 9)):
-        mask = np.zeros((64, 64), bool)
-        mask[:, column] = True
-        value = {"proposal": None, "mask": base64.b64encode(encode_mask(mask)).decode()}
-        ratings.save(reader.code, item.id, key, "b1", [], 0, value, 1)
-        (address,) = re.findall(r'data-image="(/region/[^"]+)"', web.get(f"/case/{item.case}").text)
-        assert np.array_equal(decode_mask(web.get(address).content), mask)
-    ratings.close()
-    assert web.get(f"/region/{item.id}/R02").status_code == web.get("/region/b9-1/R01").status_code == 404
-
-
-def test_where_readers_differ_is_asked_of_all_whoever_is_shown(tmp_path: Path):
-    study = small_study(tmp_path / "s", ReaderTask.ACCEPT, models=MODELS[:1], cases=2)
-    ratings = Ratings.open(study)
-    names = [name for name, _ in study.blocks[0].criteria]
-    for answers in ((True, True), (False, True)):  # of the first case, of the second
-        reader, _ = ratings.invite()
-        for item, yes in zip(study.blocks[0].items, answers, strict=True):
-            value = {"criteria": dict.fromkeys(names, yes), "codes": []}
-            ratings.save(reader.code, item.id, "k" * 8, "b1", list(item.shown), 0, value, 1)
-    ratings.close()
-    web = web_of(StudyView(study.folder))
-    first = [study.blocks[0].items[0].case]
-    for query in ("", "&reader=R01", "&reader=R02", "&answer=no", "&reader=R01&answer=yes"):
-        assert re.findall(r'<tr id="t(c\d+)"', web.get(f"/?differ=any{query}").text) == first
-    assert not re.findall(r'<tr id="t(c\d+)"', web.get("/?differ=any&reader=R01&answer=no").text)
 
 
 def test_a_benchmarks_run_is_shown_by_arms_samples_and_scores(tmp_path: Path):

@@ -12,7 +12,6 @@ from plantain.models.hosted.reports import read_report, report_schema
 from plantain.records import CriterionResult, Direction, InputError, Observations
 from plantain.rubrics import (
     MED_BANANA,
-    MEDEBENCH,
     as_text,
     decide,
     digest_of,
@@ -83,11 +82,6 @@ def test_a_rubric_that_there_is_not(tmp_path: Path) -> None:
         rubric_named("medebanch")
     with pytest.raises(InputError, match="No such file"):
         rubric_named(str(tmp_path / "none.toml"))
-
-
-def test_ours_are_registered_as_any_other() -> None:
-    assert rubric_named("med-banana") == MED_BANANA
-    assert rubric_named("medebench") == MEDEBENCH
 
 
 def test_it_is_known_by_its_content_and_ours_as_ever(path: Path) -> None:

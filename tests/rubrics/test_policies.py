@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from plantain.records import Criterion, CriterionResult, Direction, FailureCode, Observations
+from plantain.records import Criterion, CriterionResult, Direction, Observations
 from plantain.rubrics import MED_BANANA, decide, majority
 
 
@@ -62,17 +62,6 @@ def test_decide_ignores_the_judges_own_opinion() -> None:
     assert not verdict.qualified and verdict.observations.opinion is True
 
 
-def test_decide_missing_criterion_is_refused() -> None:
-    report = Observations({Criterion.REALISM: CriterionResult(True)})
-    with pytest.raises(ValueError, match="left out instruction_compliance"):
-        decide(report, MED_BANANA, judge="j", policy="all-pass", threshold=0.7)
-
-
-def test_decide_unknown_policy_is_refused() -> None:
-    with pytest.raises(ValueError, match="all-pass"):
-        decide(observed(True, True, True, True), MED_BANANA, judge="j", policy="most", threshold=0.7)
-
-
 def test_majority_of_three_and_tie_of_two() -> None:
     good, bad = observed(True, True, True, True), observed(False, True, True, True)
     assert (
@@ -85,17 +74,6 @@ def test_majority_of_three_and_tie_of_two() -> None:
         .criteria[Criterion.INSTRUCTION_COMPLIANCE]
         .passed
     )
-
-
-def test_majority_keeps_the_codes_of_those_who_failed_it() -> None:
-    failing = observed(False, True, True, True)
-    failing.criteria[Criterion.INSTRUCTION_COMPLIANCE] = CriterionResult(
-        False, None, (FailureCode.TOO_SUBTLE,), "faint"
-    )
-    result = majority([("a", failing), ("b", failing)], MED_BANANA, Direction.ADD).criteria[
-        Criterion.INSTRUCTION_COMPLIANCE
-    ]
-    assert result.codes == (FailureCode.TOO_SUBTLE,) and "faint" in result.evidence
 
 
 def reported(has: bool, other: bool, own: bool) -> Observations:
@@ -114,13 +92,3 @@ def test_a_tie_over_a_fact_counts_against_the_edit(direction: Direction) -> None
     facts = majority([yes, no, no], MED_BANANA, direction).facts
     assert facts == {"has_disease": False, "other_disease": False, "implant": False}
     assert majority([yes, no, yes, no], MED_BANANA, direction).facts["other_disease"]
-
-
-def test_who_leaves_a_fact_out_has_no_vote_on_it() -> None:
-    silent = Observations(dict.fromkeys(Criterion, CriterionResult(True)))
-    panel = [("a", reported(False, False, True)), ("b", silent)]
-    assert majority(panel, MED_BANANA, Direction.REMOVE).facts == {
-        "has_disease": False,
-        "other_disease": False,
-        "implant": True,
-    }

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,8 +28,6 @@ from fakes.medebench_tree import picture, spot, write_png
 from fakes.openai_format import openai_route
 from fakes.server import KEY, FakeProvider
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.score.judges import Judgement
 from plantain.cli import main
 from plantain.cli.train import finetune as measuring
 from plantain.journal import JournalReader
@@ -348,38 +345,3 @@ def test_attention_is_recorded_of_open_editors_only(
         assert main(["bench", "attention", str(made.run), *named]) == 2
     assert "attention can be recorded of open editors (diffusers/…) only" in capsys.readouterr().err
     assert connections == [] and len(servers[0].calls) == asked
-
-
-def test_an_output_inherits_from_the_demonstrations_that_its_editor_was_shown(
-    servers: tuple[FakeProvider, FakeProvider],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Made here from open samples and credentialed examples, then judged elsewhere by another process."""
-    away = servers[0]
-    made = generate("--shots", "1")(
-        Place(tmp_path, away.url, servers[1].url, Licence.OPEN), "concurrency = 2"
-    )
-    assert main(made.arguments) == 0
-    asked = len(away.calls)
-    with BenchRun.open(made.run) as opened:
-        (arm,) = (arm for arm in opened.arms.values() if arm.shots)
-        shown = {name for ids in arm.demonstrations.values() for name in ids[:1]}
-    with sqlite3.connect(made.run / "journal.sqlite") as db:
-        for name in shown:
-            db.execute(
-                "UPDATE image SET record = json_set(record, '$.licence', 'credentialed') WHERE id = ?",
-                (name,),
-            )
-    every = Judgement.outstanding
-    monkeypatch.setattr(
-        Judgement, "outstanding", lambda self: (one for one in every(self) if one[0].arm == arm.label)
-    )
-    place = placed(tmp_path, servers, Licence.OPEN, monkeypatch)
-    arguments = score(place, "concurrency = 2").arguments
-    with RecordedConnections() as connections:
-        code = in_a_new_process(arguments)
-    said = capsys.readouterr().err
-    assert code in (1, 2) and "credentialed" in said, said
-    assert len(away.calls) == asked and connections == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, get_args
@@ -118,31 +117,6 @@ def test_each_role_is_asked_with_its_own_settings(server: FakeProvider) -> None:
     assert np.array_equal(decode_untrusted(shown[2][0], "sent"), mean)
 
 
-def test_openai_is_asked_in_its_own_words(server: FakeProvider) -> None:
-    settings = {
-        "writer": {"effort": "max", "service_tier": "fast", "media_resolution": "original"},
-        "editor": {
-            "quality": "high",
-            "input_fidelity": "high",
-            "background": "opaque",
-            "output_format": "png",
-        },
-    }
-    asked_of(recipe(server, settings, "openai"))
-    write, edit, judge = (call.fields for call in server.calls)
-    assert (write["reasoning"], write["service_tier"]) == ({"effort": "max"}, "fast")
-    assert {part["detail"] for part in write["input"][0]["content"] if "detail" in part} == {"original"}
-    assert {part["detail"] for part in judge["input"][0]["content"] if "detail" in part} == {"high"}
-    assert "service_tier" not in judge
-    said = {name: edit[name] for name in ("quality", "input_fidelity", "background", "output_format")}
-    assert said == {
-        "quality": "high",
-        "input_fidelity": "high",
-        "background": "opaque",
-        "output_format": "png",
-    }
-
-
 def test_a_mask_is_clear_where_openai_is_to_edit(server: FakeProvider) -> None:
     """A picture that is not square is padded, and its mask with it."""
     region = np.zeros((96, 120), bool)
@@ -168,39 +142,6 @@ def test_a_mask_is_clear_where_openai_is_to_edit(server: FakeProvider) -> None:
     mask = cv2.imdecode(np.frombuffer(server.calls[0].files["mask"], np.uint8), cv2.IMREAD_UNCHANGED)
     assert mask.shape == (120, 120, 4)
     assert np.array_equal(mask[12:108, :, 3] == 0, region) and (mask[:12, :, 3] == 255).all()
-
-
-def test_an_edit_that_says_its_moderation_is_sent_in_its_json_form(server: FakeProvider) -> None:
-    """As OpenAI's reference has it (EditImageBodyJsonParam): pictures and mask as data URLs."""
-    picture = EncodedImage(
-        cv2.imencode(".png", np.full((256, 256, 3), 80, np.uint8))[1].tobytes(), "image/png"
-    )
-    region = EncodedImage(encode_mask(np.eye(256, dtype=bool)), "image/png")
-    options = options_of(
-        "openai", base_url=f"{server.url}/v1", mask=True, moderation="low", image_quality="low"
-    )
-    editor = resolve_editor("openai/gpt-image-2", options)
-
-    async def once() -> Reply[Any]:
-        try:
-            return await editor.edit(replace(edit_request(picture), region=region))
-        finally:
-            await close_models(editor)
-
-    answer = openai_format.picture_answer(picture.data)
-    server.spoil = lambda sent, good: replace(answer, headers={**answer.headers, "x-request-id": "req_8"})
-    reply = asyncio.run(once())
-    assert reply.outcome.ok and reply.usage.response_id == "req_8"
-    (sent,) = server.calls
-    said = {"model", "prompt", "n", "size", "quality", "moderation", "images", "mask"}
-    assert not sent.parts and sent.fields.keys() == said and sent.fields["moderation"] == "low"
-    urls = [sent.fields["images"][0]["image_url"], sent.fields["mask"]["image_url"]]
-    heads, data = zip(*(url.split(",", 1) for url in urls), strict=True)
-    assert heads == ("data:image/png;base64",) * 2
-    shown, mask = (cv2.imdecode(np.frombuffer(base64.b64decode(one), np.uint8), -1) for one in data)
-    assert (shown == 80).all() and np.array_equal(mask[..., 3] == 0, np.eye(256, dtype=bool))
-    with pytest.raises(InputError, match="'lo'; did you mean 'low'"):
-        options_of("openai", moderation="lo")
 
 
 def test_what_is_said_is_frozen_and_what_is_not_changes_nothing(server: FakeProvider) -> None:
@@ -237,23 +178,6 @@ def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
     unknown = recipe(server, {"judge": {"service_tier": "ultrafast"}}, "openai", budget_usd=5.0)
     with pytest.raises(InputError, match=r"settings.judge.service_tier: nobody has stated what the tier"):
         check_prices(unknown.terms)
-
-
-@pytest.mark.parametrize(
-    ("role", "settings", "said"),
-    [
-        ("judge", {"effort": "hihg"}, r"settings.judge.effort: 'hihg'; did you mean 'high'\?"),
-        ("judge", {"quality": "high"}, r"unknown key 'settings.judge.quality'; gemini takes .*effort"),
-        ("writer", {"leniency": "strict"}, r"settings.writer.leniency: is a setting of judges"),
-        ("editor", {"mask": True}, r"unknown key 'settings.editor.mask'"),
-    ],
-)
-def test_settings_of_nobody_are_refused(
-    server: FakeProvider, role: str, settings: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(ValueError, match=said):
-        asked_of(recipe(server, {role: settings}))
-    assert not server.calls
 
 
 def test_choices_are_those_of_the_installed_sdks() -> None:

@@ -14,7 +14,6 @@ from plantain.catalogue.ingest import Ingested
 from plantain.cli.ingest import group_remarks, table_line
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
-from plantain.sources.columns import patient_in_path
 from plantain.sources.entries import BadRow, SourceOptions, TableRead
 from plantain.sources.label_table import LabelTable
 
@@ -129,14 +128,6 @@ def test_no_published_table_ends_in_a_catalogue_that_is_silently_ungrouped(
         assert any("not from a column of patients" in line for line in said)
     for name in table.columns.unused[:12]:
         assert repr(name) in table_line(table)
-
-
-def test_the_folder_names_the_patient_where_no_column_does(tmp_path: Path) -> None:
-    header, row, file, *_ = PUBLISHED[1]
-    told = opened(tmp_path, header, [row], [file]).of(file, "chest_xray")
-    assert told.group == "patient00001"
-    assert patient_in_path("files/p10/p10000032/s5/x.jpg") is None
-    assert patient_in_path("subset1/normal/sub-AB12/x.jpg") == "sub-AB12"
 
 
 def test_a_column_can_be_named_and_a_wrong_name_suggests_the_nearest(tmp_path: Path) -> None:

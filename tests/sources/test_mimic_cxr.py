@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from plantain.findings import load_taxonomy
@@ -175,36 +173,6 @@ def test_single_disease_selection(marks: dict[str, str], uncertain: str, wanted:
     said = LabelRule(TAXONOMY, uncertain, single=True).apply(row)
     assert said.labels == wanted
     assert bool(said.left_out) == (not wanted)
-
-
-def test_ten_thousand_rows_round_trip(tree: Tree) -> None:
-    """Labels drawn at random and counted apart from the reader; pictures shared, since only tables are under test."""
-    rng = np.random.default_rng(11)
-    diseases = [column for column in COLUMNS if column not in ("No Finding", "Support Devices")]
-    wanted: Counter[str] = Counter()
-    picture = jpeg("chest_xray", 0)
-    for number in range(10_000):
-        study, subject = 50_000_000 + number, 10_000_000 + number // 3
-        disease = "No Finding" if rng.random() < 0.3 else str(rng.choice(diseases))
-        view = str(rng.choice(["PA", "AP", "LATERAL"]))
-        data = picture if number % 20 == 0 else b""
-        tree.study(subject, study, {disease: "1.0"}, view, str(rng.choice(["train", "test"])), data=data)
-        wanted[disease] += view != "LATERAL" and data != b""
-    tree.labels.reverse()  # joined by id, not by place
-    entries, refused, left_out = scanned(tree.write(selection="single"))
-    assert Counter(entry.image.labels[0] for entry in entries.values()) == wanted
-    assert all(len(entry.image.labels) == 1 for entry in entries.values())
-    lateral = sum(row[4] == "LATERAL" for row in tree.metadata)
-    assert left_out == {"not frontal: ViewPosition LATERAL": lateral}
-    assert len(entries) + len(refused) + lateral == 10_000
-    assert {e.image.group for e in entries.values()} <= {f"patient:{10_000_000 + n}" for n in range(3334)}
-    split = {str(row[0]): row[3] for row in tree.splits}
-    assert all(entry.image.split == split[entry.path.stem] for entry in entries.values())
-    capped, _, left_out = scanned(tree.open(selection="single", per_class="10"))
-    assert max(Counter(e.image.labels[0] for e in capped.values()).values()) == 10
-    assert capped.keys() < entries.keys()
-    assert left_out["beyond 10 of its class (--set per_class)"] == len(entries) - len(capped)
-    assert labels(tree.open(selection="single", per_class="10")).keys() == capped.keys()
 
 
 def test_faulty_rows_and_missing_files_are_one_line_each(usual: Tree) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from plantain.findings import load_taxonomy
@@ -133,40 +132,6 @@ def test_the_archive_as_kaggle_packs_it(tree: Path, tmp_path: Path) -> None:
     found = labels(read(tree))
     assert len(found) == 9
     assert (found["0_left"], found["3_right"]) == (("Cataract",), ("AMD",))
-
-
-def test_three_thousand_eyes_round_trip(tmp_path: Path) -> None:
-    """1,500 patients of random keywords, in both shapes; letters counted apart from the reader."""
-    rng = np.random.default_rng(5)
-    words = {"N": "normal fundus", "D": "mild nonproliferative retinopathy", "G": "suspected glaucoma"}
-    words |= {"C": "cataract", "A": "dry age-related macular degeneration", "H": "hypertensive retinopathy"}
-    words |= {"M": "pathological myopia", "O": "epiretinal membrane"}
-    names = dict(
-        zip(
-            "NDGCAHM",
-            ("normal", "Diabetes", "Glaucoma", "Cataract", "AMD", "Hypertension", "Myopia"),
-            strict=True,
-        )
-    )
-    patients, rows, wanted = [], [], {}
-    for number in range(1500):
-        drawn = [str(letter) for letter in rng.choice(list(words), 2)]
-        marks = ["lens dust，" if rng.random() < 0.1 else "" for _ in drawn]
-        said = [mark + words[letter] for mark, letter in zip(marks, drawn, strict=True)]
-        row = patient(number, *said, "".join(drawn))
-        patients.append(row)
-        for side, letter in zip(("left", "right"), drawn, strict=True):
-            file = f"{number}_{side}.jpg"
-            put(tmp_path / "ODIR-5K/Training Images" / file, b"x")
-            rows.append([*row, DEAD + file, f"['{letter}']", [], file])
-            if letter in names:
-                wanted[f"{number}_{side}"] = (names[letter],)
-    rng.shuffle(rows)
-    put(tmp_path / "data.xlsx", xlsx_bytes([PATIENT, *patients]))
-    put(tmp_path / "full_df.csv", csv_bytes([EYE, *rows]))
-    assert labels(read(tmp_path)) == wanted
-    (tmp_path / "full_df.csv").unlink()
-    assert labels(read(tmp_path)) == wanted
 
 
 def test_a_normal_label_that_the_keywords_deny_is_refused(tree: Path) -> None:

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from plantain.models.diffusers.methods import METHODS
-from plantain.train import checkpoints, training
+from plantain.train import checkpoints
 from plantain.train.base import InstructionPipeline
 from plantain.train.checkpoints import Checkpoint
 from plantain.train.denoising import Denoising, Encoder, draw_by_id
@@ -79,31 +79,6 @@ def test_twenty_steps_cut_the_loss_on_four_pairs(
     trained = fine_tune(pipe, data, schedule, session(tmp_path), base="tiny", lora_rank=rank)
     assert trained.step == len(trained.log) == 20
     assert mean_error(pipe, data) < (1 - least) * before
-
-
-def test_a_batch_in_parts_has_the_gradient_of_the_whole_and_bfloat16_nearly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One step on six pairs: at once, two by two, and in bfloat16, whose weights and gradients are float32."""
-    found = {}
-    monkeypatch.setattr(training, "CLIP", 1e9)
-    for name, at_once, bf16 in (("whole", 8, False), ("parts", 2, False), ("bf16", 8, True)):
-        monkeypatch.setattr(training, "AT_ONCE", at_once)
-        pipe = fresh()
-        precisions: set[torch.dtype] = set()
-        pipe.unet.mid_block.register_forward_hook(lambda *said, seen=precisions: seen.add(said[2].dtype))
-        data = encoded_pairs(pipe, pairs(6), tmp_path / "encoded")
-        schedule = Schedule(1, 1e-3, batch=6)
-        trained = fine_tune(pipe, data, schedule, session(tmp_path / name), base="tiny", bf16=bf16)
-        assert precisions == {torch.bfloat16 if bf16 else torch.float32}
-        gradients = torch.cat([weight.grad.flatten() for weight in learned(pipe).values()])
-        assert gradients.dtype is torch.float32
-        found[name] = gradients, trained.log[0]
-    whole, loss = found["whole"]
-    for name, far in (("parts", 1e-4), ("bf16", 0.05)):
-        gradients, other = found[name]
-        assert float((gradients - whole).norm() / whole.norm()) < far
-        assert other == pytest.approx(loss, rel=far)
 
 
 def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> None:

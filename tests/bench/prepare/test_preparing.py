@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -16,12 +15,10 @@ import skimage.data
 from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
-from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
-from plantain.bench.prepare.pairs import PairRules, PreparedPair, RawFile, prepare_pair
+from plantain.bench.prepare.pairs import PairRules, RawFile, prepare_pair
 from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_chosen import choose_region, proposed_regions
 from plantain.cli import main
-from plantain.pixels.encode import marked
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
@@ -175,22 +172,6 @@ def test_the_same_pairs_make_the_same_bytes(raw: Path, made: Path, tmp_path: Pat
     assert again == {p.relative_to(made): p.read_bytes() for p in made.rglob("*") if p.is_file()}
 
 
-def test_unaligned_pairs_can_be_kept_and_say_so(
-    raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "b"
-    args = ["--keep-unaligned", "--no-region", "--keep-urls", "--accept-text", "--json"]
-    assert main(["bench", "prepare", str(raw), "--to", str(out), *args]) == 0
-    assert json.loads(capsys.readouterr().out)["samples"] == 3
-    bench = Benchmark.load(out, keep_sources=True)
-    other = bench.sample("other")
-    assert other.aligned is False
-    assert other.notes[0].startswith("not aligned")
-    assert all(sample.roi is None for sample in bench.samples)
-    assert proposed_regions(out, "other") == (), "a difference of unaligned pictures tells nothing"
-    assert bench.sample("exact").source == "https://example.org/jane-doe.jpg"
-
-
 def test_a_face_is_refused_unless_accepted(tmp_path: Path) -> None:
     for folder in ("before", "after"):
         write_png(tmp_path / folder / "a.png", skimage.data.astronaut()[0:300, 60:400])
@@ -216,15 +197,6 @@ def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) 
     assert "SMITH" not in said, "what was read is not repeated"
     accepted = prepare_pair(*files_of(read_raw(tmp_path)[0]), PairRules(reader=reader, accept_text=True))
     assert not isinstance(accepted, str)
-
-
-def test_a_pair_whose_files_say_synthetic_is_told_apart_from_real_ones(raw: Path) -> None:
-    before, after = files_of(next(pair for pair in read_raw(raw) if pair.id == "exact"))
-    pair = prepare_pair(before, replace(after, data=marked(after.data)), PairRules())
-    assert isinstance(pair, PreparedPair) and not pair.synthetic
-    assert pair.notes[-1].startswith(SYNTHETIC_TRUTH)
-    pair = prepare_pair(replace(before, data=marked(before.data)), after, PairRules())
-    assert isinstance(pair, PreparedPair) and pair.synthetic
 
 
 @pytest.mark.parametrize(

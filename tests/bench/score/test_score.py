@@ -22,7 +22,6 @@ from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.cli import main
-from plantain.journal import JournalReader
 from plantain.metrics.networks.encoders import Networks
 from plantain.metrics.psnr import PSNR
 from plantain.privacy.text_reader import why_no_reader
@@ -88,31 +87,6 @@ def test_every_output_has_every_score_or_a_reason(folder: Path) -> None:
                 rows = run.reader.scores(output.task_id, output.generation)
                 assert {row.detail["blob"] for row in rows} == {output.edited}
                 assert all(row.detail["version"] for row in rows)
-
-
-def test_a_judge_is_only_asked_for_what_is_lacking(folder: Path) -> None:
-    """And nothing is generated."""
-
-    def attempts() -> list[Any]:
-        with JournalReader.open(folder / "run") as reader:
-            return reader.connection.execute("SELECT * FROM attempt ORDER BY 1, 2, 3").fetchall()
-
-    judge, before = SpokenJudge(lambda request: report(5)), attempts()
-    first = run_score(folder, spoken(), judges=[judge])
-    again = run_score(folder, spoken(), judges=[judge])
-    assert (first.made, len(judge.seen)) == (IMAGES, IMAGES)
-    assert (again.measured, again.judged, again.made) == (0, 0, 0)
-    more = run_score(folder, spoken(3), judges=[judge])
-    assert (more.made, more.replayed) == (2 * IMAGES, IMAGES)
-    newer = SpokenJudge(lambda request: report(9))
-    newer.fingerprint = "2"
-    assert run_score(folder, spoken(), judges=[newer]).made == IMAGES
-    assert scores(folder / "run")["planted/exact", "1", "ea@spoken/judge/P"][0] == 0.9
-    silent = SpokenJudge(lambda request: Outcome(OutcomeKind.MALFORMED, "no scores"))
-    silent.fingerprint = "3"
-    run_score(folder, spoken(2), judges=[silent])
-    assert scores(folder / "run")["planted/exact", "1", "vq@spoken/judge/P"] == (None, "malformed: no scores")
-    assert attempts() == before
 
 
 def test_a_metric_that_comes_later_or_in_another_version_is_all_that_is_measured(
@@ -205,28 +179,6 @@ def test_another_served_model_stops_the_scoring(folder: Path) -> None:
     summary = run_score(folder, spoken(), judges=[Drifting(lambda request: report(5))])
     assert summary.failed
     assert "is now served by" in (summary.stopped or "")
-
-
-def test_scores_in_another_wording_have_a_name_of_their_own(folder: Path, tmp_path: Path) -> None:
-    authors = tmp_path / "The authors' words"
-    authors.mkdir()
-    with pytest.raises(InputError, match=r"holds no scale\.md\.j2"):
-        JudgeName("spoken/judge", "P", prompts=authors)
-    (authors / "scale.md.j2").write_text("Rate {{ text }}.")
-    with pytest.raises(InputError, match="reads no prompts"):
-        JudgeName("offline/instruments", prompts=authors)
-    both = (JudgeName("spoken/judge", "P", draws=1), JudgeName("spoken/judge", "P", draws=1, prompts=authors))
-    ours, theirs = SpokenJudge(lambda request: report(5)), SpokenJudge(lambda request: report(9))
-    theirs.fingerprint = "spoken in other words"
-    run_score(folder, ScoreRequest(metrics=["psnr"], judges=both), judges=[ours, theirs])
-    with BenchRun.open(folder / "run") as run:
-        table = make_table(read_scores(run))
-    assert (table.judge, table.judges) == ("spoken/judge/P", ("spoken/judge/P",))
-    cells = {m.name: table.cell("planted/exact", "overall", m.name) for m in table.measures}
-    apart = cells["ea:the-authors-words@spoken/judge/P"]
-    assert cells["EA"] is not None and apart is not None
-    assert (cells["EA"].estimate.value, apart.estimate.value) == (0.5, 0.9)
-    assert {m.name for m in table.main} == {"EA", "VQ"}
 
 
 def test_a_users_own_rubric_is_judged_by_and_tabulated(

@@ -25,18 +25,16 @@ from fakes.away import ELSEWHERE, NAME, Anything, RecordedConnections, look_host
 from fakes.caller import options_of
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
-from fakes.requests import edit_request, write_request
+from fakes.requests import write_request
 from fakes.server import KEY, FakeProvider
 from plantain.files.secrets import hide_environment
 from plantain.models.hosted.addresses import destination
 from plantain.models.hosted.guarded import GuardedTransport
 from plantain.models.hosted.outgoing import images_in
 from plantain.models.registry import close_models
-from plantain.models.resolver import resolve_editor, resolve_writer
-from plantain.pixels.encode import encode_png
-from plantain.privacy.lineage import sources_of
+from plantain.models.resolver import resolve_writer
 from plantain.records import InputError, NotAllowed, OutcomeKind, Reach
-from plantain.roles import EncodedImage, Reply
+from plantain.roles import Reply
 from plantain.roles.options import ProviderOptions
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -241,25 +239,6 @@ def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_not
     assert (
         reply.outcome.fatal and reply.outcome.unbilled
     )  # it was taken for an outage, its calls for lost money
-
-
-def test_what_an_adapter_pads_is_known_by_what_it_was_made_from(
-    server: FakeProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import numpy as np
-
-    wide = encode_png(np.arange(200 * 300 * 3, dtype=np.uint8).reshape(200, 300, 3))
-    gate = Anything()
-    options = options_of("gemini", base_url=look_hosted(monkeypatch, server.url), clearance=gate)
-
-    async def once() -> None:
-        editor = resolve_editor("gemini/m", options)
-        await editor.edit(edit_request(EncodedImage(wide, "image/png")))
-        await close_models(editor)
-
-    asyncio.run(once())
-    ((_, (sent,)),) = gate.asked
-    assert sources_of(sent) == {hashlib.sha256(wide).hexdigest()}
 
 
 def test_a_hospitals_own_certificates(tmp_path: Path) -> None:
