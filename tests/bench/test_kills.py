@@ -76,7 +76,7 @@ def test_generating_goes_on_after_a_kill_and_an_interrupt(tmp_path: Path, server
     wait_for(process, server, rng.randint(6, 9))
     process.send_signal(signal.SIGINT)
     assert process.wait() == 3, (tmp_path / "out").read_text()
-    assert "finishing what is in flight" in (tmp_path / "out").read_text()
+    assert "finishing the calls in flight" in (tmp_path / "out").read_text()
     with JournalReader.open(run) as reader:
         interrupted = len(reader.open_calls())
     assert start(tmp_path, *words).wait() == 0, (tmp_path / "out").read_text()

@@ -225,6 +225,7 @@ def test_nothing_but_pixels_is_kept(tmp_path: Path) -> None:
 def test_slices_through_the_face_of_a_head_are_held_back(tmp_path: Path) -> None:
     """The real profile of a head over 120 mm of width, as a volume; the slices above its orbits are free."""
     head = np.repeat(profile_of_s1045()[::-1, ::-1].T[None].astype(np.int16), 120, axis=0)
+    head[::2] += 1  # slices of a real head differ; equal ones would be a label map
     folder = tmp_path / "heads" / "notumor"
     folder.mkdir(parents=True)
     nibabel.save(nibabel.Nifti1Image(head, np.eye(4)), folder / "head.nii.gz")

@@ -193,7 +193,7 @@ def test_images_of_unknown_licence_go_to_no_hosted_model(tmp_path: Path) -> None
     [
         ({"sweep": {"guidance": (7.5,)}}, "has no parameter 'guidance'; it can vary amount"),
         ({"shots": (0, 1)}, "--shots: 1 demonstrations; offline/brightener accepts none"),
-        ({"shots": (9,)}, "--shots: 9; a study has 3 demonstrations a task"),
+        ({"shots": (9,)}, "--shots: no task has 10 samples of different sources"),
     ],
 )
 def test_what_an_editor_cannot_do_is_refused_beforehand(

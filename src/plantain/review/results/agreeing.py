@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, icc, krippendorff_alpha
+from plantain.metrics.statistics.ranks import spearman
 from plantain.pixels.arrays import Floats
 from plantain.review.results.rows import Row
 from plantain.review.study import ItemKind, ReaderTask
@@ -86,8 +86,8 @@ def of_ranks(rows: Sequence[Row]) -> Agreement:
     for given in ranks.values():
         for one, other in itertools.combinations(given, 2):
             if len(set(one.values())) > 1 and len(set(other.values())) > 1:
-                both = [list(one.values()), [other[model] for model in one]]
-                found.append(float(spearmanr(*both).statistic))
+                value = spearman(list(one.values()), [other[model] for model in one]).value
+                found += [] if value is None else [value]
     if not found:
         return Agreement(None, None, None, None, None, 0, 0, "no case was ranked by two readers")
     return Agreement(fmean(found), None, None, None, None, len(ranks), len(clusters))

@@ -115,9 +115,8 @@ class Terms:
         """Return the same as the class that the model's provider has. Raise InputError for another provider."""
         section = self.provider(model)
         if not isinstance(section, own):
-            raise InputError(
-                f"{model}: is no model of {own.__module__.rpartition('.')[0].rpartition('.')[2]}"
-            )
+            kind = own.__module__.rpartition(".")[0].rpartition(".")[2]
+            raise InputError(f"{model}: is no model of {kind}; give {kind}/FOLDER or {kind}/HUB-ID")
         return section
 
     def options(self, model: str, role: str = "") -> ProviderSettings:
