@@ -39,7 +39,7 @@ class Regions(StrEnum):
 def prepare(
     context: typer.Context,
     raw: Path | None = typer.Argument(None, metavar="RAW", help=f"Folder with {TABLE}, before/ and after/."),
-    out: Path | None = typer.Option(None, "--to", metavar="DIR", help="A new folder."),
+    out: Path | None = typer.Option(None, "--to", "--out", metavar="DIR", help="A new folder."),
     name: str = typer.Option("", help="Name of the benchmark; default: the folder's."),
     describer: str = typer.Option(AS_TOLD, metavar="MODEL", help="Describes pairs; hosted or as-told."),
     regions: Regions = typer.Option(Regions.DIFFERENCE, help="What proposes regions of interest."),

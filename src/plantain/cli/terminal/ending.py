@@ -35,7 +35,11 @@ def command_again(context: typer.Context) -> str:
             continue
         value = context.params[param.name or ""]
         for one in value if isinstance(value, (list, tuple)) else [value]:
-            option = [] if isinstance(param, TyperArgument) else [max(param.opts, key=len)]
+            option = (
+                []
+                if isinstance(param, TyperArgument)
+                else [next(name for name in param.opts if name.startswith("--"))]
+            )
             if one is False:
                 words += param.secondary_opts
             else:

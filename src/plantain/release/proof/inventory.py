@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -111,8 +111,12 @@ class Inventory:
         return any(map(matches, listed))
 
 
-def take_stock(out: Path, inventory: Inventory) -> None:
-    """Record every regular file below `out`, and report anything else; nothing is followed."""
+def take_stock(out: Path, inventory: Inventory, listed: Collection[str]) -> None:
+    """Record every regular file below `out`, and report anything else; nothing is followed.
+
+    Args:
+        listed: paths that the release names; a system file among them is its own.
+    """
     waiting = [""]
     while waiting:
         folder = waiting.pop()
@@ -125,7 +129,7 @@ def take_stock(out: Path, inventory: Inventory) -> None:
             inventory.report(_shown(folder), "extra", EMPTY)
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if is_system_file(path):
+            if is_system_file(path) and path not in listed:
                 inventory.system.append(_shown(path))
             elif path == STAGING:
                 inventory.report(path, "unfinished", "says that the export did not finish; run it again")

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from plantain.files.unpacking import unpacks_too_far
 from plantain.files.writing import create
 from plantain.journal.disk.blobs import sync_folder
+from plantain.records import InputError
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.inventory import LONGEST_PATH, why_unsafe
 from plantain.release.staging import make_folder, part_name
@@ -97,7 +98,9 @@ class ManifestReader:
             raise BadManifest(f"is not a readable Parquet file: {_short(error)}") from error
         version = (self._file.metadata.metadata or {}).get(_KEY.encode(), b"").decode(errors="replace")
         if version != str(FORMAT):
-            raise BadManifest(f"is of format {version[:20] or 'none'}; this plantain reads {FORMAT}")
+            raise InputError(
+                f"{path}: is of format {version[:20] or 'none'}; this plantain reads {FORMAT} only"
+            )
         if schema.names != SCHEMA.names or schema.types != SCHEMA.types:
             raise BadManifest("does not have the columns of a manifest")
         if too_far := unpacks_too_far(self._file):

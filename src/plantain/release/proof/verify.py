@@ -20,6 +20,7 @@ import orjson
 
 from plantain.files.installing import install_line
 from plantain.files.opening import read_inside
+from plantain.files.system_files import is_system_file
 from plantain.journal import JournalReader
 from plantain.records import InputError
 from plantain.release.layouts.columns import ReleaseColumns, columns_of
@@ -105,7 +106,7 @@ def verify_release(out: Path, *, against: Path | None = None, pixels: bool = Fal
     with ExitStack() as stack:
         check = _Check(out, pixels)
         inventory = check.inventory
-        take_stock(out, inventory)
+        take_stock(out, inventory, _own_system_files(out / SUMS))
         if not {SUMS, MANIFEST} & inventory.files.keys():
             raise InputError(f"{out}: contains neither {SUMS} nor {MANIFEST}, so it is no release")
         reader = stack.enter_context(JournalReader.open(against)) if against is not None else None
@@ -134,6 +135,13 @@ def _without_echo(problems: list[ReleaseProblem]) -> Iterator[ReleaseProblem]:
             problem.detail == EMPTY and problem.path in emptied
         ):
             yield problem
+
+
+def _own_system_files(sums: Path) -> set[str]:
+    """Return the paths in SHA256SUMS that are named like a system file, as .gitattributes is."""
+    if sums.is_symlink() or not sums.is_file():
+        return set()
+    return {line[2] for line in read_sums(sums) if len(line) == 3 and is_system_file(line[2])}
 
 
 def _read_sums_file(check: _Check) -> None:
