@@ -123,7 +123,7 @@ def test_controls_stand_in_every_layout_apart_from_the_edits(
     splits = load_dataset(str(out), "control", cache_dir=str(tmp_path / "cache"))
     rows = [row for split in splits.values() for row in split.cast_column("image", _undecoded())]
     assert {row["task_id"]: row["image"]["bytes"] for row in rows} == blobs
-    assert {(row["kind"], row["task"], row["outcome"]) for row in rows} == {("control",) * 3}
+    assert {(row["kind"], row["direction"], row["outcome"]) for row in rows} == {("control",) * 3}
     assert {row["qualified"] for row in rows} == {None}
 
     import_release(out, tmp_path / "imported")
