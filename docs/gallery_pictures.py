@@ -42,7 +42,7 @@ NARROW = (
     (str(SITE / "tutorial/2-catalogue.html"), "", False),
 )
 """What stands side by side in `narrow.png`, and a reader study in the dark after it."""
-SHEETS = ("chest_xray-add", "brain_mri-add", "fundus-add")
+SHEETS = ("chest_xray", "brain_mri", "fundus")
 
 
 def plantain(*words: str, folder: Path) -> None:
@@ -145,7 +145,7 @@ def main(folder: Path) -> None:
     for name in SHEETS:
         with Image.open(folder / "sheet" / f"{name}.png") as drawn:
             photographs = drawn.convert("RGB")  # they keep their colours
-        photographs.save(IMAGES / f"sheet-{name}.png", optimize=True)
+        photographs.save(IMAGES / f"sheet-{name}-add.png", optimize=True)
     study = open_study(next((folder / "review-demo").rglob("study.json")).parent)
     with sync_playwright() as running:
         browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
