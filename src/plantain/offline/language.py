@@ -143,8 +143,19 @@ def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
     return f"{sentence}."
 
 
-_ADD = ("Add", "Please add", "Introduce", "Insert", "Simulate", "Draw", "Create", "I would like you to add")
-_REMOVE = ("Remove", "Please remove", "Erase", "Take away", "Eliminate", "Get rid of", "Clear away", "Delete")
+_ADD = (
+    "Add",
+    "Please add",
+    "Insert",
+    "Introduce",
+    "Simulate",
+    "Superimpose",
+    "Please insert",
+    "Please simulate",
+)
+_REMOVE = (
+    "Remove", "Please remove", "Erase", "Eliminate", "Delete", "Digitally remove", "Please erase", "Please eliminate",
+)  # fmt: skip
 PHRASINGS = len(_ADD)
 _NO_ARTICLE = re.compile(
     r"(?:asis|megaly|edema|consolidation|cardiomediastinum|pneumonia|thickening|degeneration|pathy|[^s]s|ing)$"

@@ -102,6 +102,8 @@ def _places(
         convexity &= down < 0.7
     elif plane == "axial":
         falx &= (down < 0.32) | (down > 0.72)
+    if plane != "sagittal":
+        convexity &= across > 0.3  # nearer to the midline the border is the falx
     places = {name: lobe & deep for name, lobe in lobes.items()}
     places |= {"brain": deep, "convexity": convexity, "falx": falx}
     points = {"centre": (centre, float(rows.mean()))}

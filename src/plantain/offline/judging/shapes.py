@@ -152,12 +152,12 @@ def _spots(case: Case, change: Change, stroke: Stroke) -> list[Check]:
 
 def _crescent(case: Case, change: Change, stroke: Stroke) -> list[Check]:
     covers = _covers(case, change, stroke, stroke.towards)
+    passes, fails = (1.5, 1.25) if stroke.meniscus else (2.0, 1.6)  # fluid is less slender than air or a scar
+    text = f"its area is that of {change.long:.1f} of the largest disc in it"
     return [
         _no_hill(change),
         at_least(covers, 0.6, 0.4, f"{covers:.0%} of it reaches the border", OTHER),
-        at_least(
-            change.long, 2.0, 1.6, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER
-        ),
+        at_least(change.long, passes, fails, text, OTHER),
     ]
 
 
