@@ -1,7 +1,7 @@
-"""Sides and zones: the controlled words that findings, writers, renderers and judges share for where a finding lies.
+"""Sides and zones: the controlled words of findings, writers, renderers and judges for the place of a finding.
 
 A zone is a short name in a finding's data ("apical"). Its place gives the words that say it in a sentence and the
-words by which it is recognised. A zone of a user's own finding needs no entry: its own name is said and recognised.
+words by which it is recognised. A zone of a user's own finding needs no entry: its own name is used and recognised.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SIDES = ("left", "right", "bilateral", "midline")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How a zone is said.
+    """The words for a zone.
 
     Attributes:
         plain: without a side, e.g. "at the apex of the lung".
@@ -194,7 +194,7 @@ PLACES: dict[str, Place] = {
 
 
 def place_of(zone: str) -> Place:
-    """The place of a zone; a zone without an entry is said by its own name."""
+    """Return the place of a zone; a zone without an entry is described by its own name."""
     known = PLACES.get(zone)
     if known is not None:
         return known

@@ -28,7 +28,7 @@ class ProceduralEditor:
     fingerprint = VERSION
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Edit as the instruction says; `not_applicable` when the finding cannot be drawn or found here."""
+        """Follow the instruction; return `not_applicable` when the finding cannot be drawn or found here."""
         edited = await compute(
             "editor",
             edit_encoded,
@@ -88,7 +88,7 @@ def render_instruction(
     Args:
         pixels: uint8 (H, W, 3), the prepared original.
         instruction: plain English.
-        image: what is known of the image.
+        image: its record.
         seed: of all random choices.
         task_seed: of the place instead, so that each round of a task draws at the same place.
 
@@ -100,7 +100,7 @@ def render_instruction(
         raise CannotShow(f"the procedural editor does not know {image.modality} images")
     intent = read_instruction(instruction, taxonomy.of(image.modality))
     if intent.finding is None and intent.direction is None and asks_for_nothing(instruction):
-        return Rendering(pixels, np.zeros(pixels.shape[:2], bool), "local", "nothing was asked for")
+        return Rendering(pixels, np.zeros(pixels.shape[:2], bool), "local", "no edit was requested")
     if intent.finding is None or intent.direction is None:
         raise CannotShow("the instruction names no finding and direction that the procedural editor knows")
     finding = taxonomy.get(image.modality, intent.finding)

@@ -51,8 +51,7 @@ _LESSONS: Mapping[FailureCode, tuple[str, str]] = {
 class TemplateWriter:
     """A writer without a language model: the finding's own data in plain sentences.
 
-    What it writes depends on the task, the image's attributes, the history and the seed. It never writes the same
-    instruction twice in a task.
+    The instruction depends on the task, the image's attributes, the history and the seed, and differs in each round.
     """
 
     name = "offline/templates"
@@ -97,7 +96,7 @@ def instruction(intent: Intent, finding: Finding, image: SourceImage, phrasing: 
 
 
 def signs_of(intent: Intent, finding: Finding, image: SourceImage, most: int = 2) -> str:
-    """Return what an edit must show: the finding's first signs on this image, or what its removal restores."""
+    """Return the finding's first signs on this image, or the tissue that its removal restores."""
     if intent.direction is Direction.REMOVE:
         lines = finding.restores
     else:
@@ -108,7 +107,7 @@ def signs_of(intent: Intent, finding: Finding, image: SourceImage, most: int = 2
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a request for this finding and image may vary: (side, zone) pairs and steps of extent and conspicuity."""
+    """Possible (side, zone) pairs and steps of extent and conspicuity for a finding and image."""
 
     places: tuple[tuple[str | None, str | None], ...]
     extents: tuple[str, ...]
@@ -116,7 +115,7 @@ class Choices:
 
 
 def choices_for(finding: Finding, image: SourceImage, direction: Direction) -> Choices:
-    """Return the choices; a removal chooses no place and no look, as what is there is not the writer's to invent."""
+    """Return the choices; a removal has no choice of place and look, which the image determines."""
     extents = EXTENTS if finding.support != "diffuse" else ()
     if direction is not Direction.ADD:
         return Choices(((None, None),), extents, ())
@@ -207,7 +206,7 @@ def _next(scale: Sequence[str], value: str | None, by: int) -> str:
 
 
 def _elsewhere(last: Intent, tried: Sequence[Intent], choices: Choices, rng: np.random.Generator) -> Intent:
-    """A place that was not asked for yet, on the same side if there is one."""
+    """Return a place that was not requested yet, on the same side if there is one."""
     used = {(intent.side, intent.zone) for intent in tried}
     fresh = [place for place in choices.places if place not in used]
     options = [place for place in fresh if place[0] == last.side] or fresh

@@ -33,7 +33,7 @@ class Rendering:
         pixels: uint8 (H, W, 3).
         mask: bool (H, W), every pixel that was meant to change.
         support: "local", "diffuse" or "warp".
-        note: one line on what was drawn and where.
+        note: finding and place in one line.
     """
 
     pixels: Pixels
@@ -95,7 +95,7 @@ def add(
 
     Args:
         pixels: uint8 (H, W, 3), the prepared original.
-        image, finding: what is known of both.
+        image, finding: their records.
         intent: from the instruction.
         rng: of all random choices.
         placing: of side, zone and place instead.
@@ -107,7 +107,9 @@ def add(
     if not finding.draw:
         raise CannotShow(f"the procedural editor cannot draw {finding.title}")
     if any("T1" in stroke.on for stroke in finding.draw) and UNKNOWN in (plane, sequence):
-        raise CannotShow("plane or sequence of the slice is not recorded and cannot be told from its pixels")
+        raise CannotShow(
+            "plane or sequence of the slice is not recorded and cannot be inferred from its pixels"
+        )
     anatomy = map_of(pixels, replace(image, plane=plane))
     zones, sides = zones_on(finding, image), sides_on(finding, image)
     placing = placing or rng

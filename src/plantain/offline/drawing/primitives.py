@@ -133,7 +133,7 @@ def spots(sketch: Sketch) -> Drawn:
 
 
 def crescent(sketch: Sketch) -> Drawn:
-    """What a structure covers and its copy, moved off one border, does not: a crescent along that border."""
+    """A crescent along one border of a structure: the structure without its copy that is moved off the border."""
     alpha, _, at = _crescent(sketch)
     alpha = alpha * np.clip(1 + 0.06 * texture(sketch, 0.1 * sketch.yard), 0.7, 1.2)
     if sketch.anatomy.midline is None:
@@ -172,7 +172,7 @@ def border(sketch: Sketch) -> Drawn:
     larger = np.where(off > 0, np.float32(1.0), np.float32(0.55 + 0.1 * sketch.rng.random()))
     move = np.sign(off) * bulge * larger * np.float32(sketch.size)
     warped = _warped(sketch.image, columns - move, rows)
-    # Resampling costs grain where pixels move; it is put back from the original.
+    # Resampling reduces grain where pixels move; it is restored from the original.
     lost = (sketch.image - blur(sketch.image, 0.8)) - (warped - blur(warped, 0.8))
     moved = ramp(np.abs(move) / 2)[..., None]
     return np.asarray(warped + moved * lost, np.float32), (middle, (top + bottom) / 2)
@@ -236,7 +236,7 @@ def _on_border(sketch: Sketch, depth: Field) -> Point:
 def _crescent(sketch: Sketch) -> tuple[Field, Field, Point]:
     """Alpha, the signed distance beyond the moved border in pixels, and the middle of the crescent.
 
-    Of a negative size the copy moves outwards, and the crescent is what it covers outside the structure.
+    Of a negative size the copy moves outwards, and the crescent is its part outside the structure.
     """
     depth = enlarged(signed_distance(sketch.where), sketch.shape) * np.float32(sketch.scale)
     lateral = 1.0 if sketch.side == "left" else -1.0  # the patient's left is on the image's right

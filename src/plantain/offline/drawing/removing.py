@@ -40,7 +40,7 @@ def remove(
     """Find a finding and take it away; the arguments are those of `adding.add`.
 
     Raises:
-        CannotShow: it was not found, or what is under it cannot be known.
+        CannotShow: it was not found, or the tissue under it is unknown.
     """
     plane, sequence = completed(image, pixels)
     strokes = strokes_on(finding, sequence, intent.zone)
@@ -60,7 +60,7 @@ def remove(
         place = _place(finding, intent, strokes, anatomy) & anatomy.side(intent.side)
         drawn = _levelled(level, anatomy, strokes, place, length)
     else:
-        raise CannotShow(f"what is under {finding.title} cannot be known from this image")
+        raise CannotShow(f"the tissue under {finding.title} cannot be inferred from this image")
     rendering = finished(pixels, drawn, finding, anatomy)
     return replace(rendering, note=f"{finding.title}: removed, length {length:.2f}")
 
@@ -76,7 +76,7 @@ def _place(finding: Finding, intent: Intent, strokes: tuple[Stroke, ...], anatom
 
 
 def _comparable(stroke: Stroke, finding: Finding, anatomy: AnatomyMap) -> bool:
-    """Return True if the other side shows what was there before: a one-sided finding that covers no border."""
+    """Return True if the other side shows the tissue without the finding: it is one-sided and covers no border."""
     one_sided = "left" in finding.sides and anatomy.midline is not None
     return one_sided and stroke.shape in ("mass", "opacity")
 
@@ -130,7 +130,7 @@ def _levelled(
 
 
 def _reference(smooth: Field, anatomy: AnatomyMap, *, local: bool) -> tuple[Field, Mask]:
-    """What each place is compared with, and where that can be done."""
+    """Return the level to compare each place with, and the mask of comparable places."""
     region = anatomy.organ
     if local:
         around = cv2.medianBlur(np.clip(smooth, 0, 255).astype(np.uint8), 2 * round(0.09 * anatomy.yard) + 1)

@@ -1,4 +1,4 @@
-"""What a drawing primitive receives, and the shapes and paint that primitives share."""
+"""The argument of the drawing primitives, and the shapes and paint that they share."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Sketch:
     def spot(self, margin: float) -> Point:
         """Return a random point of `where`, at least `margin` pixels inside it if it is that wide.
 
-        The point is chosen for the middle size and moved as far as this size needs.
+        The point is chosen for the middle size and moved inwards if this size needs more room.
         """
         depth = cv2.distanceTransform(np.pad(self.where, 1).astype(np.uint8), cv2.DIST_L2, 5)[1:-1, 1:-1]
         if not depth.max() > 0:

@@ -25,7 +25,7 @@ def sign_checks(case: Case, change: Change) -> list[Check]:
     text = f"{change.brighter:.0%} of it is brighter with the finding"
     shapes = {stroke.shape for stroke in case.strokes}
     signs = {np.sign(sum(stroke.level)) for stroke in case.strokes} - {0.0}
-    if "border" in shapes:  # it covers what is darker, and what moves along with it darkens and brightens
+    if "border" in shapes:  # it covers darker tissue, and moved structure darkens and brightens
         return [
             at_least(change.brighter, 0.55, 0.45, text, FailureCode.DISTORTION),
             at_most(change.brighter, 0.97, 0.985, text, OTHER),
@@ -81,7 +81,7 @@ def _covers(case: Case, change: Change, stroke: Stroke, towards: tuple[float, fl
     """How far the change covers its structure up to the border in a direction, on the better of its sides."""
     places = case.anatomy.places
     structure = places.get("aerated", places.get(stroke.at, case.anatomy.organ))
-    if case.anatomy.midline is None:  # a crescent around the disc: away from it the retina goes on
+    if case.anatomy.midline is None:  # a crescent around the disc: away from it the retina continues
         away = case.anatomy.points.get("temporal", (1.0, 0.0))[0]
         return leaves(
             change, case.anatomy, ~structure, (-towards[0], -towards[1]), "left" if away > 0 else "right"
