@@ -21,7 +21,7 @@ class Plan(BaseModel):
 
 
 class FinetunePlan(Plan):
-    """The fine-tuning study of MedEBench, section 3.4; docs/design/training.md names choices that the paper leaves open.
+    """The fine-tuning study of MedEBench, section 3.4; docs/design/training.md names its open choices.
 
     Attributes:
         sizes: training samples per task; the untrained base (0) is always measured, too.
