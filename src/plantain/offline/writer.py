@@ -217,7 +217,9 @@ def _elsewhere(last: Intent, tried: Sequence[Intent], choices: Choices, rng: np.
 
 
 def _others(wanted: Intent, choices: Choices, rng: np.random.Generator) -> Iterator[Intent]:
-    """Requests near the wanted one: other looks, then another place."""
+    """Requests near the wanted one: the middle of its scales, other looks, then another place."""
+    middle = (steps[1] if steps else None for steps in (choices.extents, choices.conspicuities))
+    yield replace(wanted, extent=next(middle), conspicuity=next(middle))
     for extent in rng.permutation(np.array(choices.extents, dtype=str)):
         yield replace(wanted, extent=str(extent))
     for conspicuity in rng.permutation(np.array(choices.conspicuities, dtype=str)):
