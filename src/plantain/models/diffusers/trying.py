@@ -140,7 +140,7 @@ def try_editor(editor: str, options: Settings, steps: int) -> Tried:
 def check_new_folder(folder: Path) -> None:
     """Raises InputError where a folder to be made is there already and holds something."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: is not an empty folder; name a new one")
+        raise InputError(f"{folder}: is there already and is not empty; name a new folder")
 
 
 def _preset_of(name: str) -> Preset:
