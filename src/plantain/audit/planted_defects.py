@@ -14,8 +14,6 @@ from plantain.offline.language import Intent
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import Criterion, Direction, Finding, SourceImage
 
-AMPLITUDES = ("weak", "strong")
-
 COMPLIANCE = Criterion.INSTRUCTION_COMPLIANCE
 PLAUSIBILITY = Criterion.STRUCTURAL_PLAUSIBILITY
 REALISM = Criterion.REALISM
@@ -63,24 +61,24 @@ class Defect:
         name: short name, used in tables and JSON.
         summary: what is done, in one line.
         violates: the criteria that a good judge must fail, by direction of the edit.
-        amplitudes: parameters by amplitude; lengths in pixels of a 1024-pixel frame, levels in grey levels.
+        parameters: lengths in pixels of a 1024-pixel frame, levels in grey levels.
         spoil: does it, or raises NotApplicable.
     """
 
     name: str
     summary: str
     violates: Mapping[Direction, tuple[Criterion, ...]]
-    amplitudes: Mapping[str, Parameters]
+    parameters: Parameters
     spoil: Spoil
 
 
-def plant(defect: Defect, clean: CleanEdit, amplitude: str, seed: int) -> CleanEdit:
+def plant(defect: Defect, clean: CleanEdit, seed: int) -> CleanEdit:
     """The spoilt edit.
 
     Raises:
         NotApplicable: the defect means nothing here, or leaves no trace on these pixels.
     """
-    spoilt = defect.spoil(clean, defect.amplitudes[amplitude], np.random.default_rng(seed))
+    spoilt = defect.spoil(clean, defect.parameters, np.random.default_rng(seed))
     moved = np.abs(spoilt.edited.astype(np.int16) - clean.edited).max(axis=2)
     if float((moved >= 2).sum()) < 60 * _unit(clean) ** 2 and spoilt.original is clean.original:
         raise NotApplicable("the spoilt pixels cannot be told from the clean ones")
@@ -275,101 +273,98 @@ DEFECTS: tuple[Defect, ...] = (
         "no change",
         "the edit is faded back to the original",
         _both(COMPLIANCE),
-        {"weak": {"remains": 0.2}, "strong": {"remains": 0.0}},
+        {"remains": 0.0},
         _no_change,
     ),
     Defect(
         "wrong side",
         "the change is mirrored to the other side of the body",
         _both(COMPLIANCE),
-        {"weak": {"moved": 0.6}, "strong": {"moved": 1.0}},
+        {"moved": 1.0},
         _wrong_side,
     ),
     Defect(
         "inverted polarity",
         "the change has the opposite sign",
         {Direction.ADD: (COMPLIANCE, PLAUSIBILITY), Direction.REMOVE: (COMPLIANCE,)},
-        {"weak": {"share": 0.5}, "strong": {"share": 1.0}},
+        {"share": 1.0},
         _inverted,
     ),
     Defect(
         "hard seam",
         "the change is pasted with a sharp border and a step in level",
         _both(REALISM, FIDELITY),
-        {"weak": {"levels": 5, "join": 25, "grow": 8}, "strong": {"levels": 14, "join": 25, "grow": 8}},
+        {"levels": 14, "join": 25, "grow": 8},
         _seam,
     ),
     Defect(
         "lost grain",
         "the changed place is smoothed",
         _both(FIDELITY),
-        {"weak": {"sigma": 0.6, "join": 20, "grow": 0}, "strong": {"sigma": 2.5, "join": 20, "grow": 0}},
+        {"sigma": 2.5, "join": 20, "grow": 0},
         _lost_grain,
     ),
     Defect(
         "global brightness",
         "the whole content of the image moves in level",
         _both(FIDELITY),
-        {"weak": {"levels": 4}, "strong": {"levels": 14}},
+        {"levels": 14},
         _brightness,
     ),
     Defect(
         "text or marker",
         "text appears in a corner, or a side marker changes its letter",
         _both(FIDELITY),
-        {"weak": {"height": 14, "level": 90}, "strong": {"height": 34, "level": 235}},
+        {"height": 34, "level": 235},
         _marks,
     ),
     Defect(
         "pasted patch",
         "a patch from elsewhere in the image is pasted over the changed place",
         _both(REALISM),
-        {
-            "weak": {"side": 56, "copies": 1, "opacity": 0.6},
-            "strong": {"side": 88, "copies": 2, "opacity": 1.0},
-        },
+        {"side": 88, "copies": 2, "opacity": 1.0},
         _copied,
     ),
     Defect(
         "change outside",
         "a soft blob appears away from the changed place",
         _both(FIDELITY),
-        {"weak": {"radius": 40, "levels": 6}, "strong": {"radius": 70, "levels": 20}},
+        {"radius": 70, "levels": 20},
         _outside,
     ),
     Defect(
         "outside the anatomy",
         "the finding is moved to where it cannot lie",
         _both(COMPLIANCE, PLAUSIBILITY),
-        {"weak": {"way": 0.6}, "strong": {"way": 1.0}},
+        {"way": 1.0},
         _out_of_anatomy,
     ),
     Defect(
         "text across",
         "text is written across lung, brain or retina",
         _both(FIDELITY),
-        {"weak": {"height": 14, "level": 60}, "strong": {"height": 34, "level": 200}},
+        {"height": 34, "level": 200},
         _across,
     ),
     Defect(
         "20 % strength",
         "a fifth of the change is left of the edit",
         _both(COMPLIANCE),
-        {"weak": {"remains": 0.3}, "strong": {"remains": 0.2}},
+        {"remains": 0.2},
         _no_change,
     ),
     Defect(
         "moved elsewhere",
         "what was to be removed lies on the other side now",
         _both(FIDELITY),
-        {"weak": {"share": 0.6}, "strong": {"share": 1.0}},
+        {"share": 1.0},
         _moved_elsewhere,
     ),
     Defect(
         "half left",
         "only one half of what was to be removed is gone",
         _both(COMPLIANCE),
-        {"weak": {"share": 0.6}, "strong": {"share": 1.0}},
+        {"share": 1.0},
         _left_half,
     ),
 )

@@ -35,7 +35,6 @@ class AuditPlan:
 
     Attributes:
         pairs: edits of each kind, spread over all modalities to which it applies.
-        amplitude: "weak" or "strong", of planted defects.
         seed: of the intents, the renderings and the defects.
         split: name of the set of images, for the card.
         findings: names of the findings to draw; empty for all that a renderer can draw.
@@ -43,7 +42,6 @@ class AuditPlan:
     """
 
     pairs: int = 40
-    amplitude: str = "strong"
     seed: int = 0
     split: str = "held-out"
     findings: tuple[str, ...] = ()
@@ -71,7 +69,7 @@ class _Audit:
         drawn = drawable(self.taxonomy, modality)
         named = [one for one in self.taxonomy.of(modality) if one.name in drawn]
         lacking = [kind for kind, left in self.wanted.items() if left > 0]
-        made = await compute("judge", trials_of, recipe, lacking, self.plan.amplitude, named)
+        made = await compute("judge", trials_of, recipe, lacking, named)
         if isinstance(made, list):
             return made
         self.not_made[made.reason if isinstance(made, Outcome) else made] += (

@@ -71,14 +71,13 @@ class Trial:
 
 
 def trials_of(
-    recipe: CleanEditRecipe, kinds: Collection[str], amplitude: str, others: Sequence[Finding]
+    recipe: CleanEditRecipe, kinds: Collection[str], others: Sequence[Finding]
 ) -> list[Trial] | str:
     """Render a recipe and make everything from it that is wanted and possible, the clean edit first; in a worker.
 
     Args:
         recipe: of the clean edit.
         kinds: out of `KINDS`.
-        amplitude: of the planted defects.
         others: findings of the same modality, for swapped labels.
 
     Returns:
@@ -99,7 +98,7 @@ def trials_of(
     if SWAPPED in kinds:
         trials += _swapped(first, others)
     trials += _naive(first, clean, kinds)
-    trials += _spoilt(first, clean, kinds, amplitude)
+    trials += _spoilt(first, clean, kinds)
     if INJECTED in kinds:
         trials += _injected(first, clean)
     return trials
@@ -129,12 +128,12 @@ def _naive(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> Iterator[T
         yield replace(first, kind=name, edited=encode_jpeg(drawn), may_be=may_be)
 
 
-def _spoilt(first: Trial, clean: CleanEdit, kinds: Collection[str], amplitude: str) -> Iterator[Trial]:
+def _spoilt(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> Iterator[Trial]:
     for defect in DEFECTS:
         if defect.name not in kinds:
             continue
         try:
-            spoilt = plant(defect, clean, amplitude, derive_seed(first.recipe.seed, defect.name))
+            spoilt = plant(defect, clean, derive_seed(first.recipe.seed, defect.name))
         except NotApplicable:
             continue
         violates = tuple(criterion.value for criterion in defect.violates[clean.direction])
