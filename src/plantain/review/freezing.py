@@ -20,7 +20,18 @@ from plantain.review.answers import NO_FINDING
 from plantain.review.blinding import fitted_mask, stored_images
 from plantain.review.ratings import Ratings
 from plantain.review.sources import Material
-from plantain.review.study import IMAGES, ORIGINAL, Block, Case, Item, ItemKind, ReaderTask, Study, freeze
+from plantain.review.study import (
+    IMAGES,
+    ORIGINAL,
+    Block,
+    Case,
+    Item,
+    ItemKind,
+    ReaderTask,
+    Study,
+    freeze,
+    unfinished_folder,
+)
 from plantain.rubrics import MEDEBENCH
 
 TITLES = {
@@ -82,8 +93,13 @@ def new_study(
     sources: Sequence[str],
     settings: StudySettings,
     progress: Callable[[int, int], None] = lambda done, of: None,
+    load: Callable[[Sequence[Material]], Sequence[Material]] = lambda drawn: drawn,
 ) -> Study:
     """Make a study in a new folder; if that fails, nothing is left.
+
+    Args:
+        found: all cases; those of `outlines` are enough.
+        load: returns the drawn cases with their images.
 
     Raises:
         InputError: the folder exists, the material does not allow the tasks or has too few cases, or the study's name
@@ -94,18 +110,19 @@ def new_study(
     _check(found, settings)
     drawn = _draw(found, settings)
     _check_numbers(len(drawn), settings)
-    unfinished = folder.with_name(folder.name + ".unfinished")
+    materials = load(drawn)
+    unfinished = unfinished_folder(folder)
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         (unfinished / IMAGES).mkdir(parents=True)
         cases, damaged = [], list[str]()
-        for number, material in enumerate(drawn, 1):
+        for number, material in enumerate(materials, 1):
             try:
                 case = _freeze_case(unfinished, number, material, ReaderTask.CHOOSE_ROI in settings.tasks)
                 cases.append(case)
             except BadBlob as error:
                 damaged.append(str(error))
-            progress(number, len(drawn))
+            progress(number, len(materials))
         main, spare = cases[: len(cases) - settings.training], cases[len(cases) - settings.training :]
         asked = [
             (task, dimension)
@@ -120,13 +137,14 @@ def new_study(
                 criteria = ((dimension.name, dimension.question),)
                 block = replace(block, title=title, criteria=criteria, dimension=dimension.short)
             blocks.append(block)
+        groups = _groups(main, blocks, settings.groups)
         study = freeze(
             Study(
                 unfinished,
                 settings.name,
                 settings.seed,
                 tuple(sources),
-                tuple(cases),
+                tuple(replace(case, group=groups.get(case.id, 0)) for case in cases),
                 tuple(blocks),
                 settings.groups,
                 damaged=tuple(damaged),
@@ -138,6 +156,13 @@ def new_study(
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     return replace(study, folder=folder)
+
+
+def _groups(main: Sequence[Case], blocks: Sequence[Block], groups: int) -> dict[str, int]:
+    """Return the group of readers of each main case: each group has the same share of each stratum."""
+    read = {item.case for block in blocks for item in block.items if item.kind is ItemKind.MAIN}
+    mine = sorted((case for case in main if case.id in read), key=lambda case: case.stratum)
+    return {case.id: place % groups for place, case in enumerate(mine)}
 
 
 # --- cases ------------------------------------------------------------------------------------------
@@ -244,6 +269,7 @@ def _freeze_case(folder: Path, number: int, material: Material, drawn_on: bool) 
         proposals=tuple(proposals),
         spacing_mm=None if material.spacing_mm is None else material.spacing_mm / scale,
         credentialed=material.credentialed,
+        image=material.original,
     )
 
 

@@ -37,7 +37,7 @@ def reader_items(study: Study, block: Block, number: int) -> list[Item]:
     return [
         item
         for item in block.items
-        if item.kind in everybody or study.group_of[item.case] == number % study.groups
+        if item.kind in everybody or study.by_case[item.case].group == number % study.groups
     ]
 
 

@@ -11,7 +11,7 @@ import itertools
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -274,6 +274,15 @@ class Ratings:
     def close_block(self, reader: str, block: str) -> None:
         with self._writing() as db:
             db.execute("INSERT OR IGNORE INTO closed VALUES (?, ?, ?)", (reader, block, _now()))
+
+    def withdraw(self, items: Iterable[str], study: Study) -> None:
+        """Delete every answer to these items for good, and bind the database to the study without them."""
+        self._db.execute("PRAGMA secure_delete = ON")
+        with self._writing() as db:
+            db.executemany("DELETE FROM answer WHERE item = ?", [(item,) for item in items])
+            db.execute("UPDATE meta SET study = ?", (study.digest,))
+        for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            self._db.execute(statement)
 
     def train_again(self, reader: str, block: str) -> None:
         with self._writing() as db:

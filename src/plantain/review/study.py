@@ -58,6 +58,8 @@ class Case:
     Attributes:
         id: "c0001" and so on.
         source: id of its task or sample, to link results back; readers never see it.
+        image: id of the original in the run, for withdrawals; "" where unknown; readers never see it.
+        group: of readers who read it.
         stratum: from which cases are drawn in turn.
         cluster: patient or group; cases of one cluster are not independent.
         modality, finding, direction, instruction, description: of the edit, "" where unknown.
@@ -90,6 +92,8 @@ class Case:
     proposals: tuple[str, ...] = ()
     spacing_mm: float | None = None
     credentialed: bool = False
+    image: str = ""
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +172,6 @@ class Study:
         return {item.id: (block, item) for block in self.blocks for item in block.items}
 
     @cached_property
-    def group_of(self) -> dict[str, int]:
-        """Main case -> its group of readers: each group has the same share of each stratum."""
-        read = {item.case for _, item in self.by_item.values() if item.kind is ItemKind.MAIN}
-        main = sorted((case for case in self.cases if case.id in read), key=lambda case: case.stratum)
-        return {case.id: place % self.groups for place, case in enumerate(main)}
-
-    @cached_property
     def models(self) -> tuple[str, ...]:
         """Every model with an output in the study, sorted."""
         return tuple(sorted({key for case in self.cases for key in case.images} - {ORIGINAL}))
@@ -195,17 +192,35 @@ class Study:
         return hmac.new(self.secret, text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
+def unfinished_folder(folder: Path) -> Path:
+    """Return the folder in which a study is made before it gets its name."""
+    return folder.with_name(folder.name + ".unfinished")
+
+
 def freeze(study: Study) -> Study:
     """Write a study whose images are already in its folder; return it with its digest."""
-    settings = {entry.name: getattr(study, entry.name) for entry in fields(study)}
-    del settings["folder"], settings["digest"]
-    document = orjson.loads(orjson.dumps({"format": FORMAT, **settings}))
-    digest = _digest(document)
     # The secret is not drawn from the seed: whoever has the study must not know what readers see where.
     replace_file(study.folder / SECRET, secrets.token_hex(32).encode() + b"\n", 0o600)
-    text = orjson.dumps({**document, "hash": digest}, option=orjson.OPT_INDENT_2)
+    study = with_digest(study)
+    write_document(study)
+    return study
+
+
+def with_digest(study: Study) -> Study:
+    """Return a study with the SHA-256 of its document."""
+    return replace(study, digest=_digest(_document(study)))
+
+
+def write_document(study: Study) -> None:
+    """Write `study.json` with the study's digest."""
+    text = orjson.dumps({**_document(study), "hash": study.digest}, option=orjson.OPT_INDENT_2)
     replace_file(study.folder / STUDY, text + b"\n")
-    return replace(study, digest=digest)
+
+
+def _document(study: Study) -> dict[str, object]:
+    settings = {entry.name: getattr(study, entry.name) for entry in fields(study)}
+    del settings["folder"], settings["digest"]
+    return dict(orjson.loads(orjson.dumps({"format": FORMAT, **settings})))
 
 
 def open_study(folder: Path) -> Study:

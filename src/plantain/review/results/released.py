@@ -127,6 +127,7 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
             **asdict(case),
             "cluster": codes[case.cluster],
             "images": sorted(case.images),
+            "image": "",
             "ground_truth": "",
             "proposals": [],
         }
