@@ -26,7 +26,7 @@ def cases_at(source: Path, kept: ExitStack) -> Cases:
     """Return how to read the cases of a run, a benchmark or its run, a release or a table of pairs.
 
     Args:
-        kept: removes the temporary run of a release or table, once the images were read.
+        kept: removes the temporary run of an imported source after the images were read.
 
     Raises:
         InputError: none of these, or without edited images.

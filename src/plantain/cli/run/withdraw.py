@@ -1,4 +1,4 @@
-"""`plantain run withdraw`: images of a patient or single ones, and what came of them, out of runs and catalogues."""
+"""`plantain run withdraw`: remove images and everything derived from them from runs and catalogues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from plantain.review.withdrawing import cases_with, is_study, withdraw_from_stud
 from plantain.train.finished import DONE, trainings
 
 _MOST = 20
-"""Names that one line holds."""
+"""Names shown on one line."""
 
 
 def withdraw(
@@ -50,10 +50,10 @@ def withdraw(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Remove patients, studies or images for good, with tasks, edits, verdicts and readers' answers.
+    """Delete patients, studies or images with their tasks, edits, verdicts and readers' answers.
 
-    Name all folders in one command: the catalogue knows groups that near duplicates were joined under, the run knows
-    its samples in benchmarks and its reader studies. Releases and trained models that contain some of it are listed.
+    Name all folders in one command: the catalogue knows the groups of near duplicates, and the run knows its samples
+    in a benchmark and its reader studies. Affected releases are listed, and trained models, which cannot forget.
 
     Example: plantain run withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run
     """
@@ -91,7 +91,7 @@ def withdraw(
     ]
     if not dry_run:
         concerned_runs = {folder: found for folder, found in runs.items() if found is not None}
-        # Whoever is known only by another's word goes before that other: a second call still knows what is meant.
+        # Folders that depend on another's record go first, so that a repeated command still finds the names.
         for folder in filter(is_bench_run, concerned_runs):
             withdraw_from_run(folder, asked, concerned_runs[folder])
         for sampled in benchmarks.values():
@@ -148,7 +148,7 @@ def _of_run(found: WithdrawnRun | None) -> dict[str, object]:
 
 
 def _listed(path: Path) -> list[str]:
-    """The lines of a file that are not empty. Raises InputError where it is none, or holds nothing."""
+    """Return the non-empty lines of a file. Raise InputError if it is unreadable or empty."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -160,7 +160,7 @@ def _listed(path: Path) -> list[str]:
 
 
 def _kind(folder: Path) -> Literal["run", "catalogue", "benchmark", "study", "training"]:
-    """Return what a folder is; raise InputError for any other folder."""
+    """Return the kind of a folder. Raise InputError if it is none of them."""
     if is_run(folder):
         return "run"
     if (folder / NAME).is_file():
@@ -182,7 +182,7 @@ def _learned(
     samples: Mapping[str, Collection[str]],
     tasks: Collection[str],
 ) -> list[Path]:
-    """Models that learned from what goes; where a training tells no examples, from a release that holds some of it."""
+    """Return models trained on withdrawn examples, or on an affected release if examples are not recorded."""
     sources = {Path(path).name for run in runs.values() if run is not None for path in run.releases}
     gone = {*tasks, *(sample for ids in samples.values() for sample in ids)}
     return [
@@ -199,7 +199,7 @@ def _in_catalogue(folder: Path, asked: Withdrawal) -> WithdrawnImages:
 
 
 def _clear_catalogue(folder: Path, asked: Withdrawal, images: Sequence[SourceImage]) -> None:
-    """The images, and the lists beside the catalogue that could name them."""
+    """Remove the images from a catalogue and from the lists next to it."""
     withdraw_from_catalogue(folder, asked)
     with Catalogue.create(folder) as catalogue:
         write_near_duplicates(folder / NEAR, join_near_duplicates(catalogue))
@@ -208,7 +208,7 @@ def _clear_catalogue(folder: Path, asked: Withdrawal, images: Sequence[SourceIma
 
 
 def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) -> InputError:
-    """One line that names what nobody knows, with the nearest that there is; nothing was taken."""
+    """Return an error that names the unknown groups and images, with the nearest known name."""
     groups, images = _names(folders)
     lines = []
     for what, names, there in (("group", asked.groups, groups), ("image", asked.images, images)):
@@ -223,7 +223,7 @@ def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) 
 
 
 def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
-    """The nearest name that there is, else some of those."""
+    """Return the nearest known name, else some of the known names."""
     if not images:
         return "no image is left there"
     if not there:
@@ -233,7 +233,7 @@ def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
 
 
 def _names(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
-    """Groups and images that the folders know."""
+    """Return the groups and images of the folders."""
     groups, images = set[str](), set[str]()
     for folder in folders:
         if is_run(folder):
@@ -255,7 +255,7 @@ def _names(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
 def _line(row: dict[str, Any], dry_run: bool) -> str:
     """Return one folder's row as a line."""
     if row.get("before"):
-        return f"{row['folder']}: withdrawn before; nothing of it is left"
+        return f"{row['folder']}: already withdrawn"
     if row["kind"] == "training":
         return f"{row['folder']}: {counted(len(row['models']), 'model')} learned from it"
     if row.get("problem"):
@@ -272,11 +272,11 @@ def _line(row: dict[str, Any], dry_run: bool) -> str:
         taken = ", ".join(
             [taken, *(counted(row[key], name) for key, name in zip(counts, names, strict=True))]
         )
-    return f"{row['folder']}: {'would take out' if dry_run else 'took out'} {taken}"
+    return f"{row['folder']}: {'would remove' if dry_run else 'removed'} {taken}"
 
 
 def _print_elsewhere(row: dict[str, Any]) -> None:
-    """Print what else holds parts of it: releases, batch jobs at a provider, trained models."""
+    """Print releases, studies, batch jobs and models that also contain withdrawn data."""
     if row.get("releases"):
         names = f" as {', '.join(row['released_as'][:_MOST])}" if row["released_as"] else ""
         print(f"{row['folder']}: these releases contain parts of it{names}:")
@@ -284,11 +284,13 @@ def _print_elsewhere(row: dict[str, Any]) -> None:
             print(f"  {path}")
         print("  export them again, and ask everyone who has a copy to delete it", file=sys.stderr)
     for own in own_folders(Path(row["folder"])) if row["kind"] == "run" else ():
-        print(f"{row['folder']}: {own.name} in it is something of its own, and was left: name it as well")
+        print(
+            f"{row['folder']}: {own.name} in it is a folder of its own and was not changed: name it as well"
+        )
     if row.get("batch_jobs"):
         print(
             f"{row['folder']}: files of batch jobs that contain it could not be deleted at the provider; delete "
             f"them there, or open the run again with its models: {', '.join(row['batch_jobs'])}"
         )
     for path in row.get("models", ()):
-        print(f"  {path}: learned from what was withdrawn, and cannot forget it: delete it and train again")
+        print(f"  {path}: trained on withdrawn data: delete it and train again")
