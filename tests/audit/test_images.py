@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from fakes.samples import package_samples
-from plantain.audit.pictures import pictures_in
+from plantain.audit.images import images_in
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, RunHeader
 
@@ -25,5 +25,5 @@ def run_with(folder, images):
 def test_pictures_of_a_run_are_the_real_originals_with_their_bytes(tmp_path):
     real, data = package_samples()[1].prepared()
     drawn = replace(real, id="drawn", synthetic=True)
-    found = pictures_in(run_with(tmp_path / "run", [(real, data), (drawn, data)]), load_taxonomy())
+    found = images_in(run_with(tmp_path / "run", [(real, data), (drawn, data)]), load_taxonomy())
     assert [(picture.image.id, picture.data) for picture in found] == [(real.id, data)]
