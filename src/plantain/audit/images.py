@@ -51,7 +51,7 @@ VIEWS: dict[str, tuple[tuple[float, float, float, float, float], ...]] = {
     "tuning": ((0, 1.0, 0.5, 0.5, 1.0), (-2, 1.06, 0.48, 0.45, 0.92)),
     "held-out": ((3, 1.1, 0.52, 0.52, 1.08), (-4, 1.14, 0.47, 0.48, 1.0), (1.5, 1.03, 0.5, 0.55, 0.88)),
 }
-"""Views of the one image of a modality: degrees counter-clockwise, zoom, its centre x, y (shares of the frame), gamma."""
+"""Views of a modality's one image: degrees counter-clockwise, zoom, its centre x, y (shares of the frame), gamma."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,7 +37,7 @@ class RoundStory:
     """One attempt with its images as data URIs, or None.
 
     `panel` has the members' verdicts, `same_as` the earlier round with the same image, or 0, `by_hand` the corrections
-    of people, `published` the verdict that an imported edit came with.
+    of readers, `published` the verdict that an imported edit came with.
     """
 
     attempt: Attempt
@@ -57,7 +57,7 @@ class RoundStory:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One task's rounds, of all generations if `whole`. `remark` says what a reader might misunderstand."""
+    """One task's rounds, of all generations if `whole`. `remark` prevents a misunderstanding."""
 
     task: TaskRow
     image: SourceImage
@@ -105,7 +105,7 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
 
 
 def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
-    """Return the story of a task's current generation, or of all, with images of the given size."""
+    """Return the story of a task's current generation, or of every generation, with images of the given size."""
     image = reader.image(task.task.image_id)
     before = image_of(reader, image.prepared_sha256, decode)
     generation = None if whole else task.generation
@@ -146,9 +146,9 @@ def _round(
     same_as: int,
 ) -> RoundStory:
     here = (attempt.generation, attempt.round)
-    beside = [v for v in members if (v.generation, v.round) == here]
-    panel = tuple(v for v in beside if not v.verdict.judge.startswith(PERSON))
-    by_hand = tuple(v for v in beside if v.verdict.judge.startswith(PERSON))
+    own = [v for v in members if (v.generation, v.round) == here]
+    panel = tuple(v for v in own if not v.verdict.judge.startswith(PERSON))
+    by_hand = tuple(v for v in own if v.verdict.judge.startswith(PERSON))
     published = published_in(reader, attempt)
     after = image_of(reader, attempt.edited, decode) if attempt.edited else None
     if after is None:
@@ -169,7 +169,7 @@ def published_in(reader: JournalReader, attempt: Attempt) -> Verdict | None:
 
 
 def remark(task: TaskRow, image: SourceImage) -> str:
-    """Return what a reader might misunderstand about a task; "" if nothing."""
+    """Return a remark that prevents a misunderstanding about a task; "" if none is needed."""
     if task.task.kind == TaskKind.CONTROL:
         return "Control: nothing was meant to change."
     if image.synthetic and task.task.direction == Direction.REMOVE:

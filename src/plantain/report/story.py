@@ -1,4 +1,4 @@
-"""A task's history as data, and where images that an imported release does not contain can be had."""
+"""A task's history as data, and the source of images that an imported release does not contain."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def image_of(reader: JournalReader, sha256: str, decode: Callable[[bytes], T]) -
 
 
 def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -> str:
-    """Return where a missing image can be had, in words; "" if it is there, or should be.
+    """Return a text that names the source of a missing image; "" for other images.
 
     Args:
         reader: of the run.
@@ -61,9 +61,9 @@ def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -
 def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
     """Return everything that the journal has of a task, all generations, ready for JSON.
 
-    Blobs are named by hash in the records; `files` gives the path of each, `absent` says where one can be had that an
-    imported release did not contain. A panel's members are in `verdicts` beside the decisive ones, which the attempts
-    have too.
+    Blobs are named by hash in the records; `files` gives the path of each, `absent` the source of one that an
+    imported release did not contain. `verdicts` has those of a panel's members too, and the decisive ones, which
+    are also in the attempts.
     """
     image = reader.image(task.task.image_id)
     attempts = reader.attempts(task.id)

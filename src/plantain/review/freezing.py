@@ -1,4 +1,4 @@
-"""Make a study: draw cases, lay out items, blind the images, and freeze all of it."""
+"""Make a study: draw cases, create items, blind the images, and freeze everything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from plantain.findings.taxonomy import load_taxonomy
 from plantain.journal import BadBlob
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError, Rubric
-from plantain.records.counts import counted
 from plantain.review.answers import NO_FINDING
 from plantain.review.blinding import fitted_mask, stored_images
 from plantain.review.ratings import Ratings
@@ -52,7 +51,7 @@ NEEDED = {
     ReaderTask.DESCRIBE_OK: "cases with a description of the change",
     ReaderTask.WHICH_FINDING: "cases with a finding",
 }
-"""What a task needs beyond an edited image."""
+"""Requirements of a task besides an edited image."""
 
 LONGEST, LONGEST_DRAWN = 1024, 4096
 """Pixels of the longest side that readers see; images to draw on keep their own size, up to the second."""
@@ -60,7 +59,7 @@ LONGEST, LONGEST_DRAWN = 1024, 4096
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """How a study is drawn and laid out.
+    """Settings of a new study.
 
     Attributes:
         tasks: a block for each, in this order; `rank` makes one for each dimension of MedEBench.
@@ -186,13 +185,11 @@ def _check_numbers(drawn: int, settings: StudySettings) -> None:
         after = f" after {settings.training} for training" if settings.training else ""
         raise InputError(f"--cases {settings.cases}: there are {max(0, main)}{after}")
     if main < 1:
-        raise InputError(
-            f"--training {settings.training}: of {counted(drawn, 'case')} none is left to be read"
-        )
+        raise InputError(f"--training {settings.training}: no case of {drawn} is left for the main items")
     if settings.groups > main:
         raise InputError(f"--groups {settings.groups}: more groups than cases ({main})")
     if settings.pass_mark and not settings.training:
-        raise InputError(f"--pass {settings.pass_mark:g}: there is no training to pass; add --training")
+        raise InputError(f"--pass {settings.pass_mark:g}: the study has no training; add --training")
 
 
 def _fits(material: Material, task: ReaderTask) -> bool:
@@ -290,7 +287,7 @@ def _block(
     anchors = _anchors(task, main, draw)[: settings.anchors]
     known = _anchors(task, spare, draw)[: settings.training // 2]
     taught = [item for case in spare for item in _items(case, task)]
-    if task is ReaderTask.WHICH_FINDING:  # the requested finding need not be visible: no ground for feedback
+    if task is ReaderTask.WHICH_FINDING:  # the requested finding may be invisible, so there is no feedback
         taught = [replace(item, truth="") for item in taught]
     training = [replace(item, kind=ItemKind.TRAINING) for item in [*known, *taught][: settings.training]]
     numbered = [
@@ -348,7 +345,7 @@ def _anchors(task: ReaderTask, cases: Sequence[Case], draw: random.Random) -> li
         shown: tuple[str, ...] = (ORIGINAL,)
         reference, truth = False, ""
         match task:
-            case ReaderTask.ACCEPT:  # an unchanged copy is not what was asked for
+            case ReaderTask.ACCEPT:  # an unchanged copy is not the requested edit
                 reference, truth = True, "no"
             case ReaderTask.REAL_OR_EDITED if models:
                 truth = draw.choice(["real", "edited"])
@@ -363,7 +360,7 @@ def _anchors(task: ReaderTask, cases: Sequence[Case], draw: random.Random) -> li
 
 
 def _label(case: Case) -> str:
-    """Return what an original shows, in the words of the closed list."""
+    """Return the label of an original in the terms of the closed list."""
     taxonomy = load_taxonomy()
     if case.modality in taxonomy.modalities and case.label == taxonomy.normal(case.modality).name:
         return NO_FINDING

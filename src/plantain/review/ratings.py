@@ -1,4 +1,4 @@
-"""`ratings.sqlite`: readers, their sessions and every answer they ever gave.
+"""`ratings.sqlite`: readers, their sessions and all their answers.
 
 An answer is one row, written once and never changed: the newest of a reader and item counts, and the same key from the
 same reader is the same answer, however often a browser sends it. A row is durable before it is confirmed.
@@ -296,7 +296,7 @@ _READER = "r.code, r.number, r.role, r.confirmed_name"
 
 
 def hashed(token: str) -> str:
-    """Return what is stored of a token: it has 192 random bits, so a plain hash cannot be inverted by search."""
+    """Return the stored hash of a token: with 192 random bits, a plain hash cannot be inverted by search."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 

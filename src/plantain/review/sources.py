@@ -42,7 +42,7 @@ class Material:
         images: ORIGINAL and models -> how to read the image.
         ground_truth: how to read the real image after the procedure; None without one.
         verdicts: model -> the run's decision about its edit.
-        label: what the original shows, where its labels say so.
+        label: of the original, where it has one.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""The parts of a reader study, and the frozen file that contains them: it never changes once people read."""
+"""The parts of a reader study, and its frozen file, which changes by withdrawals only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORIGINAL = "original"
 
 
 class ReaderTask(StrEnum):
-    """What a reader is asked."""
+    """The tasks of readers."""
 
     ACCEPT = "accept"
     RATE = "rate"
@@ -43,7 +43,7 @@ COMPARES = (ReaderTask.PAIR, ReaderTask.RANK)
 
 
 class ItemKind(StrEnum):
-    """Why an item is read. Only `main` items count in the main figures."""
+    """The purpose of an item. Only `main` items count in the main figures."""
 
     MAIN = "main"
     TRAINING = "training"
@@ -68,7 +68,7 @@ class Case:
         images: ORIGINAL and models -> file below `images/`.
         ground_truth: file of the real image after the procedure; "" without one.
         verdicts: model -> the run's own decision about its edit, where it has one.
-        label: what the original shows, where its labels say so.
+        label: of the original, where it has one.
         proposals: files of proposed regions, best first.
         spacing_mm: of a pixel, where known.
         credentialed: only readers who confirmed the agreement may see it.
@@ -122,10 +122,10 @@ class Block:
     """Items of one task, read in a reader's own order and closed together.
 
     Attributes:
-        criteria: (name, question) of what is accepted, rated or ranked; a block that ranks has one.
+        criteria: (name, question) to accept, rate or rank; a block that ranks has one.
         dimension: short name of the criterion that is ranked, e.g. "EA"; "" for other tasks.
         scale: least and most of a rating.
-        codes: why an edit is wrong.
+        codes: reasons why an edit is wrong.
         choices: closed list of findings.
         pass_mark: share of the training that must be right before the main items.
     """
@@ -147,7 +147,7 @@ class Study:
     """A frozen study.
 
     Attributes:
-        sources: names of what it was made from.
+        sources: names of the runs, benchmarks or tables of its cases.
         groups: of readers, each with cases of its own; 1: every reader reads everything.
         digest: SHA-256 of the frozen document.
         damaged: images that the source has lost, whose cases were left out.
@@ -199,7 +199,7 @@ def unfinished_folder(folder: Path) -> Path:
 
 def freeze(study: Study) -> Study:
     """Write a study whose images are already in its folder; return it with its digest."""
-    # The secret is not drawn from the seed: whoever has the study must not know what readers see where.
+    # The secret is not derived from the seed: a copy of the study must not reveal the order of images.
     replace_file(study.folder / SECRET, secrets.token_hex(32).encode() + b"\n", 0o600)
     study = with_digest(study)
     write_document(study)

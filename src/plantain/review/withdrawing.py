@@ -25,7 +25,7 @@ from plantain.review.study import (
 )
 
 OWN = (STUDY, SECRET, IMAGES, LOCK_NAME)
-"""Of a study's folder, what a withdrawal keeps beside its ratings; pages and exports are removed."""
+"""Files that a withdrawal keeps, besides the ratings; pages and exports are removed."""
 
 
 def is_study(folder: Path) -> bool:

@@ -28,7 +28,7 @@ AGREEMENT = (
     "These images may be seen only by people whom their owner admits. I am one of them; I will not copy them, "
     "pass them on, or try to find out whom they show."
 )
-"""What readers confirm by name before they see credentialed images."""
+"""The agreement that readers confirm by name before they see credentialed images."""
 
 router = APIRouter()
 
