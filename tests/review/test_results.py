@@ -21,8 +21,8 @@ from plantain.review.freezing import StudySettings, new_study
 from plantain.review.orders import slot_order
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
-from plantain.review.results.export import export_files
 from plantain.review.results.rows import rows_of
+from plantain.review.results.writing import export_files
 from plantain.review.simulated import simulate
 from plantain.review.study import ItemKind, ReaderTask
 from plantain.review.web.desk import Desk

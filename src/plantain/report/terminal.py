@@ -20,9 +20,8 @@ from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict, state_after
-from plantain.report.gallery import came_back_from, published_in, remark
+from plantain.report.gallery import absence, came_back_from, published_in, remark
 from plantain.report.labels import DECISIONS, DIRECTIONS, STATES, fact_words, interval, judge_name, modality
-from plantain.report.story import absence
 from plantain.report.task_list import ListedTask
 
 STATE_STYLES = {"success": "green", "failed": "red", "undecided": "magenta", "stopped": "yellow"}

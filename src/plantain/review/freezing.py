@@ -287,7 +287,7 @@ def _block(
     anchors = _anchors(task, main, draw)[: settings.anchors]
     known = _anchors(task, spare, draw)[: settings.training // 2]
     taught = [item for case in spare for item in _items(case, task)]
-    if task is ReaderTask.WHICH_FINDING:  # the requested finding may be invisible, so there is no feedback
+    if task is ReaderTask.WHICH_FINDING:  # the requested finding may be invisible, so feedback is omitted
         taught = [replace(item, truth="") for item in taught]
     training = [replace(item, kind=ItemKind.TRAINING) for item in [*known, *taught][: settings.training]]
     numbered = [

@@ -78,7 +78,7 @@ class PeopleJudge:
         for name in names:
             yes = sum(fmean(bool(row.value["criteria"][name]) for row in own) for own in by_reader.values())
             passed = 2 * yes > readers
-            evidence = f"{yes:g} of {count} said yes"
+            evidence = f"{yes:g} of {count} accepted"
             criteria[name] = CriterionResult(passed, yes / readers, () if passed else often, evidence)
         study = self._study.digest[:16]
         return Reply(

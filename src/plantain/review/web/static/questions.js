@@ -73,7 +73,7 @@ const QUESTIONS = {
     },
   },
   rate: {
-    about: "Rate the edited image beside the original; more is better.",
+    about: "Compare the edited image with the original and rate it; more is better.",
     keys: [["0 to 9, T for ten", "rate the marked criterion, and on"], ["↑ ↓", "another criterion (Shift)"]],
     build(box, item, old) {
       const [least, most] = item.scale, steps = Array.from({length: most - least + 1}, (_, i) => least + i);

@@ -26,7 +26,7 @@ async function begin() {
   if (!block) return sheet("Thank you", null, paragraph("You have read the whole study. You can close this window."));
   if (block.state === "training failed") return failed(block);
   if (block.state === "done") return closing(block);
-  if (block.answered === 0 && !reader.begun) return introduction(block);
+  if (block.answered === 0 && !reader.started) return introduction(block);
   return show(block.id, block.next);
 }
 function sheet(title, enter, ...parts) { // enter: the action of the Enter key
@@ -51,7 +51,7 @@ function agreement() {
   input.focus();
 }
 function introduction(block) {
-  const go = async () => { reader.begun = true; await show(block.id, block.next); };
+  const go = async () => { reader.started = true; await show(block.id, block.next); };
   const parts = [paragraph(QUESTIONS[block.task].about || block.title)];
   if (block.training) parts.push(paragraph(`It starts with ${block.training} training cases that show the right answer${block.pass_mark ? `; ${Math.round(100 * block.pass_mark)} % of them must be right before you continue` : ""}.`));
   parts.push(paragraph(`${block.items - block.training} cases follow. Every answer is stored at once; you may stop at any time and return by your link. Press ? for keys.`), row(button("Start (Enter)", go)));
@@ -62,7 +62,7 @@ function failed(block) {
   sheet("Training again", again, paragraph(`${Math.round(100 * block.training_share)} % of the training cases were right; ${Math.round(100 * block.pass_mark)} % are needed.`), row(button("Read the training again (Enter)", again)));
 }
 function closing(block) {
-  const close = async () => { await ask(`/api/close/${block.id}`, {}); reader.begun = false; reader.ahead.clear(); await begin(); };
+  const close = async () => { await ask(`/api/close/${block.id}`, {}); reader.started = false; reader.ahead.clear(); await begin(); };
   sheet("All answered", close, paragraph(`You have answered all ${block.items} cases of “${block.title}”.`), paragraph("You may look back and change answers until you close it."),
     row(button("Close this part (Enter)", close), button("Look back", () => show(block.id, block.items - 1), false)));
 }
