@@ -221,8 +221,8 @@ def test_everything_derived_from_a_run_goes_whoever_wrote_it(
     assert json.loads(capsys.readouterr().out)["folders"][1]["folder"] == str(case / "study")
     assert main(["run", "withdraw", str(run), "--group", GONE]) == 0
     told = capsys.readouterr().out
-    assert f"{case / 'study'}: took out " in told
-    assert "inside in it is something of its own" in told
+    assert f"{case / 'study'}: removed " in told
+    assert "inside in it is a folder of its own" in told
     own = {"journal.sqlite", "lock", "blobs", "inside", CROSSWALK, REGISTER}
     assert {path.name.removesuffix("-wal").removesuffix("-shm") for path in run.iterdir()} <= own
     assert not BlobStore(run / "blobs").path(stray.sha256).exists()

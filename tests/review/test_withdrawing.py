@@ -77,5 +77,5 @@ def test_a_study_is_withdrawn_from_by_its_own_name_unless_it_is_served(
     assert "is being served" in capsys.readouterr().out
     lock.release()
     assert main(asked) == 0
-    assert "took out 1 case with the answers about them" in capsys.readouterr().out
+    assert "removed 1 case with the answers about them" in capsys.readouterr().out
     assert main([*asked[:-1], "patient4711"]) == 2
