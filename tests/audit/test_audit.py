@@ -1,21 +1,24 @@
-"""The audit: pictures kept apart, a judge's card made of rates counted right, and the gate that ends it."""
+"""The audit: sets of images without overlap, a judge's card made of rates counted right, and the gate that ends it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 
 from audit.stored_run import RuleJudge, seen
+from fakes.samples import package_samples
 from plantain.audit.card import defects_caught
 from plantain.audit.clean import recipes
 from plantain.audit.gate import AGAIN, CLEAN, TrialAnswer, gaps_of, gate_of, scored
-from plantain.audit.images import package_images
+from plantain.audit.images import images_in, package_images
 from plantain.audit.run import AuditPlan, open_audit, run_audit
 from plantain.audit.trials import chosen_kinds
 from plantain.findings import load_taxonomy
+from plantain.journal import Journal, RunHeader
 from plantain.metrics.statistics.gap import gap_of
 from plantain.offline.workers import close_workers
 from plantain.records import Criterion, Figure
@@ -151,6 +154,20 @@ def test_no_picture_is_in_both_sets():
     again = list(islice(recipes(pictures, taxonomy, 3), 12))
     assert [r.name for r in first] == [r.name for r in again]
     assert Counter(r.source.image.modality for r in first) == {"chest_xray": 4, "brain_mri": 4, "fundus": 4}
+
+
+def test_images_of_a_run_are_the_real_originals_with_their_bytes(tmp_path):
+    real, data = package_samples()[1].prepared()
+    drawn = replace(real, id="drawn", synthetic=True)
+
+    async def store():
+        async with Journal.create(tmp_path / "run", RunHeader("id", "name", 1, {}, "0.1.0")) as journal:
+            blob = journal.put_blob(data, "image/jpeg")
+            await journal.add_images([(real, blob), (drawn, blob)])
+
+    asyncio.run(store())
+    found = images_in(tmp_path / "run", load_taxonomy())
+    assert [(one.image.id, one.data) for one in found] == [(real.id, data)]
 
 
 def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
