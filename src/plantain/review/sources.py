@@ -67,23 +67,12 @@ class Material:
 def outlines(cases: Iterable[Material]) -> Iterator[Material]:
     """Yield cases as they are drawn: without instructions and access to images, with equal values shared."""
     known: dict[object, Any] = {}
-
-    def shared(value: Any) -> Any:
-        return known.setdefault(value, value)
-
+    names = ("stratum", "cluster", "modality", "finding", "direction", "label")
     for one in cases:
-        yield replace(
-            one,
-            stratum=shared(one.stratum),
-            cluster=shared(one.cluster),
-            modality=shared(one.modality),
-            finding=shared(one.finding),
-            direction=shared(one.direction),
-            label=shared(one.label),
-            instruction="",
-            images=known.setdefault(tuple(one.images), dict.fromkeys(one.images, _not_loaded)),
-            verdicts=known.setdefault(tuple(one.verdicts.items()), one.verdicts),
-        )
+        texts = {name: known.setdefault(getattr(one, name), getattr(one, name)) for name in names}
+        images = known.setdefault(tuple(one.images), dict.fromkeys(one.images, _not_loaded))
+        verdicts = known.setdefault(tuple(one.verdicts.items()), one.verdicts)
+        yield replace(one, **texts, instruction="", images=images, verdicts=verdicts)
 
 
 def _not_loaded() -> Pixels:
