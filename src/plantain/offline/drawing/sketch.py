@@ -172,7 +172,7 @@ def paint(
     if hides:
         weight = share[..., None]
         mean = blur(image * weight, reach) / np.maximum(blur(share, reach), 1e-2)[..., None]
-        flat = soft[..., None] * mean - blur(image * weight, 1.2)
+        flat = np.asarray(soft[..., None] * mean - blur(image * weight, 1.2), np.float32)
         image = image + (np.float32(hides) * alpha)[..., None] * flat
     level, alpha = sketch.level(), alpha * soft
     # Near white and black there is less room, so that nothing is cut off.
