@@ -37,8 +37,8 @@ _UNIFORM = 0.6
 MASK_VALUES = 16
 """A volume with no more different values is a mask or label map (BraTS has 4); a noisy scan has hundreds."""
 
-_UNIT_MM = {"unknown": 1.0, "mm": 1.0, "meter": 1000.0, "micron": 0.001}
-"""Millimetres by the unit of `xyzt_units`."""
+_UNIT_MM = {1: 1000.0, 3: 0.001}
+"""Millimetres by the code of space in `xyzt_units`: metres and microns; any other is millimetres or unknown."""
 
 _LABEL_INTENTS = (1002, 1003)
 """NIFTI_INTENT_LABEL and NIFTI_INTENT_NEURONAME."""
@@ -97,7 +97,7 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
         raw = _unpack(data, name)
         image = (
             nibabel.Nifti1Image.from_bytes(raw)
-            if raw[:4] != b"\x1c\x02\x00\x00"
+            if raw[:4] not in (b"\x1c\x02\0\0", b"\0\0\x02\x1c")
             else nibabel.Nifti2Image.from_bytes(raw)
         )
         shape = tuple(int(n) for n in image.shape)
@@ -113,13 +113,15 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
             raise BadImage(f"{name}: voxels of kind {image.header.get_data_dtype()} are not read")
         if int(np.prod(shape[:3], dtype=np.float64)) * image.header.get_data_dtype().itemsize > len(raw):
             raise BadImage(f"{name}: cut short: its header announces more voxels than it holds")
+        if int(image.dataobj.offset) < int(image.header["sizeof_hdr"]):
+            raise BadImage(f"{name}: its header places the voxels within itself (vox_offset)")
         _check_orientation(image, name)
         first = (
             image.slicer[(slice(None),) * 3 + (slice(0, 1),) * (len(shape) - 3)] if len(shape) > 3 else image
         )
         canonical = nibabel.as_closest_canonical(first)
         values = np.asarray(canonical.dataobj).reshape(canonical.shape[:3])
-        unit_mm = _UNIT_MM[image.header.get_xyzt_units()[0]]
+        unit_mm = _UNIT_MM.get(int(image.header["xyzt_units"]) & 7, 1.0)
         zooms = [float(zoom) * unit_mm for zoom in canonical.header.get_zooms()[:3]]
         intent = int(image.header["intent_code"])
         straight = float(np.abs(_directions(canonical.affine)).max(axis=0).min())
@@ -234,15 +236,15 @@ def _is_label_map(values: npt.NDArray[np.generic]) -> bool:
 def _range(values: npt.NDArray[np.generic], low: float, high: float, name: str) -> tuple[float, float]:
     """Percentiles of the voxels that are not background, from every few of them in a large volume."""
     sample = values.ravel()[:: max(1, values.size // 2_000_000)].astype(np.float64)
-    sample = sample[np.isfinite(sample)]
+    total, sample = sample.size, sample[np.isfinite(sample)]
     if sample.size == 0:
         raise BadImage(f"{name}: holds no finite value")
     different = np.unique(sample).size
     if 1 < different <= MASK_VALUES:
         raise BadImage(f"{name}: only {different} different values: a mask or label map, not a picture")
-    padded, sample = sample.size, without_padding(sample)
+    sample = without_padding(sample)
     floor, ceiling = (float(bound) for bound in np.percentile(sample, (0.5, 99.5)))
-    if sample.size < padded:  # where padding is all the background, nothing else shows its level
+    if sample.size < 0.99 * total:  # where padding or NaN is all the background, nothing else shows its level
         floor = min(floor, 0.0)
     above = sample[sample > floor + 0.05 * (ceiling - floor)]
     if above.size == 0:

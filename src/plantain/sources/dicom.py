@@ -107,6 +107,27 @@ class DicomEntry(SourceEntry):
         return found if face is None else (*found, face)
 
 
+def entry_of(
+    image: SourceImage, path: Path, name: str, header: Dataset | None = None, window: str = "file"
+) -> DicomEntry:
+    """Return the entry of a frame, with the spacing and aspect of its pixels.
+
+    Args:
+        image: its record; `frame` counts from 0.
+        path, name: of its file.
+        header: of the frame; None reads it.
+        window: one of `WINDOWS`.
+
+    Raises:
+        BadImage: the header cannot be read.
+    """
+    if header is None:
+        with open_regular(path, name) as file:
+            header = header_of_frame(read_header(file, name), image.frame)
+    spacing, aspect = _pixel_size(header)
+    return DicomEntry(replace(image, spacing_mm=spacing), path, name, window, aspect=aspect)
+
+
 class DicomReader:
     """Every DICOM file below a folder, or one file; ids are hashes of the SOP instance UID."""
 
@@ -168,10 +189,8 @@ class DicomReader:
             numbered = f"frame {frame + 1} of {frames}" if frames > 1 else ""
             note = "; ".join(filter(None, (image.note, numbered)))
             image_id = f"{image.id}_f{frame:04d}" if every else image.id
-            spacing, aspect = _pixel_size(header)
-            image = replace(image, id=image_id, frame=frame, note=note, spacing_mm=spacing)
-            entry = DicomEntry(image, path, name, self._settings["window"], aspect=aspect)
-            yield entry, self._series(header, name)
+            image = replace(image, id=image_id, frame=frame, note=note)
+            yield entry_of(image, path, name, header, self._settings["window"]), self._series(header, name)
 
     def _series(self, header: Dataset, name: str) -> str:
         window = self._settings["window"]

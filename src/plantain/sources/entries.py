@@ -94,6 +94,7 @@ class Refused:
         reason: in one line.
         files: number of files that this leaves out.
         row, field: of the table that is at fault; 0 and "" if none is.
+        kind: of refusals that are listed in rejected.csv, and summarised in one line elsewhere; "" for others.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Refused:
     files: int = 1
     row: int = 0
     field: str = ""
+    kind: str = ""
 
 
 class BadRow(InputError):

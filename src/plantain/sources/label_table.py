@@ -33,6 +33,8 @@ NAMES = ("labels.csv", "labels.tsv", "labels.xlsx")
 NO_LABEL = "no label: the source has none"
 """Note of an image that neither table nor folder labels, until a later ingest labels it."""
 
+CONTRADICTS = "rows of the table that contradict an earlier row of their image, which counts"
+
 MARKS = {"1": True, "1.0": True, "true": True, "yes": True, "y": True, "x": True} | dict.fromkeys(
     ("", "0", "0.0", "false", "no", "n", "-", "nan", "na", "-1", "-1.0"), False
 )
@@ -155,8 +157,11 @@ class LabelTable:
         for field in _FIELDS:
             before, now = getattr(first, field), getattr(more, field)
             if before and now and before != now:
-                why = f"{one_line(now)!r} here, {one_line(before)!r} in row {first.line}"
-                self._bad.append(Refused(one_line(more.file), why, row=more.line, field=field))
+                why = (
+                    f"{field} {one_line(now)!r} in row {more.line}, {one_line(before)!r} in row {first.line}"
+                )
+                name = one_line(more.file)
+                self._bad.append(Refused(name, why, 0, more.line, field, kind=CONTRADICTS))
                 return first
             fuller.append(before or now)
         labels = dict.fromkeys(label for label in (first.labels, more.labels) if label)

@@ -18,8 +18,8 @@ from plantain.files.tables import read_table
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence, SourceImage
-from plantain.sources.dicom import DicomEntry
-from plantain.sources.entries import UNREAD, Found, LeftOut, Refused, SourceEntry, SourceOptions
+from plantain.sources.dicom import entry_of
+from plantain.sources.entries import UNREAD, Found, LeftOut, Refused, SourceEntry, SourceOptions, refused
 from plantain.sources.mimic_files import MimicFiles
 from plantain.sources.mimic_labels import LabelRule, Marks, StudyLabels, read_marks
 from plantain.sources.registry import Setting, SourceKind, resolve_settings, whole_number
@@ -98,9 +98,12 @@ class MimicReader:
         """Yield faults, then images in order of patient, study and dicom id, then what was not asked for."""
         yield from self._refused
         for image, path, labels in self._chosen:
-            kind = DicomEntry if path.suffix.lower() == ".dcm" else SourceEntry
-            name = self._files.shown(image.stem) + path.suffix
-            yield kind(self._describe(image, labels), path, name)
+            name, described = self._files.shown(image.stem) + path.suffix, self._describe(image, labels)
+            try:
+                read = entry_of if path.suffix.lower() == ".dcm" else SourceEntry
+                yield read(described, path, name)
+            except InputError as error:
+                yield refused(name, error)
         for reason, count in sorted((+self._left_out).items()):
             yield LeftOut(reason, count)
 

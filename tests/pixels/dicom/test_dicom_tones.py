@@ -24,6 +24,11 @@ def test_a_window_of_zero_falls_back_to_percentiles(width: object) -> None:
     assert np.abs(got.astype(int) - percentile_window(RAMP)).max() <= 1
 
 
+def test_the_first_valid_of_several_windows_counts() -> None:
+    got = grey(made(WindowCenter=[0, 2000, 9], WindowWidth=[0, 3000, 9]))
+    assert np.array_equal(got, linear(RAMP, 2000, 3000))
+
+
 def test_modality_and_voi_tables_are_looked_up() -> None:
     """Against pydicom's own functions; a VOI table gives grey levels, so no window comes behind it."""
     for name in ("mlut_18.dcm", "vlut_04.dcm"):
