@@ -9,8 +9,7 @@ from pixels.dicom.data import made
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
 from plantain.sources.entries import Refused, SourceOptions
-from plantain.sources.mimic_cxr import MimicReader
-from plantain.sources.mimic_labels import COLUMNS, LabelRule
+from plantain.sources.mimic_cxr import COLUMNS, LabelRule, MimicReader
 from sources.published import csv_gz, jpeg, put, scanned
 
 TAXONOMY = load_taxonomy()

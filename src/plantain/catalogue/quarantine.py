@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import orjson
 from pydantic import TypeAdapter
 
-from plantain.catalogue.discard import finish_discards, note_discard
 from plantain.catalogue.gate import FACE, PHOTOGRAPH, Suspicion, suspicious, texts_to_json
-from plantain.catalogue.store import Catalogue
+from plantain.catalogue.store import Catalogue, finish_discards, note_discard
 from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_prepared

@@ -23,15 +23,14 @@ from plantain.pixels.boxes import Box
 from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import BadImage, one_line
 from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
-from plantain.pixels.dicom.frames import header_of_frame
-from plantain.pixels.dicom.pictures import (
+from plantain.pixels.dicom.frames import display, header_of_frame, plane_of, swaps_axes
+from plantain.pixels.dicom.render import (
     WINDOWS,
     Bounds,
     contrast_values,
     render_planes,
     states_window,
 )
-from plantain.pixels.orientation import display, plane_of, swaps_axes
 from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import (

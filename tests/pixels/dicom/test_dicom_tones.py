@@ -14,7 +14,7 @@ from pydicom.uid import UID, ExplicitVRBigEndian, ExplicitVRLittleEndian
 
 from pixels.dicom.data import RAMP, file, grey, linear, made
 from pixels.test_decode import ADOBE_RGB
-from plantain.pixels.dicom.pictures import decode_dicom
+from plantain.pixels.dicom.render import decode_dicom
 from plantain.pixels.dicom.window import percentile_window
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from plantain.files.installing import install_line
+from plantain.metrics.metric import registered
 from plantain.metrics.networks.adapters import ClipEncoder, ImageRewardModel, InceptionEncoder, LpipsNetwork
 from plantain.metrics.networks.encoders import Networks
-from plantain.metrics.registry import registered
 from plantain.records import InputError
 
 CLIP = "openai/clip-vit-large-patch14"
