@@ -147,8 +147,8 @@ def test_ingest_again_changes_nothing_and_adds_only_what_is_new(
     picture(31).save(hostile / "normal" / "deep.png")
     _, told, errors = ingest(capsys, *options, "--json")
     assert json.loads(told)["added"] == 1
-    assert "zz_copy.jpg: the same picture as plain (No Finding)" in errors
-    assert "deep.png: another picture has the id deep" in errors
+    assert "zz_copy.jpg: the same image as plain (No Finding)" in errors
+    assert "deep.png: another image has the id deep" in errors
 
 
 def test_same_input_same_bytes_whatever_the_order_of_threads(
@@ -167,7 +167,7 @@ def test_wrong_use_is_one_line_and_leaves_nothing(
 ) -> None:
     out = tmp_path / "catalogue"
     for arguments, says in (
-        (("folder", hostile, "--to", out), "--modality: name what"),
+        (("folder", hostile, "--to", out), "--modality: name the modality"),
         (("folder", hostile, "--to", out, "--modality", "brain"), "did you mean 'brain_mri'"),
         (("foldr", hostile, "--to", out), "did you mean 'folder'"),
         (("folder", hostile), "--to CATALOGUE is missing"),
@@ -203,7 +203,7 @@ def test_images_without_a_label_are_told_until_they_have_one(
     table.write_text("file,labels\n0.png,Edema\n1.png,Pneumonia\n2.png,Edema\n")
     code, told, errors = ingest(capsys, *options)
     assert code == 0
-    assert f"{out}: 3 images, 0 new, 2 labelled now; 0 files rejected" in told
+    assert f"{out}: 3 images, 0 new, 2 newly labelled; 0 files rejected" in told
     assert "without a label" not in errors
     assert "2  Edema" in told
 

@@ -52,17 +52,17 @@ Known = dict[tuple[str, int], str]
 
 @dataclass(slots=True)
 class Ingested:
-    """What became of a source's files.
+    """Results of an ingest.
 
     Attributes:
         added: images that are new in the catalogue.
         unchanged: images that it had already.
         labelled, regrouped: images that it had without a label, or under another group or split.
         unlabelled, ungrouped, by_study, synthetic: images of this source, new or not, without a label, without a
-            patient or study, with a study alone, or whose file says that they are synthetic.
+            patient or study, with a study alone, or whose file marks them as synthetic.
         tables: how the source's tables were understood.
         refused: files and rows that cannot be used.
-        left_out: images that were not asked for, counted by reason.
+        left_out: images that were not requested, counted by reason.
         near: pairs of near duplicates in the whole catalogue; each pair is in one group now.
         quarantined: ids of all images in quarantine; `newly_quarantined` counts the new ones.
     """
@@ -115,7 +115,7 @@ def ingest(
 ) -> Ingested:
     """Read every image of a source into a catalogue.
 
-    Running it again adds what is new. What was added before an interruption stays; the caller closes the catalogue,
+    Running it again adds new images. Images added before an interruption stay; the caller closes the catalogue,
     which commits it. The result depends on the order of the files, never on which of them was decoded first.
 
     Args:
@@ -129,7 +129,7 @@ def ingest(
         engine: its workers decode, prepare and look at files; None uses threads of this process.
 
     Raises:
-        NoWorkers: the engine has none left; what was added stays.
+        NoWorkers: the engine has none left; added images stay.
     """
     done = Ingested(0, 0, [])
     known = catalogue.sources()
@@ -186,7 +186,7 @@ def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iter
 
 
 class _Workshop:
-    """Brings one file from disk to prepared bytes; used by all worker threads."""
+    """Reads one file and prepares its bytes; used by all worker threads."""
 
     def __init__(
         self, known: Known, preparing: Preparing, withdrawn: Withdrawn, engine: EngineThread | None
@@ -221,7 +221,7 @@ class _Workshop:
 
 
 def _declared(image: SourceImage, data: bytes) -> SourceImage:
-    """Mark the record as synthetic if its file says so."""
+    """Mark the record as synthetic if its file does."""
     term = declared_synthetic(data)
     if not term:
         return image
@@ -242,7 +242,7 @@ def _take(
     if there is not None and (there.source_sha256, there.frame) == key:
         raise InputError(f"{catalogue.root}: another process is adding to this catalogue")
     if there is not None or held_one(catalogue, image.id) is not None:
-        return Refused(name, f"another picture has the id {image.id}; rename it, or choose another --to")
+        return Refused(name, f"another image has the id {image.id}; rename it, or choose another --to")
     known[key] = image.id
     if result.found:
         hold(catalogue, image, result.data, result.code, result.found)
@@ -273,7 +273,7 @@ def check_earlier(catalogue: Catalogue, gate: PrivacyGate) -> int:
 
 
 class Fate(Enum):
-    """What became of an ingested image."""
+    """Result for one ingested image."""
 
     ADDED, HELD, UNCHANGED, LABELLED, REGROUPED = range(5)
 
@@ -327,7 +327,7 @@ def _difference(there: SourceImage, image: SourceImage) -> str:
     labels = ", ".join(there.labels) or "no label"
     if (there.id, there.dataset) == (image.id, image.dataset):
         return f"is there already, labelled {labels}; choose another --to"
-    why = f"the same picture as {there.id} ({labels}) of {there.dataset}"
+    why = f"the same image as {there.id} ({labels}) of {there.dataset}"
     if (there.id, there.labels) == (image.id, image.labels):
         why += f"; if its folder was renamed, say --dataset {shlex.quote(there.dataset)}"
     return why

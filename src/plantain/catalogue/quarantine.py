@@ -1,7 +1,7 @@
-"""Quarantine: prepared images that may identify a person, kept out of the catalogue until a person has decided.
+"""Quarantine: prepared images that may identify a patient, kept out of the catalogue until a user has decided.
 
 They are in a table of their own, so that no reader of the catalogue sees them. `release` adds an image as it is; `mask`
-blackens the boxes first, and reads the result once more.
+blackens the boxes first, and reads the result again.
 """
 
 from __future__ import annotations

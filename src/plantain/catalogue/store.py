@@ -137,7 +137,7 @@ class Catalogue:
         return True
 
     def flush(self) -> None:
-        """Commit what was added since the last commit."""
+        """Commit additions since the last commit."""
         if not self._waiting and not self._readings:
             return
         # Committed or forgotten from here on, never tried again: the next ingest finds what is missing.

@@ -66,7 +66,7 @@ _NO_PATIENT = re.compile(
     "anon[a-z]*|de|deid[a-z]*|identified|remov[a-z]*|redact[a-z]*|delet[a-z]*|mask[a-z]*|hidden|blank|confidential|"
     "empty|unknown|undefined|unspecified|no|not|none|null|nil|nan|na|n/a|available|patient|subject|test|id|name|0+|x+"
 )
-"""Words of a PatientID that identifies nobody."""
+"""Words of a PatientID that does not identify a patient."""
 
 _NO_AGENT = frozenset({"NO", "NONE", "N", "NIL", "WITHOUT", "NATIVE", "NOT APPLICABLE"})
 _SEQUENCES = (
@@ -146,7 +146,7 @@ class DicomReader:
 
         Series of slices without a window come last, as some of each are decoded to give them one scale.
         """
-        yield from self._source.told
+        yield from self._source.findings
         seen: dict[str, tuple[Path, str]] = {}
         series: dict[str, list[DicomEntry]] = {}
         for path, name in self._source.files:
@@ -179,7 +179,7 @@ class DicomReader:
             raise BadImage(f"{name}: Modality {one_line(kind)[:16] or 'none'}, not an image")
         frames = frame_count(dataset)
         if frames > 100_000:
-            raise BadImage(f"{name}: says it has {frames} frames")
+            raise BadImage(f"{name}: states {frames} frames")
         every = self._settings["frames"] == "all" and frames > 1
         which = {"first": [0], "middle": [frames // 2], "all": range(frames)}[self._settings["frames"]]
         for frame in which:
@@ -203,16 +203,18 @@ class DicomReader:
         modality = self._options.modality or _modality(dataset)
         if not modality:
             kind, part = _text(dataset, "Modality") or "none", _text(dataset, "BodyPartExamined") or "none"
-            raise InputError(f"{name}: Modality {kind}, body part {part}: say what it shows with --modality")
+            raise InputError(
+                f"{name}: Modality {kind}, body part {part}: name the modality of its image with --modality"
+            )
         row = self._source.labels.of(name, modality)
         projection, kind = _text(dataset, "ViewPosition"), _text(dataset, "Modality")
         photometric = _text(dataset, "PhotometricInterpretation")
         raw = _text(dataset, "PresentationIntentType") == "FOR PROCESSING"
         notes = {
-            "the header says that text is burned in": _text(dataset, "BurnedInAnnotation") == "YES",
+            "the header states burned-in text": _text(dataset, "BurnedInAnnotation") == "YES",
             NO_LABEL: not row.labels,
             colour_profile(dataset.get("ICCProfile")).note: not photometric.startswith("MONOCHROME"),
-            f"the header says Modality {one_line(kind)[:16]}": bool(kind)
+            f"the header states Modality {one_line(kind)[:16]}": bool(kind)
             and kind not in _SCANNERS.get(modality, {kind}),
             "a localizer": "LOCALIZER" in [str(word).upper() for word in dataset.get("ImageType") or ()],
             "raw detector values (--set window=film shows them as on film)": raw

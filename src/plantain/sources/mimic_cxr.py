@@ -32,7 +32,7 @@ SETTINGS = {
     "per_class": Setting("0"),
     "tables": Setting(""),
 }
-"""`selection=single per_class=1000` is the paper's "single_disease_selection", 1k per class; `per_class=0` is no cap.
+"""`selection=single per_class=1000` is the paper's "single_disease_selection", 1k per class; `per_class=0` has no cap.
 `tables` is their folder, if it is not in PATH."""
 
 FRONTAL = ("PA", "AP")
@@ -94,7 +94,7 @@ class MimicReader:
         return len(self._chosen) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:
-        """Yield faults, then images in order of patient, study and dicom id, then what was not asked for."""
+        """Yield faults, then images in order of patient, study and dicom id, then numbers of images not requested."""
         yield from self._refused
         for image, path, labels in self._chosen:
             name, described = self._files.shown(image.stem) + path.suffix, self._describe(image, labels)
@@ -180,7 +180,7 @@ class MimicReader:
         for image, labels in self._labelled():
             top = image.folder.partition("/")[0]
             if image.dicom in endings:
-                path = self._files.pictures / f"{image.stem}{endings[image.dicom]}"
+                path = self._files.images / f"{image.stem}{endings[image.dicom]}"
                 found.append((image, path, labels))
             elif top not in tops:
                 self._left_out[f"not downloaded: {self._files.shown(top)} is not there"] += 1
@@ -200,9 +200,9 @@ class MimicReader:
                 self._refused.append(Refused(name, "no row of the tables names it, so it has no label"))
             elif image is not None and image.folder != place.folder:
                 elsewhere = self._files.shown(image.folder)
-                self._refused.append(Refused(name, f"is in another folder than its row says: {elsewhere}"))
+                self._refused.append(Refused(name, f"is in another folder than its row states: {elsewhere}"))
             elif image is not None and endings.get(image.dicom, ".dcm").lower() == ".dcm":
-                # The key of the row is shared; a JPEG goes before the DICOM file beside it.
+                # The key of the row is shared; a JPEG goes before the DICOM file next to it.
                 endings[image.dicom] = sys.intern(place.ending)
         return endings
 
@@ -296,7 +296,7 @@ class LabelRule:
 
     Args:
         taxonomy: of the labels.
-        uncertain: ignore: an uncertain finding is no label, and keeps a study from counting as single-disease;
+        uncertain: ignore: an uncertain finding is not a label, and keeps a study from counting as single-disease;
             positive or negative: it counts as that; exclude: its study is left out.
         single: keep studies with exactly one disease, implied ones aside, labelled with that one alone.
     """
