@@ -89,7 +89,7 @@ class PrivacyGate:
         return tuple(one for one in moved if not any(one.box.overlaps(box) for box in identifying))
 
     def remember(self, image: SourceImage, texts: tuple[Text, ...]) -> None:
-        """Store what was read in an image, with its markers; from the thread that adds to the catalogue."""
+        """Store the text of an image, with its markers; from the thread that adds to the catalogue."""
         assert self.reader is not None and self.readings is not None
         self.readings.remember_reading(image.prepared_sha256, self.reader.name, texts_to_json(texts))
 

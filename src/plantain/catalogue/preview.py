@@ -1,4 +1,4 @@
-"""A page of the images in quarantine with their suspicions, for the person who decides."""
+"""A page of the images in quarantine with their suspicions, for the user who decides."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class Catalogue:
         """Commit additions since the last commit."""
         if not self._waiting and not self._readings:
             return
-        # Committed or forgotten from here on, never tried again: the next ingest finds what is missing.
+        # Committed or forgotten, never tried again: the next ingest finds what is missing.
         images, self._waiting = list(self._waiting.values()), {}
         codes, self._codes = self._codes, {}
         readings, self._readings = self._readings, {}
@@ -191,11 +191,11 @@ class Catalogue:
         self._insert_labels([new])
 
     def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None:
-        """Store what a reader of text found in a prepared image (JSON), with the next commit."""
+        """Store the findings of a text reader in a prepared image (JSON), with the next commit."""
         self._readings[prepared_sha256] = (reader, found)
 
     def reading(self, prepared_sha256: str) -> tuple[str, str] | None:
-        """Return (reader, what it found as JSON) of a prepared image; None if its text was never read."""
+        """Return (reader, its findings as JSON) of a prepared image; None if its text was never read."""
         if (waiting := self._readings.get(prepared_sha256)) is not None:
             return waiting
         query = "SELECT reader, found FROM reading WHERE prepared_sha256 = ?"
@@ -327,7 +327,7 @@ class Catalogue:
         return hashlib.sha256(f"{VERSION}:{self._meta('count')}:{self._meta('sum')}".encode()).hexdigest()
 
     def close(self) -> None:
-        """Commit what is waiting, and close."""
+        """Commit waiting images, and close."""
         try:
             self.flush()
         finally:

@@ -38,7 +38,7 @@ class WithdrawnImages:
 
 
 class Withdrawn:
-    """Marks of what was withdrawn from a catalogue: keyed hashes, from which no id can be read."""
+    """Marks of images and groups withdrawn from a catalogue: keyed hashes, from which no id can be read."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._salt = _salt_of(catalogue)

@@ -1,4 +1,4 @@
-"""What every metric is: one class that measures an output and describes itself to tables."""
+"""The interface of metrics: one class that measures an output and describes itself to tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plantain.records import InputError
 
 
 class MetricSample(Protocol):
-    """What a metric can read of a sample; each image is decoded on first use."""
+    """Images and texts of a sample that a metric reads; each image is decoded on first use."""
 
     @property
     def before(self) -> Pixels:
@@ -59,7 +59,7 @@ class MetricSample(Protocol):
 
 
 NEEDS = ("truth", "roi", "prompt", "detailed")
-"""What a metric can need of a sample that not every sample has."""
+"""Parts of a sample that a metric may need and not every sample has."""
 
 Measured = Score | tuple[Score, Mapping[str, Any]]
 """A score, or one with details that are stored with it."""
@@ -97,7 +97,7 @@ class Metric:
 
     @classmethod
     def open(cls, networks: Networks) -> Metric | str:
-        """Return the metric, or why this machine cannot compute it ("" where `networks.why_not` says so)."""
+        """Return the metric, or why this machine cannot compute it ("" with the reason of `networks.why_not`)."""
         return cls()
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
@@ -114,7 +114,7 @@ class Metric:
 
 
 class NamedNetwork(Protocol):
-    """A network that says whose weights it has."""
+    """A network that names its weights."""
 
     name: str
 
@@ -173,7 +173,7 @@ def _metric(entry: EntryPoint) -> type[Metric]:
     kind = load_entry(entry, "metric")
     where = f"metric {entry.name!r}: {entry.value}"
     if not (isinstance(kind, type) and issubclass(kind, Metric)):
-        raise InputError(f"{where} is no subclass of plantain.metrics.Metric")
+        raise InputError(f"{where} is not a subclass of plantain.metrics.Metric")
     if wrong := [need for need in kind.needs if need not in NEEDS]:
         raise InputError(f"{where}: needs {wrong[0]!r}; a sample has {', '.join(NEEDS)}")
     if getattr(kind, "name", "") != entry.name or not getattr(kind, "label", ""):

@@ -1,4 +1,4 @@
-"""Bytes to pixels: a guarded way in for files from outside, and a fast one for our own blobs."""
+"""Decoding of images: guarded for files from outside, fast for our own blobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_PIXELS = 50_000_000
 """Largest image accepted, by its header; a flat-panel radiograph has about 15 million pixels."""
 
 MAX_DECODED_BYTES = 256 * 1024 * 1024
-"""Most memory that one decoded image may take before it is brought to 8-bit RGB."""
+"""Most memory that one decoded image may take before its conversion to 8-bit RGB."""
 
 # Kinds of grey TIFF that Pillow has no row for; `_levels` inverts where white is zero, as Pillow does up to 8 bits.
 for _order, _photometric in ((order, photometric) for order in (b"II", b"MM") for photometric in (0, 1)):
@@ -58,10 +58,10 @@ class BadImage(InputError):
 
 
 def decode(data: bytes) -> Pixels:
-    """Decodes a blob that plantain wrote (JPEG or PNG): uint8 (H, W, 3), RGB.
+    """Decode a blob that plantain wrote (JPEG or PNG): uint8 (H, W, 3), RGB.
 
     Raises:
-        BadImage: the bytes are no image; a blob that was written by us can only be damaged.
+        BadImage: the bytes are not an image; a blob that was written by us can only be damaged.
     """
     pixels: Pixels | None = _imdecode(data, cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     if pixels is None:
@@ -70,7 +70,7 @@ def decode(data: bytes) -> Pixels:
 
 
 def decode_mask(data: bytes) -> Mask:
-    """Decodes a mask blob (`encode_mask`): bool (H, W)."""
+    """Decode a mask blob (`encode_mask`): bool (H, W)."""
     plane = _imdecode(data, cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
     if plane is None:
         raise BadImage("stored mask: its bytes cannot be decoded, the blob is damaged")
@@ -79,7 +79,7 @@ def decode_mask(data: bytes) -> Mask:
 
 
 def decode_untrusted(data: bytes, name: str, bits: int = 0) -> Pixels:
-    """Decodes a file from outside, whatever it is: uint8 (H, W, 3), RGB, upright.
+    """Decode a file from outside, of any kind: uint8 (H, W, 3), RGB, upright.
 
     Size and kind are taken from the header and checked before a pixel is decoded. EXIF orientation is
     honoured; transparency is laid on black, the colour of the padding; colours of another profile or gamma,
@@ -141,23 +141,23 @@ def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
 
 
 def check_header(data: bytes, name: str) -> None:
-    """Refuses by its header what is no picture that we read, or too large to be decoded.
+    """Refuse by its header a file that is not an image of a known kind, or is too large.
 
     Raises:
-        BadImage: one line that says why.
+        BadImage: one line with the reason.
     """
     _open(data, one_line(name))
 
 
 def declared_pixels(data: bytes) -> int:
-    """Number of pixels that a file's header announces; 0 where it is no picture that we read."""
+    """Return the number of pixels by a file's header; 0 for an unknown kind."""
     width, height = declared_size(data)
     return width * height
 
 
 def declared_size(data: bytes) -> tuple[int, int]:
-    """Width and height that a file's header announces; (0, 0) where it is no picture that we read."""
-    if data[128:132] == b"DICM":  # what stands before it may look like a TIFF, broken off
+    """Return width and height by a file's header; (0, 0) for an unknown kind."""
+    if data[128:132] == b"DICM":  # the preamble may look like a broken TIFF
         return 0, 0
     try:
         image = _open(data, "")
@@ -177,7 +177,7 @@ def colour_note(data: bytes) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text made safe for a one-line message: control characters escaped, overlong names shortened."""
+    """Return text safe for a one-line message: control characters escaped, overlong names shortened."""
     if text.isprintable() and len(text) <= 300:
         return text
     text = "".join(
@@ -198,14 +198,14 @@ def _imdecode(data: bytes, flags: int) -> Pixels | None:
 
 
 def _open(data: bytes, name: str) -> Image.Image:
-    """Reads the header and refuses what is too large or of a kind that we do not read."""
+    """Read the header; refuse images that are too large or of an unknown kind."""
     if not data:
         raise BadImage(f"{name}: empty file (0 bytes)")
     try:
         image = Image.open(io.BytesIO(data), formats=_FORMATS)
         width, height = image.size
     except Image.DecompressionBombError as error:
-        # Pillow's own limit, far above ours; its message is the only place that tells the size.
+        # Pillow's own limit, far above ours; only its message contains the size.
         found = re.search(r"\((\d+) pixels\)", str(error))
         raise BadImage(
             _too_large(name, f"{int(found[1]) // 10**6} million" if found else "too many")
@@ -262,14 +262,14 @@ def _decode_deep(image: Image.Image, profile: ColourProfile, data: bytes, name: 
 
 
 def _decode_jpeg(image: Image.Image, profile: ColourProfile, data: bytes, name: str) -> Pixels:
-    """Grey and RGB by OpenCV, which leaves other threads running; other colours by Pillow.
+    """Decode grey and RGB by OpenCV, which leaves other threads running; other colours by Pillow.
 
     OpenCV fills a cut file with grey without a word, so completeness is checked beforehand.
     """
     scans, complete = _jpeg_scans(data)
     if not complete:
         raise BadImage(f"{name}: damaged or cut short (the JPEG has no end)")
-    # A small file can ask for thousands of passes over a large picture; real ones make about ten.
+    # A small file can ask for thousands of passes over a large image; real ones make about ten.
     if scans * image.width * image.height > 20 * MAX_PIXELS:
         raise BadImage(f"{name}: {scans} scans over {image.width}x{image.height} pixels, refused undecoded")
     if image.mode not in ("L", "RGB"):
@@ -286,7 +286,7 @@ def _decode_jpeg(image: Image.Image, profile: ColourProfile, data: bytes, name: 
 
 
 def _jpeg_scans(data: bytes) -> tuple[int, bool]:
-    """Number of scans, and whether the file reaches its end-of-image marker, by walking its segments."""
+    """Return the number of scans, and True if the file reaches its end-of-image marker."""
     at, scans = 2, 0
     while (found := _MARKER.search(data, at)) is not None:
         marker, at = data[found.start() + 1], found.end()
@@ -300,7 +300,7 @@ def _jpeg_scans(data: bytes) -> tuple[int, bool]:
 
 
 def _upright(pixels: Pixels, orientation: object) -> Pixels:
-    """Applies EXIF orientation 1..8 (EXIF 2.32, 4.6.4 A); anything else means upright."""
+    """Apply EXIF orientation 1..8 (EXIF 2.32, 4.6.4 A); anything else means upright."""
     if orientation in (5, 6, 7, 8):
         pixels = np.swapaxes(pixels, 0, 1)
     if orientation in (2, 3, 6, 7):
@@ -311,7 +311,7 @@ def _upright(pixels: Pixels, orientation: object) -> Pixels:
 
 
 def _decode_pillow(image: Image.Image, profile: ColourProfile, name: str, bits: int = 0) -> Pixels:
-    """Any mode that we read to RGB, a strip at a time: whole copies of a 50 million pixel image would add up."""
+    """Convert any known mode to RGB, a strip at a time: copies of 50 million pixels would add up."""
     if image.mode[0] in "IF":
         levels, used = _levels(image, name)
         shift = (bits or used) - 8
@@ -327,7 +327,7 @@ def _decode_pillow(image: Image.Image, profile: ColourProfile, name: str, bits: 
 
 
 def _flatten(image: Image.Image, profile: ColourProfile) -> Image.Image:
-    """To sRGB, transparency laid on black."""
+    """Convert to sRGB, transparency on black."""
     if image.mode in ("LA", "La", "PA", "RGBa", "RGBA") or "transparency" in image.info:
         grey = image.mode in ("LA", "La")
         image = image.convert("RGBA")
@@ -393,7 +393,7 @@ _KINDS = (
 
 
 def _kind(data: bytes) -> str:
-    """What an unreadable file is, as well as its first bytes tell."""
+    """Return the kind of an unreadable file by its first bytes."""
     head = data[:512]
     for pattern, kind in _KINDS:
         if pattern.match(head):

@@ -1,6 +1,6 @@
 """Restores the original outside of an edit: `[loop] restore = "outside"`.
 
-Editors that redraw a whole image move it by a pixel, shift its tones and draw its texture anew. The answer is
+Editors that redraw a whole image move it by a pixel, shift its tones and draw its texture again. The answer is
 registered to the original and given its tones; what then still differs by more than usual is the edit, and is blended
 into the original. Where any of this fails the answer stays as it came, with the reason.
 """
@@ -23,13 +23,13 @@ _SCALES = (1.5, 4.0, 9.0)
 """Widths of the smoothing under which changes are looked for, in half-size pixels of a 1024-pixel frame."""
 
 _SURE, _FAINT = 5.0, 2.5
-"""A change contains a place that differs by this many times the usual, and reaches as far as this many times."""
+"""A change contains a place that differs by the first multiple of the usual, and extends to the second."""
 
 _LEAST_LEVELS = 1.5
 """Grey levels, after smoothing, by which the strongest place of a change differs."""
 
 _WORST_TONE = 2.5
-"""Largest median difference in grey levels, smoothed, of what was not changed."""
+"""Largest median difference in grey levels, smoothed, outside of the edit."""
 
 _NEAR, _MARGIN, _SOFT = 24.0, 10.0, 8.0
 """Pixels of a 1024-pixel frame: kept around a region and around a change, and over which a change fades."""
@@ -176,7 +176,7 @@ def match_tone(original: Pixels, edited: Pixels, reference: Mask) -> Pixels:
         here = known[..., channel]
         curve = tone_curve(after[..., channel][here], before[..., channel][here])
         toned[..., channel] = np.interp(np.arange(256), *curve)[edited[..., channel]]
-    # What is left and varies slowly is light that drifts over the frame.
+    # The slowly varying rest is light that drifts over the frame.
     scale = 128 / max(edited.shape[:2])
     apart, weight = (
         cv2.GaussianBlur(

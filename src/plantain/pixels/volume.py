@@ -25,7 +25,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, one_line
 from plantain.pixels.dicom.window import without_padding
 
-# nibabel tells the terminal how it repaired a header; what cannot be read is an error that names the file all the same.
+# nibabel prints how it repaired a header; an unreadable file is an error that names it anyway.
 logging.getLogger("nibabel.global").setLevel(logging.CRITICAL)
 
 AXES = {"sagittal": 0, "coronal": 1, "axial": 2}
@@ -68,7 +68,7 @@ class Volume:
     Attributes:
         values: (X, Y, Z), right-anterior-superior.
         spacing_mm: of the three axes.
-        low, high: values shown black and white: percentiles of what is not background.
+        low, high: values shown black and white: percentiles of the voxels above background.
         volumes: how many the file holds, of which this is the first.
         oblique_degrees: by how much the axes are off the patient's, at most; the display does not turn them.
     """
@@ -82,7 +82,7 @@ class Volume:
 
 
 def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) -> Volume:
-    """Reads .nii or .nii.gz; of a series the first volume.
+    """Read .nii or .nii.gz; of a series the first volume.
 
     Args:
         data: the file's bytes.
@@ -144,7 +144,7 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
 
 
 def choose_slices(volume: Volume, plane: str, count: int) -> list[int]:
-    """Indices of `count` slices of a plane, evenly through the middle 60 % of what is not background.
+    """Indices of `count` slices of a plane, evenly through the middle 60 % of the voxels above background.
 
     The slices at the ends of a head are left out: they show scalp, or the face. Fewer where there are fewer slices.
     """
@@ -185,10 +185,10 @@ def show_slice(volume: Volume, plane: str, index: int) -> Pixels:
 
 
 def _check_orientation(image: nibabel.Nifti1Image, name: str) -> None:
-    """Refuses a file that does not say how it lies, or says it in two ways that contradict each other.
+    """Refuse a file without an orientation, or with two that contradict each other.
 
     A file has room for two orientations: qform, of the scanner, and sform, which goes before it. After a change by a
-    careless tool one of them may be mirrored, and nothing tells which.
+    careless tool one of them may be mirrored, and the file does not state which.
     """
     ways = [way for way in ("qform", "sform") if int(image.header[f"{way}_code"])]
     if not ways:
