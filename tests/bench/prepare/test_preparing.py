@@ -242,3 +242,14 @@ def test_a_table_is_read_as_excel_and_pandas_write_it(
     (pair,) = read_raw(tmp_path)
     assert (pair.id, pair.organ, pair.task) == ("moved", "Skin", "Wundhöhle")
     assert pair.prompt == "Close; then wait."
+
+
+def test_the_published_procedures_are_those_of_table_5(capsys: pytest.CaptureFixture[str]) -> None:
+    """MedEBench, Table 5: 42 tasks with more than five samples; 70 tasks in all (its introduction)."""
+    assert main(["bench", "prepare", "--procedures", "published"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("  ") for line in lines) == 42
+    assert lines[-1].startswith("The other 28 tasks have five samples or fewer")
+    assert lines[lines.index("Ears") + 1 :][:2] == ["  Reconstruct ear", "  Reconstruct auricle"]
+    assert main(["bench", "prepare", "--procedures", "Teath"]) == 2
+    assert "did you mean 'Teeth'?" in capsys.readouterr().err

@@ -187,10 +187,9 @@ class _Making:
 
     def _write(self, raw: RawPair, prepared: PreparedPair, description: ChangeDescription) -> None:
         plan, notes = self._plan, list(prepared.notes)
-        words = raw.key_concept or description.entity or raw.task
         proposals: Sequence[RegionProposal] = ()
         if prepared.in_place or not isinstance(plan.proposer, DifferenceProposer):
-            proposals = plan.proposer.propose(prepared.previous, prepared.changed, words)[:MOST]
+            proposals = plan.proposer.propose(prepared.previous, prepared.changed, raw.task)[:MOST]
         region = proposals[0].mask if proposals and plan.first_region else None
         if region is not None:
             notes.append(NOT_CHOSEN.format(plan.proposer.name))

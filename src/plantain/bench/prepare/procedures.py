@@ -1,4 +1,4 @@
-"""Procedures by organ that a collector of real pairs can look for: our list, and what a model adds to it."""
+"""Procedures by organ, as search terms for collectors of pairs: two lists, and a model's additions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ import orjson
 from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.prepare.describers import asked_once
 from plantain.records import Direction, EditTask, InputError, TaskKind
+from plantain.records.suggestions import suggest
 from plantain.roles import Reply
 from plantain.runs.door import Beginning, Door
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
 
 MOST = 10
-"""Procedures to ask for at once."""
+"""Procedures requested in one call."""
+
+PUBLISHED = "published"
+PUBLISHED_TASKS = 70
+"""Tasks of MedEBench; its Table 5 names those with more than five samples."""
 
 
 @runtime_checkable
@@ -39,33 +44,41 @@ class NamesProcedures(Protocol):
 
 
 @cache
-def listed_procedures() -> dict[str, tuple[str, ...]]:
-    """Return our own list, by organ in the order of MedEBench's tables."""
-    data = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return {organ: tuple(procedures) for organ, procedures in data.items()}
+def _lists() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def procedures_of(organ: str) -> tuple[str, tuple[str, ...]]:
-    """Return an organ's canonical name and its procedures. Raises InputError if it is not in our list."""
-    name, remark = canonical_organ(organ)
-    if name not in listed_procedures():
-        raise InputError(f"organ {organ!r}: {remark}; there are {', '.join(listed_procedures())}")
-    return name, listed_procedures()[name]
+def listed_procedures(organ: str) -> dict[str, tuple[str, ...]]:
+    """Return procedures by organ, in the order of MedEBench's tables.
+
+    Args:
+        organ: an organ, "all", or "published" for the tasks of MedEBench's Table 5.
+
+    Raises:
+        InputError: the organ has no list.
+    """
+    if organ == PUBLISHED:
+        return {name: tuple(found) for name, found in _lists()[PUBLISHED].items()}
+    ours = _lists()["plantain"]
+    name, _ = canonical_organ(organ)
+    if organ != "all" and name not in ours:
+        raise InputError(f"--procedures: no list of {organ!r}; {suggest(organ, ('all', PUBLISHED, *ours))}")
+    return {key: tuple(found) for key, found in ours.items() if organ == "all" or key == name}
 
 
 async def propose_procedures(
     listed: Mapping[str, Sequence[str]], terms: Terms, run: Path, seed: int
 ) -> tuple[dict[str, tuple[str, ...]], RunSummary]:
-    """Return what a model adds to our list, by organ.
+    """Return a model's additions to a list, by organ.
 
     Args:
-        listed: our own, by organ.
-        terms: whose one model is asked.
-        run: folder of the journal of its answers; none is asked for twice.
+        listed: procedures by organ.
+        terms: name the one model.
+        run: folder of the journal of its answers, which are reused.
         seed: of its draws.
 
     Raises:
-        InputError: there is no such model, or it names no procedures.
+        InputError: the model is unknown or cannot name procedures.
     """
     door = Door(terms)
     door.check()

@@ -1,141 +1,119 @@
-"""Proposals by an open-vocabulary detector and a segmenter, in the manner of Grounded-SAM.
-
-Loads GroundingDINO and SAM from transformers when it is used, with weights that are on the machine already. It has
-never been run where plantain is made, as neither weights nor an accelerator are there; the difference of the pair is
-the default for that reason.
-"""
+"""Proposals by Grounded-SAM (Ren et al. 2024): GroundingDINO finds boxes for the task's text, SAM segments them."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Protocol, cast
 
 import numpy as np
 
-from plantain.bench.prepare.regions_proposed import MOST, SAME, RegionProposal
+from plantain.bench.prepare.regions_proposed import MOST, SAME, RegionProposal, overlap
 from plantain.files.installing import install_line
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import InputError
 
-DETECTOR = "IDEA-Research/grounding-dino-base"
-SEGMENTER = "facebook/sam-vit-huge"
-LEAST = 0.05
-"""Confidence of a box, as low as in the published preparation."""
+DETECTORS = {
+    "tiny": "IDEA-Research/grounding-dino-tiny",
+    "base": "IDEA-Research/grounding-dino-base",
+}
+SEGMENTERS = {
+    "base": "facebook/sam-vit-base",
+    "large": "facebook/sam-vit-large",
+    "huge": "facebook/sam-vit-huge",
+}
+"""Published sizes by short name. The paper does not state which it used."""
 
+BOXES = 12
+"""Most confident boxes that SAM segments, so that three of their masks differ."""
 
-class Detector(Protocol):
-    """Finds boxes for words."""
-
-    def boxes(self, pixels: Pixels, words: str) -> list[tuple[float, tuple[float, float, float, float]]]:
-        """(confidence, (left, top, right, bottom) in pixels), in any order."""
-        ...
-
-
-class Segmenter(Protocol):
-    """Cuts out what lies in a box."""
-
-    def mask(self, pixels: Pixels, box: tuple[float, float, float, float]) -> Mask:
-        """bool (H, W)."""
-        ...
+Box = tuple[float, float, float, float]
 
 
 class GroundedProposer:
-    """Boxes for words, then a mask for each box: any detector, any segmenter."""
+    """Propose regions with GroundingDINO and SAM from weights on this machine; nothing is downloaded.
 
-    def __init__(self, detector: Detector, segmenter: Segmenter, name: str) -> None:
-        self._detector, self._segmenter, self.name = detector, segmenter, name
-
-    def propose(self, previous: Pixels, changed: Pixels | None, words: str) -> tuple[RegionProposal, ...]:
-        """Masks of the most confident boxes that are not nearly the same; the image after is not looked at."""
-        kept: list[RegionProposal] = []
-        for sure, box in sorted(self._detector.boxes(previous, words), reverse=True):
-            if sure < LEAST or len(kept) == MOST:
-                break
-            mask = self._segmenter.mask(previous, box)
-            union = [float((mask & o.mask).sum()) / max(1.0, float((mask | o.mask).sum())) for o in kept]
-            if mask.any() and not mask.all() and all(overlap <= SAME for overlap in union):
-                kept.append(RegionProposal(mask, round(min(1.0, sure), 4), f"box for {words!r}"))
-        return tuple(kept)
-
-
-def grounded_sam(
-    detector: str = DETECTOR, segmenter: str = SEGMENTER, *, device: str = "cpu"
-) -> GroundedProposer:
-    """GroundingDINO and SAM from weights on this machine; nothing is downloaded.
+    Args:
+        detector: a short name of `DETECTORS`, or a folder of weights.
+        segmenter: a short name of `SEGMENTERS`, or a folder of weights.
 
     Raises:
-        InputError: the extra torch is missing, or weights are not here.
+        InputError: the extra torch is missing, or the weights are missing or cannot be loaded.
     """
-    if any(importlib.util.find_spec(module) is None for module in ("torch", "transformers")):
-        raise InputError(f"--regions grounded-sam needs the torch extra: {install_line('torch')}")
-    for weights in (detector, segmenter):
-        if not Path(weights).is_dir() and not _in_hub_cache(weights):
+
+    def __init__(self, detector: str = "base", segmenter: str = "huge") -> None:
+        if any(importlib.util.find_spec(module) is None for module in ("torch", "transformers")):
+            raise InputError(f"--regions grounded-sam needs the torch extra: {install_line('torch')}")
+        first = _weights("--detector", detector, DETECTORS)
+        second = _weights("--segmenter", segmenter, SEGMENTERS)
+        self.name = " + ".join(Path(one).name if Path(one).is_dir() else one for one in (first, second))
+
+        from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor, SamModel, SamProcessor
+
+        try:
+            self._words = AutoProcessor.from_pretrained(first, local_files_only=True)
+            model = AutoModelForZeroShotObjectDetection.from_pretrained(first, local_files_only=True)
+            self._detector = model.eval()
+            self._points = SamProcessor.from_pretrained(second, local_files_only=True)
+            self._segmenter = SamModel.from_pretrained(second, local_files_only=True).eval()
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(
-                f"--regions grounded-sam: the weights of {weights} are not on this machine (nothing is downloaded)"
-            )
-    try:
-        made = GroundedProposer(
-            _TransformersDetector(detector, device),
-            _TransformersSegmenter(segmenter, device),
-            f"{detector} + {segmenter}",
+                f"--regions grounded-sam: {first} or {second} cannot be loaded: {reason}"
+            ) from error
+
+    def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
+        """Return three masks of the most confident boxes for the task; the image after is not used.
+
+        Masks that resemble a more confident one follow only where fewer than three differ. Empty and full masks are
+        skipped, as they cannot be a region.
+        """
+        boxes = self._boxes(previous, task)
+        masks = self._masks(previous, [box for _, box in boxes])
+        distinct: list[RegionProposal] = []
+        similar: list[RegionProposal] = []
+        for (score, _), mask in zip(boxes, masks, strict=True):
+            if not mask.any() or mask.all():
+                continue
+            repeated = any(overlap(mask, other.mask) > SAME for other in distinct)
+            proposal = RegionProposal(mask, round(min(1.0, score), 4), f"box for {task!r}")
+            (similar if repeated else distinct).append(proposal)
+        return (*distinct, *similar)[:MOST]
+
+    def _boxes(self, pixels: Pixels, task: str) -> list[tuple[float, Box]]:
+        """Return the most confident boxes as (confidence, (left, top, right, bottom) in pixels)."""
+        import torch
+
+        text = f"{task.casefold().strip(' .')}."  # GroundingDINO expects lower case and a full stop
+        inputs = self._words(images=pixels, text=text, return_tensors="pt")
+        with torch.inference_mode():
+            outputs = self._detector(**inputs)
+        (found,) = self._words.post_process_grounded_object_detection(
+            outputs, inputs["input_ids"], threshold=0.0, target_sizes=[pixels.shape[:2]]
         )
-    except (OSError, ValueError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(
-            f"--regions grounded-sam: weights of {detector} or {segmenter} cannot be loaded here: {first}"
-        ) from error
-    return made
+        boxes = zip(found["scores"].tolist(), map(tuple, found["boxes"].tolist()), strict=True)
+        return sorted(boxes, reverse=True)[:BOXES]
+
+    def _masks(self, pixels: Pixels, boxes: list[Box]) -> list[Mask]:
+        """Return the mask of each box, bool (H, W)."""
+        import torch
+
+        inputs = self._points(pixels, input_boxes=[[list(box) for box in boxes]], return_tensors="pt")
+        with torch.inference_mode():
+            outputs = self._segmenter(**inputs, multimask_output=False)
+        (masks,) = self._points.image_processor.post_process_masks(
+            outputs.pred_masks, inputs["original_sizes"], inputs["reshaped_input_sizes"]
+        )
+        return [np.asarray(mask[0].numpy(), bool) for mask in masks]
 
 
-def _in_hub_cache(name: str) -> bool:
+def _weights(option: str, name: str, published: dict[str, str]) -> str:
+    """Return the folder, or the published name of weights on this machine."""
     from huggingface_hub import try_to_load_from_cache
 
-    return isinstance(try_to_load_from_cache(name, "config.json"), str)
-
-
-class _TransformersDetector:
-    def __init__(self, weights: str, device: str) -> None:
-        from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor
-
-        self._processor = AutoProcessor.from_pretrained(weights, local_files_only=True)
-        model = AutoModelForZeroShotObjectDetection.from_pretrained(weights, local_files_only=True)
-        self._model, self._device = model.to(device).eval(), device
-
-    def boxes(self, pixels: Pixels, words: str) -> list[tuple[float, tuple[float, float, float, float]]]:
-        import torch
-
-        # GroundingDINO wants lower case and a full stop after each phrase.
-        text = f"{words.casefold().strip(' .')}."
-        inputs = self._processor(images=pixels, text=text, return_tensors="pt").to(self._device)
-        with torch.inference_mode():
-            outputs = self._model(**inputs)
-        found = self._processor.post_process_grounded_object_detection(
-            outputs,
-            inputs["input_ids"],
-            threshold=LEAST,
-            text_threshold=LEAST,
-            target_sizes=[pixels.shape[:2]],
-        )[0]
-        pairs = zip(found["scores"].tolist(), found["boxes"].tolist(), strict=True)
-        return [(float(sure), cast(tuple[float, float, float, float], tuple(box))) for sure, box in pairs]
-
-
-class _TransformersSegmenter:
-    def __init__(self, weights: str, device: str) -> None:
-        from transformers import SamModel, SamProcessor
-
-        self._processor = SamProcessor.from_pretrained(weights, local_files_only=True)
-        model = SamModel.from_pretrained(weights, local_files_only=True)
-        self._model, self._device = model.to(device).eval(), device
-
-    def mask(self, pixels: Pixels, box: tuple[float, float, float, float]) -> Mask:
-        import torch
-
-        inputs = self._processor(pixels, input_boxes=[[list(box)]], return_tensors="pt").to(self._device)
-        with torch.inference_mode():
-            outputs = self._model(**inputs, multimask_output=False)
-        masks = self._processor.image_processor.post_process_masks(
-            outputs.pred_masks.cpu(), inputs["original_sizes"].cpu(), inputs["reshaped_input_sizes"].cpu()
-        )
-        return np.asarray(masks[0][0, 0].numpy(), bool)
+    if Path(name).is_dir():
+        return name
+    if name not in published:
+        raise InputError(f"{option}: {name!r} is neither {', '.join(published)} nor a folder of weights")
+    if not isinstance(try_to_load_from_cache(published[name], "config.json"), str):
+        raise InputError(f"{option}: the weights of {published[name]} are not on this machine")
+    return published[name]

@@ -1,8 +1,4 @@
-"""Proposals for a sample's region of interest, for people to choose from: what segments them, and how.
-
-The offline proposer looks at where an aligned pair differs. A proposal is never a region until somebody has chosen it
-or it says in the sample's notes that nobody has.
-"""
+"""Proposals for a sample's region of interest, from which a reader chooses; offline, where an aligned pair differs."""
 
 from __future__ import annotations
 
@@ -38,33 +34,32 @@ class RegionProposal:
 
 
 class RegionProposer(Protocol):
-    """Proposes regions. `name` says what runs, and changes whenever its proposals could."""
+    """Proposes regions. `name` identifies the method or weights, and changes whenever its proposals could."""
 
     name: str
 
-    def propose(self, previous: Pixels, changed: Pixels | None, words: str) -> tuple[RegionProposal, ...]:
-        """At most `MOST` regions of the image before, the best first.
+    def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
+        """Return at most `MOST` regions of the image before, the best first.
 
         Args:
             previous: uint8 (H, W, 3).
             changed: the image after in the same frame, or None.
-            words: what is to be changed, e.g. "mole".
+            task: e.g. "Remove a mole".
         """
         ...
 
 
 class DifferenceProposer:
-    """Regions where an aligned pair differs, once the light has been brought to match.
+    """Propose regions where an aligned pair differs after its illumination has been matched.
 
-    The colours of the image after are fitted to those of the image before (a gain and an offset per channel, robustly,
-    over the whole frame), so that a brighter photograph is no difference. What remains is measured against its own
-    typical size outside the change.
+    A robust gain and offset per channel fit the image after to the image before over the whole frame. Residuals are
+    compared with their typical size outside the change.
     """
 
     name = "difference@1"
 
-    def propose(self, previous: Pixels, changed: Pixels | None, words: str) -> tuple[RegionProposal, ...]:
-        """The strongest region, all strong regions together, and the strongest with its surroundings."""
+    def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
+        """Return the strongest region, all strong regions together, and the strongest with its surroundings."""
         if changed is None:
             return ()
         energy = difference(previous, changed)
@@ -85,14 +80,14 @@ class DifferenceProposer:
         total = float(energy.sum()) or 1.0
         kept: list[RegionProposal] = []
         for mask, how in found:
-            if mask.mean() > 0.9 or any(_overlap(mask, other.mask) > SAME for other in kept):
+            if mask.mean() > 0.9 or any(overlap(mask, other.mask) > SAME for other in kept):
                 continue
             kept.append(RegionProposal(mask, round(float(energy[mask].sum()) / total, 4), how))
         return tuple(kept)
 
 
 def difference(previous: Pixels, changed: Pixels) -> npt.NDArray[np.float32]:
-    """How much a pair differs at each pixel once its light has been matched: float32 (H, W), in grey levels."""
+    """Return the difference of a pair after matching its illumination: float32 (H, W), in grey levels."""
     sigma = max(1.0, max(previous.shape[:2]) / 256)
     first, second = (
         cv2.GaussianBlur(pixels.astype(np.float32), (0, 0), sigma) for pixels in (previous, changed)
@@ -104,7 +99,7 @@ def difference(previous: Pixels, changed: Pixels) -> npt.NDArray[np.float32]:
 
 
 def _matched(values: npt.NDArray[np.float32], target: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Gain and offset that bring values to target, fitted again and again without what fits worst."""
+    """Return values with the gain and offset that fit them to target; each fit drops the worst residuals."""
     x, y = values[::4, ::4].ravel().astype(np.float64), target[::4, ::4].ravel().astype(np.float64)
     keep = np.ones(x.shape, bool)
     gain, offset = 1.0, 0.0
@@ -120,8 +115,10 @@ def _matched(values: npt.NDArray[np.float32], target: npt.NDArray[np.float32]) -
 
 
 def _thresholds(energy: npt.NDArray[np.float32]) -> tuple[float, float]:
-    """Levels above which a pixel may, and surely does, differ: from the median and its spread, or from Otsu's
-    division of the levels where a rough alignment has made that spread wide."""
+    """Return the levels above which a pixel may differ, and certainly differs.
+
+    They follow from median and spread, or from Otsu's threshold where a rough alignment has widened the spread.
+    """
     middle = float(np.median(energy))
     spread = 1.4826 * float(np.median(np.abs(energy - middle)))
     levels = np.clip(np.rint(energy), 0, 255).astype(np.uint8)
@@ -131,7 +128,7 @@ def _thresholds(energy: npt.NDArray[np.float32]) -> tuple[float, float]:
 
 
 def _parts(energy: npt.NDArray[np.float32], low: float, high: float) -> list[Mask]:
-    """Connected places above `low` that reach `high` somewhere, the heaviest first; specks are left out."""
+    """Return connected regions above `low` that reach `high`, the heaviest first, without specks."""
     count, labels = cv2.connectedComponents((energy > low).astype(np.uint8))
     sure = np.unique(labels[energy > high])
     least = max(9.0, energy.size * 2e-4)
@@ -145,7 +142,7 @@ def _weight(energy: npt.NDArray[np.float32], part: Mask) -> float:
 
 
 def _solid(mask: Mask, radius: float) -> Mask:
-    """The mask with holes closed and a small margin."""
+    """Return the mask with closed holes and a small margin."""
     size = 2 * max(1, round(radius)) + 1
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
     grown = cv2.dilate(mask.astype(np.uint8), kernel)
@@ -154,11 +151,12 @@ def _solid(mask: Mask, radius: float) -> Mask:
 
 
 def _hull(mask: Mask, radius: float) -> Mask:
-    """The mask's convex hull with a margin."""
+    """Return the mask's convex hull with a margin."""
     points = np.argwhere(mask)[:, ::-1].astype(np.int32)
     filled = cv2.fillConvexPoly(np.zeros(mask.shape, np.uint8), cv2.convexHull(points), 1)
     return _solid(filled > 0, radius)
 
 
-def _overlap(first: Mask, second: Mask) -> float:
+def overlap(first: Mask, second: Mask) -> float:
+    """Return the intersection over union of two masks, in [0, 1]."""
     return float((first & second).sum()) / max(1.0, float((first | second).sum()))

@@ -15,7 +15,12 @@ from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import AS_TOLD
 from plantain.bench.prepare.pairs import SIDE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
-from plantain.bench.prepare.procedures import listed_procedures, procedures_of, propose_procedures
+from plantain.bench.prepare.procedures import (
+    PUBLISHED,
+    PUBLISHED_TASKS,
+    listed_procedures,
+    propose_procedures,
+)
 from plantain.bench.prepare.raw_pairs import COLUMNS, NEEDED, TABLE
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
 from plantain.cli.bench.studies import take_regions
@@ -43,6 +48,8 @@ def prepare(
     name: str = typer.Option("", help="Name of the benchmark; default: the folder's."),
     describer: str = typer.Option(AS_TOLD, metavar="MODEL", help="Describes pairs; hosted or as-told."),
     regions: Regions = typer.Option(Regions.DIFFERENCE, help="What proposes regions of interest."),
+    detector: str = typer.Option("base", help="GroundingDINO of Grounded-SAM: tiny, base or a folder."),
+    segmenter: str = typer.Option("huge", help="SAM of Grounded-SAM: base, large, huge or a folder."),
     no_region: bool = typer.Option(False, "--no-region", help="Leave regions open."),
     side: int = typer.Option(SIDE, min=64, max=4096, help="Longest side in pixels."),
     keep_unaligned: bool = typer.Option(False, "--keep-unaligned", help="Keep and mark unaligned pairs."),
@@ -55,7 +62,9 @@ def prepare(
         None, metavar="DIR", help="Run of a hosted describer; default: OUT.calls."
     ),
     seed: Seed = 0,
-    procedures: str = typer.Option("", metavar="ORGAN", help="List procedures of an organ or all; stop."),
+    procedures: str = typer.Option(
+        "", metavar="ORGAN", help="List procedures of an organ, all or published."
+    ),
     study: Path | None = typer.Option(
         None, metavar="STUDY", help="RAW is a benchmark: use its readers' regions."
     ),
@@ -92,7 +101,7 @@ def prepare(
         rules,
         terms,
         run or out.with_name(f"{out.name}.calls"),
-        _proposer(regions),
+        _proposer(regions, detector, segmenter),
         seed,
         not no_region,
         keep_urls,
@@ -106,19 +115,19 @@ def prepare(
     return print_end(context, made.walked)
 
 
-def _proposer(regions: Regions) -> RegionProposer:
+def _proposer(regions: Regions, detector: str, segmenter: str) -> RegionProposer:
     if regions is Regions.DIFFERENCE:
         return DifferenceProposer()
-    from plantain.bench.prepare.regions_grounded import grounded_sam
+    from plantain.bench.prepare.regions_grounded import GroundedProposer
 
-    return grounded_sam()
+    return GroundedProposer(detector, segmenter)
 
 
 def _print_procedures(
     context: typer.Context, organ: str, terms: Terms, run: Path | None, seed: int, as_json: bool
 ) -> int:
-    """Our list, and where a hosted describer is named what it adds."""
-    listed = listed_procedures() if organ == "all" else dict((procedures_of(organ),))
+    """Print a list of procedures, with the additions of a hosted describer."""
+    listed = listed_procedures(organ)
     document = {name: {"listed": list(found), "proposed": list[str]()} for name, found in listed.items()}
     model = terms.models[0]
     if model != AS_TOLD:
@@ -140,6 +149,9 @@ def _print_procedures(
             typer.echo(f"  {procedure}")
         for procedure in found["proposed"]:
             typer.echo(f"  {procedure}  (proposed by {model})")
+    if organ == PUBLISHED:
+        rest = PUBLISHED_TASKS - sum(map(len, listed.values()))
+        typer.echo(f"The other {rest} tasks have five samples or fewer each; the paper does not name them.")
     return 0
 
 
