@@ -34,7 +34,7 @@ def test_a_sound_tree_passes_with_its_warnings(published: Path, capsys: pytest.C
     assert "sample 5: task: the task adds (“Add a mark”), the prompt removes" in out
     assert "sample 3: previous: the pair is that of sample 4 reversed" in out
     assert "2 samples share one source and count as one in intervals: 3, 4" in out
-    assert "1 contain words that often occur beside a person's name (samples 5)" in out
+    assert "1 contain words that often accompany a patient's name (samples 5)" in out
     assert "6 images have no stated licence" in out
     assert "example.org" not in out
 

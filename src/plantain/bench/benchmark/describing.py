@@ -142,8 +142,8 @@ def describe_benchmark(
     Args:
         benchmark: every mask is read, and every previous image if there is an encoder.
         encoder: of images and texts; only CLIP's published weights report under its bare name.
-        why_none: why there is no encoder.
-        progress: called with samples done and in all.
+        why_none: reason for a missing encoder.
+        progress: called with finished and all samples.
 
     Raises:
         plantain.records.InputError: a file cannot be decoded.
@@ -208,7 +208,7 @@ def _tasks(samples: Sequence[Sample]) -> tuple[TaskRow, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PaperFigure:
-    """A figure of the paper drawn from this benchmark: its name, file, contents, and what is missing and why."""
+    """A figure of the paper, drawn from this benchmark: name, file, contents, and missing parts with the reason."""
 
     name: str
     file: str

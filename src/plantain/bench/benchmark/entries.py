@@ -28,7 +28,7 @@ class Reading:
         root: the folder.
         metadata: name of the metadata file in it.
         samples: those that can be used, sorted by id.
-        hashes: (previous, changed, roi) SHA-256 by sample id, "" where there is no file.
+        hashes: (previous, changed, roi) SHA-256 by sample id, "" without a file.
         problems: found in the metadata and the files' headers.
     """
 

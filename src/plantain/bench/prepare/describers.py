@@ -1,4 +1,4 @@
-"""Descriptions of raw pairs: by their owner's words alone, or by a hosted model under a run's terms."""
+"""Descriptions of raw pairs: from their owner's words, or by a hosted model under a run's terms."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 import orjson
 
+from plantain.bench.prepare.pairs import GIVEN
 from plantain.calls import Answer, CallSpec
 from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
@@ -25,30 +26,27 @@ from plantain.runs.open_run import OpenRun, together
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
 
-AS_TOLD = "offline/as-told"
-GIVEN = ("modality", "action", "entity", "region", "context")
-"""What the owner of a pair may say about it, besides organ, task and prompt."""
-
+BY_OWNER = "offline/as-told"
 SEAM = 8
 """Width in pixels of the white line between the two halves of a concatenated image."""
 
 _VERBS = {
     "remove": ("Take away", "Erase", "Eliminate"),
     "add": ("Insert", "Introduce", "Put in"),
-    "repair": ("Mend", "Restore", "Make whole"),
-    "restore": ("Repair", "Rebuild", "Bring back"),
-    "reconstruct": ("Rebuild", "Restore", "Re-form"),
-    "reduce": ("Lessen", "Diminish", "Make smaller"),
-    "correct": ("Put right", "Rectify", "Set right"),
-    "fill": ("Close up", "Fill in", "Pack"),
-    "straighten": ("Make straight", "Align", "Even out"),
-    "replace": ("Exchange", "Substitute", "Swap out"),
+    "repair": ("Restore", "Rebuild", "Reconstruct"),
+    "restore": ("Repair", "Rebuild", "Reconstruct"),
+    "reconstruct": ("Rebuild", "Restore", "Repair"),
+    "reduce": ("Decrease", "Diminish", "Make smaller"),
+    "correct": ("Fix", "Rectify", "Repair"),
+    "fill": ("Close", "Fill in", "Fill up"),
+    "straighten": ("Make straight", "Align", "Realign"),
+    "replace": ("Exchange", "Substitute", "Swap"),
 }
 
 T = TypeVar("T")
 
 Describe = Callable[[DescribeRequest], Awaitable[ChangeDescription | str]]
-"""Return the description of a pair, or why there is none."""
+"""Return the description of a pair, or the reason for its failure."""
 
 Carry = Callable[[int, Describe], Awaitable[None]]
 """Prepare the pair of that number."""
@@ -60,23 +58,23 @@ async def walk_pairs(
     """Prepare every pair, several at once.
 
     Args:
-        pairs: how many there are.
+        pairs: number of pairs.
         images: the images before, for the consent check.
         carry: called once per pair.
-        terms: whose one model is the describer.
+        terms: name the one describer.
         run: folder of the journal of a hosted describer's calls.
         seed: of the describer's draws.
 
     Raises:
-        InputError: there is no such describer, or an image may not be sent to it.
+        InputError: the describer is unknown, or an image may not be sent to it.
     """
     name = terms.models[0]
-    if name == AS_TOLD:
+    if name == BY_OWNER:
         numbers = iter(range(pairs))
 
         async def some() -> None:
             for number in numbers:
-                await carry(number, described_as_told)
+                await carry(number, described_by_owner)
 
         async with engine_alone(terms.engine) as room:
             await together(some() for _ in range(max(1, 2 * room)))
@@ -100,7 +98,7 @@ async def walk_pairs(
     return opened.summary
 
 
-async def described_as_told(request: DescribeRequest) -> ChangeDescription:
+async def described_by_owner(request: DescribeRequest) -> ChangeDescription:
     """Describe a pair in its owner's words, without looking at it."""
     given = {name: request.given.get(name, "").strip() for name in GIVEN}
     prompt = request.prompt.strip() or f"{request.task.strip().rstrip('.')}."
@@ -110,7 +108,7 @@ async def described_as_told(request: DescribeRequest) -> ChangeDescription:
 
 
 def rephrased(prompt: str) -> tuple[str, ...]:
-    """Return other wordings of an instruction that begins with a known verb; none for any other.
+    """Return other wordings of an instruction that starts with a known verb; none for any other.
 
     Example:
         >>> rephrased("Remove the mole.")
@@ -123,7 +121,7 @@ def rephrased(prompt: str) -> tuple[str, ...]:
 
 
 def _sentence(given: Mapping[str, str]) -> str:
-    """Return what was told as one sentence; "" without an action and an entity."""
+    """Return the owner's description as one sentence; "" without an action and an entity."""
     if not given["action"] or not given["entity"]:
         return ""
     start = f"{given['modality']}: " if given["modality"] else ""
@@ -141,7 +139,7 @@ def describer_of(door: Door, name: str) -> Describer:
     """
     provider_name, _, model = name.partition("/")
     if provider_name == "offline" or not model:
-        raise InputError(f"--describer: {name!r}; give {AS_TOLD} or a hosted provider/model")
+        raise InputError(f"--describer: {name!r}; give {BY_OWNER} or a hosted provider/model")
     found = door.describer(name)
     if not hasattr(found, "describe"):
         raise InputError(f"--describer: {name!r} cannot describe pairs")
@@ -163,7 +161,7 @@ def concatenated(previous: Pixels, changed: Pixels) -> EncodedImage:
 async def _described(
     opened: OpenRun, describer: Describer, request: DescribeRequest
 ) -> ChangeDescription | str:
-    """Return a hosted model's description, asked for now or recorded before; or why there is none."""
+    """Return a hosted model's description, new or from the journal, or the reason for its failure."""
     pair = hashlib.sha256(request.pair.data).hexdigest()
     task_id = hashlib.sha256(f"describe\x1f{pair}".encode()).hexdigest()[:20]  # by its pixels: paid for once
     blob = await asyncio.to_thread(opened.journal.put_blob, request.pair.data, request.pair.media_type)
@@ -194,7 +192,7 @@ async def asked_once(
     identity: dict[str, object],
     send: Callable[[], Awaitable[Reply[T]]],
 ) -> Answer:
-    """Return the answer to a task's one question, from the run's journal if it has been asked before."""
+    """Return the answer to a task's one call, from the run's journal if it exists."""
 
     async def settle(reply: Reply[T], draft: CallResult) -> CallResult:
         return draft if reply.value is None else replace(draft, answer=orjson.dumps(reply.value).decode())

@@ -1,4 +1,4 @@
-"""Make a benchmark from raw pairs: align, describe, propose regions; what cannot be used is listed with the reason."""
+"""Make a benchmark from raw pairs: align, describe, propose regions; list rejected pairs with the reason."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from plantain.bench.prepare.pairs import (
     PairRules,
     PreparedPair,
     RawFile,
+    RawPair,
     prepare_pair,
     prepared_there,
+    read_raw,
 )
-from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
 from plantain.engines.contract import remote_engine
 from plantain.engines.repeating import repeated
@@ -37,7 +38,7 @@ from plantain.runs.summary import RunSummary
 PROPOSALS = "proposals"
 """Folder of the proposed regions, `proposals/ID-K.png`; `proposals.json` lists them."""
 
-NOT_CHOSEN = "region: the first of the proposals ({}); nobody has looked at it"
+NOT_CHOSEN = "region: the first of the proposals ({}); not reviewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,12 @@ class PreparePlan:
 
     Attributes:
         name: of the benchmark.
-        rules: that every pair must meet.
-        terms: whose one model describes pairs.
+        rules: requirements for every pair.
+        terms: name the one model that describes pairs.
         calls: folder of the journal of a hosted describer.
         proposer: proposes regions.
         seed: of paraphrases and of a describer's draws.
-        first_region: take the first proposal as the region until somebody chooses.
+        first_region: use the first proposal as the region until a reader chooses.
         keep_sources: keep addresses, which can name patients; else only their hashes.
     """
 
@@ -66,7 +67,7 @@ class PreparePlan:
 
     @property
     def facts(self) -> dict[str, object]:
-        """The settings as the benchmark states them."""
+        """Return the settings that are stored in the benchmark."""
         rules = self.rules
         read = rules.reader.name if rules.reader else "not looked for"
         return {
@@ -87,10 +88,10 @@ class PreparedBenchmark:
 
     Attributes:
         path: of `benchmark.json`; None if stopped before the end.
-        samples: pairs that became one.
-        rejected: reasons by id of the pairs that did not.
-        undescribed: reasons by id of the samples whose describer failed; their owner's words stand.
-        walked: calls, cost, and why it stopped.
+        samples: number of samples.
+        rejected: reasons by id of rejected pairs.
+        undescribed: reasons by id of the samples whose describer failed; they keep their owner's words.
+        walked: calls, cost, and the reason for a stop.
     """
 
     path: Path | None = None
@@ -107,32 +108,34 @@ async def prepare_benchmark(
 
     Args:
         raw: the folder; only read.
-        out: a new folder, or one that an earlier attempt left unfinished.
-        plan: how.
-        progress: called with the pairs done and in all.
+        out: a new folder, or that of an unfinished attempt.
+        plan: rules, models and settings.
+        progress: called with finished and all pairs.
 
     Raises:
-        InputError: the table cannot be used, `out` holds something else, no pair can become a sample, or an image may
-            not be sent to a hosted describer.
+        InputError: the table is invalid, `out` has other contents, every pair is rejected, or an image may not be sent
+            to a hosted describer.
     """
     pairs = read_raw(raw)
-    making = _Making(plan, pairs, BenchmarkWriter(out, plan.name, {"prepared": plan.facts}), progress)
+    preparation = _Preparation(
+        plan, pairs, BenchmarkWriter(out, plan.name, {"prepared": plan.facts}), progress
+    )
     images = [_image(pair, plan.name) for pair in pairs]
-    made = making.made
-    made.walked = await walk_pairs(len(pairs), images, making.carry, plan.terms, plan.calls, plan.seed)
-    made.samples = making.writer.count
+    made = preparation.made
+    made.walked = await walk_pairs(len(pairs), images, preparation.carry, plan.terms, plan.calls, plan.seed)
+    made.samples = preparation.writer.count
     if made.walked.stopped:
         return made
     if not made.samples:
         first, reason = min(made.rejected.items(), key=lambda item: id_order(item[0]))
         raise InputError(f"{raw}: no pair can become a sample; the first one, {first}: {reason}")
-    making.write_beside(out)
-    made.path = making.writer.close()
+    preparation.write_lists(out)
+    made.path = preparation.writer.close()
     return made
 
 
-class _Making:
-    """The pairs on their way into the benchmark."""
+class _Preparation:
+    """State of the preparation: finished descriptions, proposals and rejections."""
 
     def __init__(
         self,
@@ -150,7 +153,7 @@ class _Making:
     async def carry(self, number: int, describe: Describe) -> None:
         """Make one pair a sample."""
         raw = self._pairs[number]
-        prepared = await self._in_one_frame(raw)
+        prepared = await self._aligned(raw)
         if isinstance(prepared, str):
             self.made.rejected[raw.id] = prepared
         else:
@@ -167,8 +170,8 @@ class _Making:
         if self._progress:
             self._progress(self._done, len(self._pairs))
 
-    async def _in_one_frame(self, raw: RawPair) -> PreparedPair | str:
-        """Align on a worker of the engine, if there is one with the rules' reader of text; else here."""
+    async def _aligned(self, raw: RawPair) -> PreparedPair | str:
+        """Align on a worker of the engine if one has the rules' text reader; else in this process."""
         before, after = await asyncio.to_thread(lambda: (RawFile.read(raw.before), RawFile.read(raw.after)))
         rules, engine = self._plan.rules, remote_engine()
         if engine is not None:
@@ -230,7 +233,7 @@ class _Making:
         image = _image(raw, self._plan.name, (width, height), prepared.sha256)
         return replace(image, text_checked=self._plan.rules.reader is not None, synthetic=prepared.synthetic)
 
-    def write_beside(self, out: Path) -> None:
+    def write_lists(self, out: Path) -> None:
         """Write descriptions, proposals and rejections, each in the order of the ids."""
         ids, rejected = sorted(self._words, key=id_order), self.made.rejected
         words = {key: asdict(self._words[key]) for key in ids}
@@ -246,7 +249,7 @@ def _dump(path: Path, data: dict[str, object]) -> None:
 
 
 def _cluster(raw: RawPair) -> str:
-    """Return the hash of the person, else of the source."""
+    """Return the hash of the patient, else of the source."""
     if raw.patient:
         return "person-" + hashlib.sha256(raw.patient.encode()).hexdigest()[:12]
     return source_cluster(raw.url)

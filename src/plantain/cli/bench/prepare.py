@@ -12,8 +12,8 @@ import typer
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.concepts import read_concepts, store_concepts, write_concepts
 from plantain.bench.prepare.alignment import LEAST_QUALITY
-from plantain.bench.prepare.describers import AS_TOLD
-from plantain.bench.prepare.pairs import SIDE, PairRules
+from plantain.bench.prepare.describers import BY_OWNER
+from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
 from plantain.bench.prepare.procedures import (
     PUBLISHED,
@@ -21,7 +21,6 @@ from plantain.bench.prepare.procedures import (
     listed_procedures,
     propose_procedures,
 )
-from plantain.bench.prepare.raw_pairs import COLUMNS, NEEDED, TABLE
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
 from plantain.cli.bench.studies import take_regions
 from plantain.cli.terminal.ending import print_end
@@ -35,7 +34,7 @@ from plantain.runs.settings.terms import Terms, load_terms
 
 
 class Regions(StrEnum):
-    """What proposes regions."""
+    """Methods that propose regions."""
 
     DIFFERENCE = "difference"
     GROUNDED_SAM = "grounded-sam"
@@ -46,11 +45,11 @@ def prepare(
     raw: Path | None = typer.Argument(None, metavar="RAW", help=f"Folder with {TABLE}, before/ and after/."),
     out: Path | None = typer.Option(None, "--to", "--out", metavar="DIR", help="A new folder."),
     name: str = typer.Option("", help="Name of the benchmark; default: the folder's."),
-    describer: str = typer.Option(AS_TOLD, metavar="MODEL", help="Describes pairs; hosted or as-told."),
-    regions: Regions = typer.Option(Regions.DIFFERENCE, help="What proposes regions of interest."),
+    describer: str = typer.Option(BY_OWNER, metavar="MODEL", help="Describes pairs; hosted or as-told."),
+    regions: Regions = typer.Option(Regions.DIFFERENCE, help="Method that proposes regions of interest."),
     detector: str = typer.Option("base", help="GroundingDINO of Grounded-SAM: tiny, base or a folder."),
     segmenter: str = typer.Option("huge", help="SAM of Grounded-SAM: base, large, huge or a folder."),
-    no_region: bool = typer.Option(False, "--no-region", help="Leave regions open."),
+    no_region: bool = typer.Option(False, "--no-region", help="Store no region."),
     side: int = typer.Option(SIDE, min=64, max=4096, help="Longest side in pixels."),
     keep_unaligned: bool = typer.Option(False, "--keep-unaligned", help="Keep and mark unaligned pairs."),
     accept_text: bool = typer.Option(False, "--accept-text", help="Keep images with identifying text."),
@@ -66,7 +65,7 @@ def prepare(
         "", metavar="ORGAN", help="List procedures of an organ, all or published."
     ),
     study: Path | None = typer.Option(
-        None, metavar="STUDY", help="RAW is a benchmark: use its readers' regions."
+        None, metavar="STUDY", help="RAW is a benchmark: store its readers' regions."
     ),
     concepts: Path | None = typer.Option(
         None,
@@ -77,8 +76,7 @@ def prepare(
 ) -> int:
     """Align raw pairs, describe them, propose regions, and write a benchmark in plantain's own format.
 
-    Pairs that cannot be aligned well enough, or that show what may identify a person, are left out and listed in
-    rejected.csv with the reason.
+    Pairs with poor alignment, identifying text or a face are rejected and listed in rejected.csv with the reason.
 
     Example: plantain bench prepare raw --to benches/hands
     """
@@ -94,7 +92,7 @@ def prepare(
         raise InputError(f"bench prepare: give RAW and --to; RAW has before/, after/ and {TABLE}: {columns}")
     reader = None if accept_text else open_reader()
     if reader is None and not accept_text:
-        print(f"plantain: warning: text in images is not looked for: {why_no_reader()}", file=sys.stderr)
+        print(f"plantain: warning: text in images is not detected: {why_no_reader()}", file=sys.stderr)
     rules = PairRules(side, LEAST_QUALITY, keep_unaligned, accept_text, accept_faces, reader)
     plan = PreparePlan(
         name or out.name,
@@ -118,7 +116,7 @@ def prepare(
 def _proposer(regions: Regions, detector: str, segmenter: str) -> RegionProposer:
     if regions is Regions.DIFFERENCE:
         return DifferenceProposer()
-    from plantain.bench.prepare.regions_grounded import GroundedProposer
+    from plantain.bench.prepare.regions_proposed import GroundedProposer
 
     return GroundedProposer(detector, segmenter)
 
@@ -130,7 +128,7 @@ def _print_procedures(
     listed = listed_procedures(organ)
     document = {name: {"listed": list(found), "proposed": list[str]()} for name, found in listed.items()}
     model = terms.models[0]
-    if model != AS_TOLD:
+    if model != BY_OWNER:
         if run is None:
             raise InputError(
                 "--procedures: name a folder for the describer's answers with --run; they are paid for"
@@ -180,35 +178,35 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
 
 
 def _concepts(benchmark: Path | None, file: Path, as_json: bool) -> int:
-    """Show the key concepts of a benchmark in a file, or take them from it."""
+    """Write the key concepts of a benchmark to a new file, or read them from an existing one."""
     if benchmark is None:
         raise InputError("--concepts: name the benchmark")
     if file.exists():
         changed = store_concepts(benchmark, read_concepts(file))
-        said: dict[str, object] = {"changed": changed}
+        document: dict[str, object] = {"changed": changed}
         lines = [f"{benchmark}: {counted(changed, 'key concept')} written from {file}"]
     else:
         loaded = Benchmark.load(benchmark)
         missing = write_concepts(loaded, file)
-        said = {"samples": len(loaded), "missing": missing, "file": str(file)}
+        document = {"samples": len(loaded), "missing": missing, "file": str(file)}
         lines = [f"{file}: concepts of {counted(len(loaded), 'sample')}; edit it and repeat this command"]
         lines += [f"{sample}: no concept: {reason}" for sample, reason in missing.items()]
     if as_json:
-        print_json(said)
+        print_json(document)
     else:
         print("\n".join(lines))
     return 0
 
 
 def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
-    """Readers' regions into a benchmark."""
+    """Store readers' regions in a benchmark."""
     if benchmark is None:
-        raise InputError("--study: name the benchmark that the study was made from")
+        raise InputError("--study: name the benchmark of the study")
     found, undecided = take_regions(benchmark, study)
     if as_json:
         print_json({"chosen": found, "undecided": undecided})
     else:
-        print(f"{benchmark}: {counted(len(found), 'region is', 'regions are')} now those that readers chose")
+        print(f"{benchmark}: {counted(len(found), 'region is', 'regions are')} now their readers' choice")
         for sample in undecided:
-            print(f"{sample}: keeps what it had, since its readers' regions do not meet")
+            print(f"{sample}: keeps its region, since its readers' regions do not overlap")
     return 0
