@@ -160,7 +160,6 @@ class Recovery:
     metric: str
     order: tuple[str, ...]
     probability: float | None
-    draws: int = DRAWS
 
     @property
     def line(self) -> str:
@@ -168,7 +167,7 @@ class Recovery:
         if self.probability is None:
             return f"{self.metric}: the planted order {order} could not be checked."
         share = f"{100 * self.probability:.1f} %"
-        return f"{self.metric}: planted order {order} found in {share} of {self.draws} drawings of edits."
+        return f"{self.metric}: planted order {order} found in {share} of {DRAWS} drawings of edits."
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,7 @@ class Benchmark:
             InputError: the path has no benchmark, or one with problems; the first is named.
         """
         reading = read_benchmark(Path(path), keep_sources=keep_sources)
-        errors = [problem for problem in reading.problems if not problem.warning]
-        if errors:
+        if errors := reading.errors:
             more = f" (and {len(errors) - 1} more: plantain bench check {path})" if errors[1:] else ""
             detail = str(errors[0]).partition(": ")[2]
             raise InputError(f"{reading.root / errors[0].file}: {detail}{more}")

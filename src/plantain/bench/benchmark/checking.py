@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -46,29 +46,12 @@ _HALVES = re.compile(r"\b(?:left|right)(?:-hand)?\s+(?:image|picture|half|panel)
 """Words of a describer that saw both images side by side; published descriptions have them."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedBenchmark:
-    """The result of a check: metadata and samples, and problems, errors first."""
-
-    reading: Reading
-    problems: tuple[BenchmarkProblem, ...]
-
-    @property
-    def errors(self) -> tuple[BenchmarkProblem, ...]:
-        """Return the problems that make the benchmark unusable."""
-        return tuple(problem for problem in self.problems if not problem.warning)
-
-    @property
-    def warnings(self) -> tuple[BenchmarkProblem, ...]:
-        return tuple(problem for problem in self.problems if problem.warning)
-
-
 Thumbnails = dict[str, tuple[Field, Field | None]]
 """Small previous and changed image by sample id."""
 
 
-def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = None) -> CheckedBenchmark:
-    """Read a benchmark with all its pixels and collect every problem.
+def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = None) -> Reading:
+    """Read a benchmark with all its pixels and collect every problem, errors first.
 
     Args:
         path: the folder or its metadata file.
@@ -89,7 +72,7 @@ def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = No
     found += _check_sources(reading)
     found += _stray_files(reading)
     found.sort(key=lambda problem: problem.warning)
-    return CheckedBenchmark(reading, tuple(found))
+    return replace(reading, problems=tuple(found))
 
 
 def _check_pixels(reading: Reading, sample: Sample, thumbnails: Thumbnails) -> list[BenchmarkProblem]:

@@ -226,25 +226,13 @@ def paper_figures(description: Description) -> tuple[PaperFigure, ...]:
         gaps.append(f"similarity: {description.no_similarity}")
     if without:
         gaps.append(f"region: {counted(without, 'sample has', 'samples have')} none")
+    organs = f"{counted(description.samples, 'sample')} of {counted(len(found), 'organ')}"
+    measured = f"similarity of {len(description.similarity)}, region of {len(description.roi_shares)} samples"
+    why = "a benchmark has no scores: plantain bench table RUN --to DIR draws it from a scored run"
     return (
-        PaperFigure(
-            "Figure 3",
-            "figure-3.svg",
-            f"{counted(description.samples, 'sample')} of {counted(len(found), 'organ')}",
-            f"no samples of {absent}" if absent else "",
-        ),
-        PaperFigure(
-            "Figure 4",
-            "figure-4.svg",
-            f"similarity of {len(description.similarity)}, region of {len(description.roi_shares)} samples",
-            "; ".join(gaps),
-        ),
-        PaperFigure(
-            "Figure 5",
-            "",
-            "",
-            "a benchmark has no scores: plantain bench table RUN --to DIR draws it from a scored run",
-        ),
+        PaperFigure("Figure 3", "figure-3.svg", organs, f"no samples of {absent}" if absent else ""),
+        PaperFigure("Figure 4", "figure-4.svg", measured, "; ".join(gaps)),
+        PaperFigure("Figure 5", "", "", why),
     )
 
 

@@ -237,11 +237,11 @@ def asked_samples(root: Path, asked: Withdrawal, tasks: Collection[str] = ()) ->
             records or samples.
         tasks: ids of a build's withdrawn tasks, with which the samples made from them begin.
     """
-    data = _read(root)
+    data = read_document(root)
     named = {}
     for row in data["samples"]:
-        image, cluster = row["image"], str(row["cluster"])
-        groups = asked.groups.intersection((image.get("group"), row["cluster"], cluster.partition("/")[2]))
+        image, cluster = row.get("image") or {}, str(row.get("cluster", ""))
+        groups = asked.groups.intersection((image.get("group"), cluster, cluster.partition("/")[2]))
         named[str(row["id"])] = groups | asked.images.intersection((image.get("id"), str(row["id"])))
     starts = {task[:12] for task in tasks if data.get("made_from")}
     gone = {name for name, names in named.items() if names or name.partition("-")[0] in starts}
@@ -259,17 +259,19 @@ def withdraw_from_benchmark(found: WithdrawnSamples) -> None:
         for path in folder.iterdir():
             if path.is_file() and path.stem in gone:
                 path.unlink()
-    data = _read(found.root)
+    data = read_document(found.root)
     data["samples"] = [row for row in data["samples"] if str(row["id"]) not in gone]
     replace_file(found.root / OWN, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def _read(root: Path) -> dict[str, Any]:
+def read_document(root: Path) -> dict[str, Any]:
+    """Return `benchmark.json` as it is, to be changed. Raises InputError if it is not a benchmark's."""
     path = root / OWN
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; only plantain's own format can be changed")
     try:
-        data: dict[str, Any] = orjson.loads(path.read_bytes())
-        for row in data["samples"]:
-            row["id"], row["cluster"], row["image"]
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        data: dict[str, Any] = orjson.loads(read_inside(root, path))
+        data["name"], [row["id"] for row in data["samples"]]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: cannot be read as a benchmark ({error})") from error
     return data

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 from PIL import Image
 
-from plantain.bench.benchmark.native_format import OWN
+from plantain.bench.benchmark.native_format import OWN, read_document
 from plantain.files.opening import read_inside
 from plantain.files.writing import open_folder, replace_file
 from plantain.pixels.arrays import Mask
@@ -135,10 +135,7 @@ def choose_region(root: Path, sample_id: str, region: Mask, who: str, how: str) 
     Raises:
         InputError: the benchmark or sample is unknown, or the region is empty or the whole image.
     """
-    path = root / OWN
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; regions are chosen in plantain's own format")
-    data = orjson.loads(read_inside(root, path))
+    path, data = root / OWN, read_document(root)
     row = next((row for row in data["samples"] if row["id"] == sample_id), None)
     if row is None:
         raise InputError(f"{path}: no sample {sample_id!r}")

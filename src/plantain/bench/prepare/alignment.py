@@ -52,12 +52,13 @@ class Alignment:
     overlap: float
     shift: float
 
-    def refused_below(self, least_quality: float = LEAST_QUALITY) -> str:
+    @property
+    def refusal(self) -> str:
         """Return the reason for refusing a pair with this alignment; "" if it is accepted."""
         if self.overlap < LEAST_OVERLAP:
             return f"the images overlap in {self.overlap:.0%} only; at least {LEAST_OVERLAP:.0%} is needed"
-        if self.quality < least_quality:
-            return f"alignment quality {self.quality:.2f}; at least {least_quality:g} is needed"
+        if self.quality < LEAST_QUALITY:
+            return f"alignment quality {self.quality:.2f}; at least {LEAST_QUALITY:g} is needed"
         return ""
 
     @property
@@ -104,7 +105,8 @@ def align(previous: Pixels, changed: Pixels) -> Alignment:
             if quality > best[0] + WORTH:
                 best = (quality, method, matrix)
     quality, method, small = best
-    full = _compose(np.diag([width / size[0], height / size[1]]), small, stretch)
+    enlarge = np.array([[width / size[0]], [height / size[1]]])
+    full = enlarge * (small @ np.vstack([stretch, [0.0, 0.0, 1.0]]))
     warped, covered = _warped(moving, small, size)
     return Alignment(
         full,
@@ -272,12 +274,3 @@ def _shift(matrix: Floats, size: tuple[int, int]) -> float:
     corners = np.array([[0, 0, 1], [size[0], 0, 1], [0, size[1], 1], [size[0], size[1], 1]], np.float64)
     moved = corners @ matrix.T
     return float(np.abs(moved - corners[:, :2]).max() / max(size))
-
-
-def _compose(last: Floats, middle: Floats, first: Floats) -> Floats:
-    """Return one affine map: first (2, 3), then middle (2, 3), then a linear (2, 2)."""
-
-    def square(matrix: Floats) -> Floats:
-        return np.vstack([np.hstack([matrix, np.zeros((2, 3 - matrix.shape[1]))]), [[0.0, 0.0, 1.0]]])
-
-    return np.asarray((square(last) @ square(middle) @ square(first))[:2], np.float64)

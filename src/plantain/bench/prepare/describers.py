@@ -1,11 +1,12 @@
-"""Descriptions of raw pairs: from their owner's words, or by a hosted model under a run's terms."""
+"""Describe raw pairs, by their owner's words or a hosted model, and list procedures as search terms for pairs."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import tomllib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -14,11 +15,13 @@ import cv2
 import numpy as np
 import orjson
 
+from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.prepare.pairs import GIVEN
 from plantain.calls import Answer, CallSpec
 from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
 from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
+from plantain.records.suggestions import suggest
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
 from plantain.runs.door import Beginning, Door, changed_since
 from plantain.runs.engine import engine_alone
@@ -29,6 +32,13 @@ from plantain.runs.summary import RunSummary
 BY_OWNER = "offline/as-told"
 SEAM = 8
 """Width in pixels of the white line between the two halves of a concatenated image."""
+
+PROCEDURES = 10
+"""Procedures requested in one call."""
+
+PUBLISHED = "published"
+PUBLISHED_TASKS = 70
+"""Tasks of MedEBench; its Table 5 names those with more than five samples."""
 
 _VERBS = {
     "remove": ("Take away", "Erase", "Eliminate"),
@@ -81,7 +91,7 @@ async def walk_pairs(
         return RunSummary()
     door = Door(terms)
     door.check(images=images)
-    describer = describer_of(door, name)
+    describer = _hosted_describer(door, name)
     beginning = Beginning("descriptions", seed, {"kind": "describe", "seed": seed})
     async with door.open(run, beginning) as opened:
         changed = await changed_since(opened.journal, "describe.models", {"describer": describer.fingerprint})
@@ -96,6 +106,15 @@ async def walk_pairs(
 
         await opened.walk(range(pairs), one)
     return opened.summary
+
+
+def _hosted_describer(door: Door, name: str) -> Describer:
+    if name.startswith("offline/") or "/" not in name:
+        raise InputError(f"--describer: {name!r}; choose {BY_OWNER} or a hosted provider/model")
+    describer = door.describer(name)
+    if not isinstance(describer, Describer):
+        raise InputError(f"--describer: {name!r} cannot describe pairs")
+    return describer
 
 
 async def described_by_owner(request: DescribeRequest) -> ChangeDescription:
@@ -129,21 +148,6 @@ def _sentence(given: Mapping[str, str]) -> str:
     rest = f"; {given['context']}" if given["context"] else ""
     text = f"{start}{given['entity']}{where} was {given['action']}{rest}."
     return text[0].upper() + text[1:]
-
-
-def describer_of(door: Door, name: str) -> Describer:
-    """Return a hosted model that describes pairs.
-
-    Raises:
-        InputError: no such provider, a missing key or extra, or a provider without language models.
-    """
-    provider_name, _, model = name.partition("/")
-    if provider_name == "offline" or not model:
-        raise InputError(f"--describer: {name!r}; give {BY_OWNER} or a hosted provider/model")
-    found = door.describer(name)
-    if not hasattr(found, "describe"):
-        raise InputError(f"--describer: {name!r} cannot describe pairs")
-    return found
 
 
 def concatenated(previous: Pixels, changed: Pixels) -> EncodedImage:
@@ -201,3 +205,62 @@ async def asked_once(
     state = TaskState.SUCCESS if answer.outcome.ok else TaskState.STOPPED
     await opened.close_task(task.id, state, 1, answer.outcome.reason)
     return answer
+
+
+def listed_procedures(organ: str) -> dict[str, tuple[str, ...]]:
+    """Return procedures by organ, in the order of MedEBench's tables.
+
+    Args:
+        organ: an organ, "all", or "published" for the tasks of MedEBench's Table 5.
+
+    Raises:
+        InputError: the organ has no list.
+    """
+    lists = tomllib.loads(Path(__file__).with_name("procedures.toml").read_text(encoding="utf-8"))
+    if organ == PUBLISHED:
+        return {name: tuple(found) for name, found in lists[PUBLISHED].items()}
+    ours = lists["plantain"]
+    name, _ = canonical_organ(organ)
+    if organ != "all" and name not in ours:
+        raise InputError(f"--procedures: no list of {organ!r}; {suggest(organ, ('all', PUBLISHED, *ours))}")
+    return {key: tuple(found) for key, found in ours.items() if organ == "all" or key == name}
+
+
+async def propose_procedures(
+    listed: Mapping[str, Sequence[str]], terms: Terms, run: Path, seed: int
+) -> tuple[dict[str, tuple[str, ...]], RunSummary]:
+    """Return a model's additions to a list, by organ.
+
+    Args:
+        listed: procedures by organ.
+        terms: name the one model.
+        run: folder of the journal of its answers, which are reused.
+        seed: of its draws.
+
+    Raises:
+        InputError: the model is unknown or cannot name procedures.
+    """
+    door = Door(terms)
+    door.check()
+    model = _hosted_describer(door, terms.models[0])
+    proposed: dict[str, tuple[str, ...]] = {}
+    async with door.open(run, Beginning("procedures", seed, {"kind": "procedures", "seed": seed})) as opened:
+
+        async def carry(organ: str) -> None:
+            known = list(listed[organ])
+            name = hashlib.sha256(f"procedures\x1f{organ}".encode()).hexdigest()[:20]
+            task = EditTask(name, "none", organ, "procedures", Direction.CHANGE, TaskKind.BENCH)
+            await opened.journal.add_tasks([task])
+            identity: dict[str, object] = {
+                "fingerprint": model.fingerprint,
+                "organ": organ,
+                "known": known,
+                "seed": seed,
+            }
+            answer = await asked_once(
+                opened, task, model.name, identity, lambda: model.procedures(organ, known, PROCEDURES, seed)
+            )
+            proposed[organ] = tuple(orjson.loads(answer.text)) if answer.outcome.ok else ()
+
+        await opened.walk(listed, carry)
+    return proposed, opened.summary

@@ -18,7 +18,6 @@ from plantain.bench.benchmark.entries import is_inside
 from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
 from plantain.bench.prepare.alignment import (
-    LEAST_QUALITY,
     Alignment,
     align,
     apply_alignment,
@@ -173,9 +172,8 @@ def _file(folder: Path, row: dict[str, str], column: str) -> Path:
     found = [folder / f"{row['id']}{s}" for suffix in SUFFIXES for s in (suffix, suffix.upper())]
     found = [path for path in found if path.is_file()]
     if len(found) != 1:
-        raise InputError(
-            f"{column}: {counted(len(found), 'image')} {folder.name}/{row['id']}.* ({', '.join(SUFFIXES)})"
-        )
+        files = counted(len(found), "file")
+        raise InputError(f"{column}: {files} {folder.name}/{row['id']}.*, not one ({', '.join(SUFFIXES)})")
     return found[0]
 
 
@@ -192,14 +190,12 @@ class PairRules:
 
     Attributes:
         side: longest side of the prepared images in pixels.
-        least_quality: alignment quality below which a pair is refused.
         keep_unaligned: keep pairs that cannot be aligned, as they are and marked.
         accept_text, accept_faces: keep pairs with identifying text, or with a face.
         reader: reads text; None if none is installed.
     """
 
     side: int = SIDE
-    least_quality: float = LEAST_QUALITY
     keep_unaligned: bool = False
     accept_text: bool = False
     accept_faces: bool = False
@@ -255,7 +251,7 @@ def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedP
     if shown:
         return shown
     alignment = align(previous, changed)
-    why = alignment.refused_below(rules.least_quality)
+    why = alignment.refusal
     if why and not rules.keep_unaligned:
         return why
     notes = [alignment.line] if not why else [f"not aligned: {why}"]

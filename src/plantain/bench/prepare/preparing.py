@@ -14,6 +14,7 @@ from plantain.bench.benchmark.entries import id_order, source_cluster
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample
+from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import Describe, concatenated, walk_pairs
 from plantain.bench.prepare.pairs import (
     PairRules,
@@ -69,10 +70,10 @@ class PreparePlan:
     def facts(self) -> dict[str, object]:
         """Return the settings that are stored in the benchmark."""
         rules = self.rules
-        read = rules.reader.name if rules.reader else "not looked for"
+        read = rules.reader.name if rules.reader else "not detected"
         return {
             "longest_side": rules.side,
-            "least_alignment_quality": rules.least_quality,
+            "least_alignment_quality": LEAST_QUALITY,
             "keep_unaligned": rules.keep_unaligned,
             "text": "accepted" if rules.accept_text else read,
             "faces": "accepted" if rules.accept_faces else "refused",
@@ -91,14 +92,14 @@ class PreparedBenchmark:
         samples: number of samples.
         rejected: reasons by id of rejected pairs.
         undescribed: reasons by id of the samples whose describer failed; they keep their owner's words.
-        walked: calls, cost, and the reason for a stop.
+        summary: calls, cost, and the reason for a stop.
     """
 
     path: Path | None = None
     samples: int = 0
     rejected: dict[str, str] = field(default_factory=dict)
     undescribed: dict[str, str] = field(default_factory=dict)
-    walked: RunSummary = field(default_factory=RunSummary)
+    summary: RunSummary = field(default_factory=RunSummary)
 
 
 async def prepare_benchmark(
@@ -122,9 +123,9 @@ async def prepare_benchmark(
     )
     images = [_image(pair, plan.name) for pair in pairs]
     made = preparation.made
-    made.walked = await walk_pairs(len(pairs), images, preparation.carry, plan.terms, plan.calls, plan.seed)
+    made.summary = await walk_pairs(len(pairs), images, preparation.carry, plan.terms, plan.calls, plan.seed)
     made.samples = preparation.writer.count
-    if made.walked.stopped:
+    if made.summary.stopped:
         return made
     if not made.samples:
         first, reason = min(made.rejected.items(), key=lambda item: id_order(item[0]))
@@ -216,17 +217,14 @@ class _Preparation:
             notes=tuple(notes),
             source=raw.url if plan.keep_sources else "",
         )
-        self._propose(raw.id, proposals)
-        self._words[raw.id] = description
-        self.writer.add(sample, prepared.previous, prepared.changed, region)
-
-    def _propose(self, sample_id: str, proposals: Sequence[RegionProposal]) -> None:
         for number, proposal in enumerate(proposals, 1):
-            name = f"{PROPOSALS}/{sample_id}-{number}.png"
+            name = f"{PROPOSALS}/{raw.id}-{number}.png"
             open_folder(self.writer.out, PROPOSALS)
             replace_file(self.writer.out / name, encode_mask(proposal.mask))
             entry: dict[str, object] = {"file": name, "score": proposal.score, "how": proposal.how}
-            self._proposals.setdefault(sample_id, []).append(entry)
+            self._proposals.setdefault(raw.id, []).append(entry)
+        self._words[raw.id] = description
+        self.writer.add(sample, prepared.previous, prepared.changed, region)
 
     def _image(self, raw: RawPair, prepared: PreparedPair) -> SourceImage:
         height, width = prepared.previous.shape[:2]

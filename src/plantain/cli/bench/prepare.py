@@ -11,16 +11,15 @@ import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.concepts import read_concepts, store_concepts, write_concepts
-from plantain.bench.prepare.alignment import LEAST_QUALITY
-from plantain.bench.prepare.describers import BY_OWNER
-from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
-from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
-from plantain.bench.prepare.procedures import (
+from plantain.bench.prepare.describers import (
+    BY_OWNER,
     PUBLISHED,
     PUBLISHED_TASKS,
     listed_procedures,
     propose_procedures,
 )
+from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
+from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
 from plantain.cli.bench.studies import take_regions
 from plantain.cli.terminal.ending import print_end
@@ -93,7 +92,7 @@ def prepare(
     reader = None if accept_text else open_reader()
     if reader is None and not accept_text:
         print(f"plantain: warning: text in images is not detected: {why_no_reader()}", file=sys.stderr)
-    rules = PairRules(side, LEAST_QUALITY, keep_unaligned, accept_text, accept_faces, reader)
+    rules = PairRules(side, keep_unaligned, accept_text, accept_faces, reader)
     plan = PreparePlan(
         name or out.name,
         rules,
@@ -110,7 +109,7 @@ def prepare(
         print_json(_as_dict(made))
     else:
         _print_made(made, out)
-    return print_end(context, made.walked)
+    return print_end(context, made.summary)
 
 
 def _proposer(regions: Regions, detector: str, segmenter: str) -> RegionProposer:
@@ -159,9 +158,9 @@ def _as_dict(made: PreparedBenchmark) -> dict[str, object]:
         "samples": made.samples,
         "rejected": made.rejected,
         "undescribed": made.undescribed,
-        "calls": {"made": made.walked.made, "replayed": made.walked.replayed},
-        "cost_usd": made.walked.spent_usd,
-        "stopped": made.walked.stopped,
+        "calls": {"made": made.summary.made, "replayed": made.summary.replayed},
+        "cost_usd": made.summary.spent_usd,
+        "stopped": made.summary.stopped,
     }
 
 
