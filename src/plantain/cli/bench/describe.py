@@ -1,4 +1,4 @@
-"""`plantain bench describe`: contents of a benchmark."""
+"""`plantain bench describe`: organs, tasks, regions and prompts of a benchmark."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _print(description: Description) -> None:
 
 
 def _detectable(description: Description) -> str:
-    """Return a sentence on the differences that a benchmark of this size can show."""
+    """Return the smallest differences that a benchmark of this size can detect."""
     two, seven = description.detectable, description.detectable_of_seven
     if None in two.values():
         return (

@@ -20,7 +20,7 @@ from plantain.bench.prepare.describers import (
 )
 from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
-from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
+from plantain.bench.prepare.regions_proposed import DifferenceProposer, GroundedProposer, RegionProposer
 from plantain.cli.bench.studies import take_regions
 from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.options import AsJson, EngineKind, Seed, SettingsFile
@@ -33,7 +33,7 @@ from plantain.runs.settings.terms import Terms, load_terms
 
 
 class Regions(StrEnum):
-    """Methods that propose regions."""
+    """Method that proposes regions."""
 
     DIFFERENCE = "difference"
     GROUNDED_SAM = "grounded-sam"
@@ -75,7 +75,7 @@ def prepare(
 ) -> int:
     """Align raw pairs, describe them, propose regions, and write a benchmark in plantain's own format.
 
-    Pairs with poor alignment, identifying text or a face are rejected and listed in rejected.csv with the reason.
+    Pairs that cannot be aligned, or whose images may identify a patient, are listed in rejected.csv with the reason.
 
     Example: plantain bench prepare raw --to benches/hands
     """
@@ -113,11 +113,7 @@ def prepare(
 
 
 def _proposer(regions: Regions, detector: str, segmenter: str) -> RegionProposer:
-    if regions is Regions.DIFFERENCE:
-        return DifferenceProposer()
-    from plantain.bench.prepare.regions_proposed import GroundedProposer
-
-    return GroundedProposer(detector, segmenter)
+    return GroundedProposer(detector, segmenter) if regions is Regions.GROUNDED_SAM else DifferenceProposer()
 
 
 def _print_procedures(
@@ -129,9 +125,7 @@ def _print_procedures(
     model = terms.models[0]
     if model != BY_OWNER:
         if run is None:
-            raise InputError(
-                "--procedures: name a folder for the describer's answers with --run; they are paid for"
-            )
+            raise InputError("--procedures: name a folder for the describer's paid answers with --run")
         proposed, summary = asyncio.run(propose_procedures(listed, terms, run, seed))
         for name, added in proposed.items():
             document[name]["proposed"] = list(added)
@@ -177,7 +171,7 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
 
 
 def _concepts(benchmark: Path | None, file: Path, as_json: bool) -> int:
-    """Write the key concepts of a benchmark to a new file, or read them from an existing one."""
+    """Write the key concepts of a benchmark to a new file, or read them from an edited one."""
     if benchmark is None:
         raise InputError("--concepts: name the benchmark")
     if file.exists():
@@ -198,14 +192,14 @@ def _concepts(benchmark: Path | None, file: Path, as_json: bool) -> int:
 
 
 def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
-    """Store readers' regions in a benchmark."""
+    """Use readers' regions in a benchmark."""
     if benchmark is None:
         raise InputError("--study: name the benchmark of the study")
     found, undecided = take_regions(benchmark, study)
     if as_json:
         print_json({"chosen": found, "undecided": undecided})
     else:
-        print(f"{benchmark}: {counted(len(found), 'region is', 'regions are')} now their readers' choice")
+        print(f"{benchmark}: {counted(len(found), 'region')} taken from the readers")
         for sample in undecided:
-            print(f"{sample}: keeps its region, since its readers' regions do not overlap")
+            print(f"{sample}: region unchanged, its readers' regions do not overlap")
     return 0
