@@ -27,9 +27,9 @@ def options_of(name: str, **fields: Any) -> Any:
     provider = name.partition("/")[0]
     stated = {field: value for field, value in fields.items() if field not in CONTEXT}
     try:
-        made = validated(settings_class(provider), f"providers.{provider}", stated, strictly=False).beside(
-            Path()
-        )
+        made = validated(
+            settings_class(provider), f"providers.{provider}", stated, strictly=False
+        ).relative_to(Path())
     except (SectionError, ValueError) as error:
         raise InputError(str(error)) from error
     return made.within(**{field: fields[field] for field in CONTEXT if field in fields})

@@ -1,4 +1,4 @@
-"""Optional dependencies: a missing one is a line that says what to install."""
+"""Checks of optional dependencies, with the line to install a missing one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plantain.records import InputError
 
 
 def has_module(module: str) -> bool:
-    """True when a module can be imported; does not import it."""
+    """Return True if a module can be imported, without importing it."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
@@ -17,11 +17,7 @@ def has_module(module: str) -> bool:
 
 
 def require_extra(name: str, extra: str, *modules: str) -> None:
-    """Makes sure that the packages that a model needs are there, without importing them.
-
-    Raises:
-        InputError: one is not; the line says what to install.
-    """
+    """Raise InputError with the line to install if one of these modules is missing; import none."""
     for module in modules:
         if not has_module(module):
             raise InputError(f"{name} needs the package {module}: {install_line(extra)}")

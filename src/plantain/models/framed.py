@@ -1,4 +1,4 @@
-"""An edit on a model's own canvas: the original is brought there, and the drawing exactly back to its size."""
+"""An edit on a model's own canvas: the original is resized to it, and the output exactly back."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class FramedRequest:
 
     Attributes:
         original: file bytes.
-        frame: the way to the canvas and back.
-        instruction: what the model is given.
+        frame: the geometry of the canvas.
+        instruction: the text for the model.
         seed: of this edit.
-        region: PNG mask of the original's size, for models that are told where to edit; None for others.
-        concept: the finding or key concept, for methods that read no sentences.
-        removes: the concept is to be removed; None if unknown.
-        side: of the canvas, where it is not the method's own.
+        region: PNG mask of the original's size, for models that require one; None for others.
+        concept: the finding or key concept, for methods that do not read sentences.
+        removes: True if the edit removes the concept; None if unknown.
+        side: of the canvas; None for the method's own.
         parameters: settings of this edit only.
     """
 
@@ -54,7 +54,7 @@ class FramedRequest:
         return None if self.region is None else self.frame.enter_region(decode_mask(self.region))
 
     def leave(self, canvas: Pixels) -> bytes | Outcome:
-        """Return a drawn canvas as PNG of the original's size, or why it is not one."""
+        """Return an output canvas as PNG of the original's size, or the outcome of one of a wrong size."""
         try:
             return encode_png(self.frame.leave(canvas))
         except ValueError as error:
@@ -70,15 +70,15 @@ def framed_request(
     names_sides: bool,
     takes_region: bool,
 ) -> FramedRequest | Outcome:
-    """Return a request on a model's canvas, or why the model cannot serve it.
+    """Return a request on a model's canvas, or the outcome of one that it cannot serve.
 
     Args:
         request: of the editor.
-        preset: its prompt is put around the instruction.
+        preset: its prompt contains the instruction.
         policy: of the model's canvas.
         side: instead of the policy's own.
         names_sides: add where the patient's left and right are, if the instruction names a side.
-        takes_region: the model must be told where to edit.
+        takes_region: the model requires a region.
     """
     if request.demonstrations:
         return NO_EXAMPLES

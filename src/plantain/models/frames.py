@@ -1,4 +1,4 @@
-"""The size at which an open editor works, and the way of an image there and exactly back."""
+"""The canvas of an open editor, and the resizing of an image to it and exactly back."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ class FramePolicy:
         reference: how the pipeline sizes the image that it looks at, where that is not the canvas itself: "shrunk":
             beyond 1024 x 1024 pixels (FLUX.2), so canvases stay below; "derived": from the canvas's proportions at
             `side` squared pixels (Qwen-Image-Edit), so only canvases that give themselves back are taken; "raised": the
-            same, rounded up (LongCat). Were the two of different sizes, the model would draw everything a little beside
-            its place.
+            same, rounded up (LongCat). If the two differed in size, the output would be shifted.
     """
 
     rule: Literal["own", "longest", "area", "width"] = "own"
@@ -67,11 +66,7 @@ class FramePolicy:
 
     @classmethod
     def of(cls, fields: Mapping[str, object]) -> FramePolicy:
-        """From a preset's table.
-
-        Raises:
-            InputError: a rule that there is not.
-        """
+        """Return the policy in a preset's table. Raise InputError for an unknown rule."""
         rule, sizes = fields.get("rule", "own"), fields.get("sizes", ())
         if rule not in ("own", "longest", "area", "width") or not isinstance(sizes, list | tuple):
             raise InputError(f"frame: rule {rule!r}; choose one of own, longest, area, width")
@@ -79,11 +74,11 @@ class FramePolicy:
         return cls(rule, side, multiple, tuple((int(width), int(height)) for width, height in sizes))
 
     def frame(self, width: int, height: int, side: int | None = None) -> Frame:
-        """The canvas for an image of that size, and where the image lies on it.
+        """Return the canvas for an image of this size, and the image's place on it.
 
         Args:
             width, height: of the image, in pixels.
-            side: instead of the policy's own.
+            side: replaces the policy's own.
         """
         if self.rule == "own":
             return Frame(width, height, "fit", width, height, 0, 0, width, height)
@@ -134,7 +129,7 @@ def _log_ratios(sizes: tuple[tuple[int, int], ...]) -> tuple[float, ...]:
 
 @cache
 def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
-    """Every width with the largest height for which both fill at most `area` pixels, and the other way round."""
+    """Return all sizes of at most `area` pixels in which one side is the largest possible for the other."""
     sides = range(-(-least // multiple) * multiple, area // least + 1, multiple)
     wide = [(side, area // side // multiple * multiple) for side in sides]
     found = [size for size in wide if size[1] >= least]
@@ -145,7 +140,7 @@ def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
 def derived_from_themselves(
     side: int, multiple: int, least: int, *, up: bool = False
 ) -> tuple[tuple[int, int], ...]:
-    """The canvases of about `side` squared pixels whose proportions, brought to that area and rounded, are they again.
+    """Return the canvases of about `side` squared pixels that the pipeline's own rounding leaves unchanged.
 
     The rule is `calculate_dimensions` of diffusers' Qwen-Image-Edit pipelines, and of its LongCat one, which rounds up
     (diffusers 0.42).
@@ -174,13 +169,13 @@ def _derived(area: float, ratio: float, multiple: int, up: bool) -> tuple[int, i
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where an image lies on a model's canvas: enough to come back exactly.
+    """The geometry of an image on a model's canvas, from which it can be restored exactly.
 
     Attributes:
         width, height: of the image.
         mode: "fit": it fills the canvas; "pad": its edges are repeated around it.
-        canvas_width, canvas_height: what the model sees.
-        left, top, inner_width, inner_height: where the resized image lies on the canvas.
+        canvas_width, canvas_height: size of the canvas.
+        left, top, inner_width, inner_height: rectangle of the resized image on the canvas.
     """
 
     width: int
@@ -195,11 +190,11 @@ class Frame:
 
     @property
     def canvas(self) -> tuple[int, int]:
-        """Width and height of what the model sees."""
+        """Return width and height of the canvas."""
         return self.canvas_width, self.canvas_height
 
     def enter(self, pixels: Pixels) -> Pixels:
-        """uint8 (height, width, 3) brought onto the canvas."""
+        """Return an image, uint8 (height, width, 3), on the canvas."""
         inner = resize(pixels, self.inner_width, self.inner_height)
         right = self.canvas_width - self.left - self.inner_width
         bottom = self.canvas_height - self.top - self.inner_height
@@ -209,16 +204,16 @@ class Frame:
         return bordered
 
     def enter_region(self, region: Mask) -> Mask:
-        """bool (height, width) brought onto the canvas: at least half of a canvas pixel lies in it."""
+        """Return a region, bool (height, width), on the canvas: pixels with at least half of their area inside."""
         planes = np.repeat(region[:, :, None].astype(np.uint8) * 255, 3, 2)
         entered: Mask = self.enter(planes)[:, :, 0] >= 128
         return entered
 
     def leave(self, canvas: Pixels) -> Pixels:
-        """The inverse of `enter`: cuts the border off and resizes to the image's size.
+        """Invert `enter`: remove the border and resize to the image's size.
 
         Raises:
-            ValueError: the canvas is of another size than the one that the model was handed.
+            ValueError: the size of the canvas has changed.
         """
         if canvas.shape != (self.canvas_height, self.canvas_width, 3):
             raise ValueError(
@@ -230,5 +225,5 @@ class Frame:
         return np.ascontiguousarray(resize(inner, self.width, self.height))
 
     def as_json(self) -> dict[str, str | int]:
-        """For the record of a call."""
+        """Return the fields, for the record of a call."""
         return asdict(self)

@@ -1,6 +1,6 @@
-"""From a model's name, "provider/model", to the object that fills a role. Only `plantain.runs` comes here.
+"""Load the model of a name, "provider/model", for a role. Only `plantain.runs` imports it.
 
-A model that is resolved without a run's options sends no picture beyond this machine; see `roles.clearance`.
+A model that is loaded without a run's options sends no image from this machine; see `roles.clearance`.
 """
 
 from __future__ import annotations
@@ -57,5 +57,5 @@ def load_model(name: str, role: str, options: ProviderSettings | None = None) ->
 
 
 def _role_name(role: str) -> str:
-    """Where a person named the model: a field of a recipe, or the option of a command."""
+    """Return the field of a recipe, or the option of a command, that names the model."""
     return "--describer" if role == "describer" else f"models.{role}"

@@ -1,4 +1,4 @@
-"""How large a batch job may become, how long one waits to fill, and how often the provider is asked for it."""
+"""The size of batch jobs, their waiting time, and the polling interval."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class BatchRules(Section):
     """`[providers.NAME.batch]`.
 
     Attributes:
-        images: most edits in a job. It bounds the answers: jobs whose answers came to more than a gigabyte were billed
-            and could not be fetched.
+        images: most edits in a job, which bounds the answers: those of more than a gigabyte were billed but could not
+            be fetched.
         requests: most requests in a job.
         megabytes: most megabytes of a job's request file (one larger request still makes a job of its own).
-        quiet_s: a job is formed when no request has come for this long: nothing moves without an answer then.
+        quiet_s: a job is formed when no request has arrived for this long.
         wait_s: a job is formed when its first request has waited this long.
-        poll_s: seconds between the first looks at a job; they become ten times as rare.
+        poll_s: first polling interval in seconds; it grows up to ten times.
     """
 
     images: int = Field(default=100, ge=1, le=10_000)

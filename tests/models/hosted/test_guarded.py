@@ -171,8 +171,8 @@ def test_no_other_address_is_ever_asked(server: FakeProvider) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"on_premises": True}, "no base_url says where"),
-        ({"on_premises": True, "base_url": "https://API.openai.com./v1"}, "own address for everybody"),
+        ({"on_premises": True}, "on_premises: true without base_url"),
+        ({"on_premises": True, "base_url": "https://API.openai.com./v1"}, "public address"),
     ],
 )
 def test_what_is_declared_of_an_address_must_hold(changes: dict[str, Any], said: str) -> None:
@@ -229,7 +229,7 @@ def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_not
         )
         proxy.shutdown()
     told = json.dumps([reply.outcome.reason, reply.raw])
-    assert "[key]" in told and "proxy let nothing through" in told
+    assert "[key]" in told and "proxy refused" in told
     for said in (
         password,
         unquote(password),

@@ -71,7 +71,7 @@ def test_printed_example_is_read_with_its_description_and_reasons() -> None:
     assert report.criteria["visual_quality"].evidence.endswith("The contrast does not disturb.")
     assert report.differences.startswith("Visual Difference Description")
     assert "A little brighter" not in report.reason
-    assert report.criteria["context_preservation"].evidence == "not asked for"
+    assert report.criteria["context_preservation"].evidence == "not requested"
 
 
 @pytest.mark.parametrize("heading", [True, False])

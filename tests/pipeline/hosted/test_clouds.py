@@ -112,7 +112,7 @@ def test_recipe_moves_from_gemini_to_vertex(
     ("model", "section", "said"),
     [
         ("vertex/gemini-3.8-flash", {}, r"providers.vertex.project: is missing"),
-        ("vertex/gemini-3.8-flash", {"project": "p", "location": "eu.evil/"}, r"is no location"),
+        ("vertex/gemini-3.8-flash", {"project": "p", "location": "eu.evil/"}, r"is not a location"),
         (
             "azure/d",
             {"base_url": "https://x.openai.azure.com", "deployments": {"d": "gpt-5-mnii"}},

@@ -36,17 +36,17 @@ _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "‘": "�
 
 
 class Unreadable(ValueError):
-    """An answer that is not in the form asked for. The message is one line, sent to the model that gave it."""
+    """An answer that is not in the required form. The message is one line and is sent back to the model."""
 
 
 def without_thoughts(text: str) -> str:
-    """Return what a reply answers: without thoughts, the marks of chat formats, and a tag or box around the answer.
+    """Return the answer in a reply, without thoughts, chat format tokens, and tags or boxes around it.
 
-    Thoughts are `<think>` blocks (also in square brackets; the opening one may be in the prompt) and every channel of
-    the harmony format but `final`.
+    Thoughts are `<think>` blocks (also in square brackets; the opening one may be in the prompt) and all channels of
+    the harmony format except `final`.
 
     Raises:
-        Unreadable: nothing is left, the thoughts never end, or the answer is longer than any report.
+        Unreadable: the answer is empty, its thoughts never end, or it is longer than `LONGEST_ANSWER`.
     """
     kept, thinking = "", False
     for number, part in enumerate(_THINKING.split(text)):
@@ -69,13 +69,13 @@ def without_thoughts(text: str) -> str:
 
 
 def read_instruction(text: str) -> str:
-    r"""Return the instruction of a writer's reply, without what models put around it.
+    r"""Return the instruction of a writer's reply.
 
-    Removed are thoughts, a `\boxed{}`, "Here is the instruction:", a code fence, quotation marks, and a JSON object
-    whose one text it is.
+    Removes thoughts, a `\boxed{}`, "Here is the instruction:", a code fence, quotation marks, and a JSON object whose
+    only text is the instruction.
 
     Raises:
-        Unreadable: nothing is left, or it is longer than an editor would follow.
+        Unreadable: the instruction is empty or longer than `LONGEST_INSTRUCTION`.
     """
     answer, before = without_thoughts(text), ""
     while answer != before:
@@ -147,7 +147,7 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
 
 
 def object_schema(properties: JsonObject) -> JsonObject:
-    """Return the JSON schema of an object, in the subset that both providers' strict modes take."""
+    """Return the JSON schema of an object, in the subset that the strict modes of both providers accept."""
     return {
         "type": "object",
         "properties": properties,

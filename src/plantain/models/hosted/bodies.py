@@ -49,7 +49,7 @@ def error_of(content: str) -> JsonObject:
 
 
 def kind_of(content: str) -> str:
-    """Describe a body that is not the JSON that was expected."""
+    """Describe a body that is not the expected JSON."""
     start = content.lstrip()[:200]
     if not start:
         return "an empty body"

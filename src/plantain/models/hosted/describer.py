@@ -1,4 +1,4 @@
-"""The hosted describer: puts a real pair into words, and names procedures, with any provider's language model."""
+"""The hosted describer: describes a real pair and proposes procedures, with any provider's language model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plantain.roles import ChangeDescription, DescribeRequest, Reply
 from plantain.roles.options import ProviderOptions
 
 VERSION = "1"
-"""Raised when the same model and prompt could be asked or read differently."""
+"""Version of this adapter, part of fingerprints; raise it with each change of requests or reading."""
 
 LONGEST = 1200
 """Characters of any one answer; longer ones are requested again, never cut."""
@@ -32,7 +32,7 @@ class HostedDescriber(LanguageRole):
         self.fingerprint = f"describe@{VERSION} {self._asked_by(('describe', 'procedures', 'again'))}"
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:
-        """Return the pair in words; `malformed` when they could not be read twice. A given prompt is kept."""
+        """Return the description of a pair; `malformed` after two unreadable answers. A given prompt is kept."""
         prompt = describe_prompt(self._library, request)
         read = partial(read_description, given=request.prompt)
         return await self._ask(prompt, (request.pair, prompt.text), request.seed, read, DESCRIPTION)
@@ -47,14 +47,14 @@ class HostedDescriber(LanguageRole):
 
 
 def read_description(text: str, given: str) -> ChangeDescription:
-    """Read a description: every part must be there, and of sensible length.
+    """Read a description: every field is required and at most `LONGEST` characters long.
 
     Args:
         text: the answer.
-        given: the prompt that the owner wrote, kept whatever the answer says; "" if there is none.
+        given: the owner's prompt, which replaces the one in the answer; "" if there is none.
 
     Raises:
-        Unreadable: names what is missing or too long.
+        Unreadable: a field is missing or too long.
     """
     found = read_object(text, {"description", "action"})
     texts = {name: _text(found, name) for name in _FIELDS if name != "rephrasings"}
@@ -69,7 +69,7 @@ def read_description(text: str, given: str) -> ChangeDescription:
 
 
 def read_procedures(text: str, known: Sequence[str], most: int) -> tuple[str, ...]:
-    """Read procedures, without those that are known. Raise Unreadable if there is no list of short texts."""
+    """Return the procedures that are not known yet. Raise Unreadable if a list of short texts is missing."""
     listed = _list(read_object(text, {"procedures"}), "procedures")
     if any(len(one) > 200 for one in listed):
         raise Unreadable("procedures must be a list of short texts")
@@ -102,5 +102,5 @@ def _text(found: JsonObject, name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Unreadable(f"{name} is missing")
     if len(value) > LONGEST:
-        raise Unreadable(f"{name} has {len(value)} characters; a sentence was asked for")
+        raise Unreadable(f"{name} has {len(value)} characters; a sentence is required")
     return " ".join(value.split())

@@ -1,4 +1,4 @@
-"""The HTTP transport of all hosted providers: to the provider's own address only, and no image that was not cleared."""
+"""The HTTP transport of hosted providers: sends only to the provider's address, and only cleared images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
 """Admission decides how many calls run at once, not a connection pool."""
 
 AT_ONCE = 65_536
-"""Bytes of a body that are looked through at once; longer ones in a thread."""
+"""Bytes of a body that are inspected on the event loop; longer ones in a thread."""
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
@@ -47,10 +47,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._opening = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request whose images may go.
+        """Send a request after clearing its images.
 
         Raises:
-            NotAllowed: one may not, or the request is for another address; nothing was sent.
+            NotAllowed: an image is not cleared, or the request is for another address; nothing was sent.
         """
         asked = origin_of(str(request.url))
         if asked != self._origin:
@@ -73,7 +73,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return response
 
     async def clear_file(self, file: Path) -> None:
-        """Have every image of a request file cleared. Raise NotAllowed."""
+        """Clear every image of a request file. Raise NotAllowed."""
         to, _ = await self._opened()
         if to.reach is not Reach.LOOPBACK:
             await self._clear(to, await asyncio.to_thread(images_in_lines, file))
@@ -95,7 +95,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._options.clearance.clear(self.model, to, images)
 
     async def _opened(self) -> tuple[Destination, httpx2.AsyncHTTPTransport]:
-        """Decide once where requests go: what was found to be this machine must stay so for every connection."""
+        """Resolve the destination once: an address that was loopback must remain so for every connection."""
         async with self._opening:
             if self._way is None:
                 to = await asyncio.to_thread(destination, self._url, self._options)
@@ -106,7 +106,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         plain = self._url.startswith("http:")
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else tls_context(self._options)
         transport = httpx2.AsyncHTTPTransport(verify=tls, limits=UNBOUNDED, proxy=self._proxy(to))
-        # There is no public way to hand a backend in.
+        # httpx2 has no public parameter for a network backend.
         transport._pool._network_backend = CheckedNetwork(to, self._options.clearance)
         return transport
 
@@ -123,23 +123,23 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 def _checked(proxy: str, variable: str) -> str:
-    """Return a proxy of the environment. Raise NotAllowed if it is none; its password is not repeated."""
+    """Return a proxy of the environment. Raise NotAllowed if it is invalid; its password is not repeated."""
     try:
         httpx2.AsyncHTTPTransport(proxy=proxy, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     except (ValueError, ImportError, httpx2.InvalidURL) as error:
         missing = " that can be used: install socksio" if isinstance(error, ImportError) else ""
         raise NotAllowed(
-            f"the environment variable {variable} has no address of a proxy such as http://host:3128{missing}; "
+            f"the environment variable {variable} is not the address of a proxy such as http://host:3128{missing}; "
             "nothing was sent"
         ) from None
     return proxy
 
 
 class CheckedNetwork(httpcore2.AnyIOBackend):
-    """Connects to the destination that was decided on.
+    """Connects to the resolved destination only.
 
-    A loopback address stays one, whatever its name comes to mean. Of any other, the address really connected to is
-    recorded before anything is sent there; of a proxy, the proxy's.
+    A loopback name must still resolve to loopback. For other destinations the IP address of the server, or of the
+    proxy, is recorded before anything is sent.
     """
 
     def __init__(self, to: Destination, clearance: Clearance | None) -> None:
@@ -164,7 +164,7 @@ class CheckedNetwork(httpcore2.AnyIOBackend):
 
 
 def tls_context(options: ProviderOptions) -> ssl.SSLContext:
-    """Return the usual certificates and those that the recipe names: a hospital's own authority, a client's own."""
+    """Return a TLS context with the default certificates and those of the recipe."""
     context = httpx2.create_ssl_context()
     if options.ca_bundle is not None:
         context.load_verify_locations(options.ca_bundle)

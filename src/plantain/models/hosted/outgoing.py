@@ -15,7 +15,7 @@ from plantain.privacy.lineage import sha256_of
 from plantain.records import Outgoing
 
 SHORTEST = 80
-"""Characters of base64 below which a text is no image: the smallest PNG file needs 92. Hashes have 64."""
+"""Characters of base64 below which a text is not an image: the smallest PNG file needs 92. Hashes have 64."""
 
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
 _URL_SAFE = str.maketrans("-_", "+/")

@@ -29,7 +29,7 @@ _LINE = re.compile(
 
 _SCALE = re.compile(r"[\])]?\s*(?:/|\(?(?:out )?of\b)\s*\[?(?P<most>\d+(?:\.\d+)?)[\])]*", re.IGNORECASE)
 _NOT_ALONE = re.compile(r"[^\W_]|½|\.\d|[\])]?\s*(?:%|/|,\d|(?:[-–~]|to\b)\s*\d)", re.IGNORECASE)
-"""What makes the number part of a longer number, a range, a percentage or a fraction."""
+"""A continuation that makes the number part of a longer number, a range, a percentage or a fraction."""
 
 _MARKUP = re.compile(r"[*_`#|\\]+")
 
@@ -52,8 +52,8 @@ def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observation
 
     Args:
         text: the answer.
-        rubric: its criteria; those not asked for are unscored.
-        asked: the criteria that the prompt asks for.
+        rubric: its criteria; those that were not requested are unscored.
+        asked: the criteria that the prompt requests.
 
     Raises:
         Unreadable: a criterion has no value, different values, another denominator, or a value off the scale.
@@ -84,11 +84,12 @@ def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observation
         elif criterion.name in asked:
             problems.append(f"{criterion.name} has no line such as `{_label(criterion.name)}: n/10`")
         else:
-            criteria[criterion.name] = CriterionResult(None, evidence="not asked for")
+            criteria[criterion.name] = CriterionResult(None, evidence="not requested")
     if problems:
         raise Unreadable("; ".join(problems))
-    said = [f"{c.short or c.name}: {reasons[c.name]}" for c in rubric.criteria if reasons[c.name]]
-    return Observations(criteria, reason=" ".join(said), differences=plain[: bounds[0]].strip()[:4000])
+
+    words = [f"{c.short or c.name}: {reasons[c.name]}" for c in rubric.criteria if reasons[c.name]]
+    return Observations(criteria, reason=" ".join(words), differences=plain[: bounds[0]].strip()[:4000])
 
 
 def _label(name: str) -> str:

@@ -41,7 +41,7 @@ def read_report(text: str, rubric: Rubric, direction: Direction = Direction.ADD)
 
     Required are `passed` of every criterion without a scale and every fact (true or false, also as a string in any
     case), and `score` of every other criterion: a whole number on its scale. `confidence` outside [0, 1] is dropped, a
-    missing `qualified` is no opinion, an unknown code is kept in the evidence. A criterion with a key is a bare true or
+    missing `qualified` is None, an unknown code is kept in the evidence. A criterion with a key is a bare true or
     false; one that is answered by a fact passes for a removal if the fact is false.
 
     Raises:
@@ -53,9 +53,9 @@ def read_report(text: str, rubric: Rubric, direction: Direction = Direction.ADD)
     for criterion in rubric.criteria:
         value = found.get(criterion.name)
         if criterion.key:
-            said = _required_flag(found, criterion.key, "", problems)
+            answer = _required_flag(found, criterion.key, "", problems)
             undone = criterion.key in rubric.facts and direction is Direction.REMOVE
-            criteria[criterion.name] = CriterionResult(said != undone)
+            criteria[criterion.name] = CriterionResult(answer != undone)
         elif not isinstance(value, dict):
             problems.append(f"{criterion.name} {'is missing' if value is None else 'is not an object'}")
         elif criterion.scale is None:
@@ -94,7 +94,7 @@ def _scored(
     score, others = value.get("score"), value.keys() - {"reason", "codes", "score"}
     codes, evidence = _codes(value, "reason", rubric)
     if others:  # such as "max": 5
-        problems.append(f"{criterion.name} has other keys than asked for: {', '.join(sorted(others))[:40]}")
+        problems.append(f"{criterion.name} has unexpected keys: {', '.join(sorted(others))[:40]}")
     if isinstance(score, bool) or not isinstance(score, int) or not least <= score <= most:
         problems.append(f"{criterion.name}.score must be a whole number from {least} to {most}")
         return CriterionResult(None)

@@ -30,28 +30,28 @@ from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA, digest_of
 
 VERSION = "1"
-"""Of this adapter; raised when the same model and prompt could be asked or read differently."""
+"""Version of this adapter, part of fingerprints; raise it with each change of requests or reading."""
 
 
 class HostedWriter(LanguageRole):
-    """Writes instructions with a hosted language model, looking at the original picture."""
+    """Writes instructions with a hosted language model that is shown the original image."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
         self.fingerprint = f"hosted@{VERSION} {self._asked_by(('write_initial', 'refine', 'again'))}"
 
     async def write(self, request: WriteRequest) -> Reply[str]:
-        """An instruction; `malformed` when none could be read twice."""
+        """Return an instruction; `malformed` after two unreadable answers."""
         prompt = write_prompt(self._library, request)
-        pictures = (request.original, request.failed_edit) if request.failed_edit else (request.original,)
-        return await self._ask(prompt, (*pictures, prompt.text), request.seed, read_instruction)
+        images = (request.original, request.failed_edit) if request.failed_edit else (request.original,)
+        return await self._ask(prompt, (*images, prompt.text), request.seed, read_instruction)
 
 
 class HostedJudge(LanguageRole):
     """Reports on edits by any rubric with a hosted language model.
 
-    Asks for JSON by the rubric's schema, or in MedEBench's published answer format where the prompts ask for that. In
-    the blind form it first looks at the images without knowing what was asked; see `blind`.
+    Requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts request that. In the
+    blind form the first call shows the images without the instruction; see `blind`.
     """
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
@@ -61,10 +61,10 @@ class HostedJudge(LanguageRole):
         self.fingerprint = self.fingerprint_by(MED_BANANA)
 
     def fingerprint_by(self, rubric: Rubric) -> str:
-        """The prompts and the schema that the rubric makes, and how the model is asked.
+        """Return the fingerprint for a rubric: its prompts, its schema, and the model's settings.
 
         Raises:
-            InputError: the rubric names a template that there is not.
+            InputError: the rubric names an unknown template.
         """
         if self.looks_first:
             blind.check_blind(rubric)
@@ -79,9 +79,9 @@ class HostedJudge(LanguageRole):
         return f"hosted@{VERSION} {prompts} leniency={self._leniency}{form} rubric={known} schema={schema}"
 
     async def look(self, request: LookRequest) -> Reply[str]:
-        """The first turn of the blind form: what differs between two pictures and which findings are in which, as JSON.
+        """Return the first turn of the blind form as JSON: differences between two images, and findings of each.
 
-        The model learns nothing of instruction, finding or case; `malformed` when nothing could be read twice.
+        The request contains neither instruction, finding nor case; `malformed` after two unreadable answers.
         """
         prompt, first = self._library.render("look", {}), request.edited_first
         parts = blind.shown(prompt.text, request, first)
@@ -89,7 +89,7 @@ class HostedJudge(LanguageRole):
         return await self._ask(prompt, parts, request.seed, read, blind.LOOK_SCHEMA)
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Return observations per criterion; `malformed` when no whole report could be read twice.
+        """Return observations per criterion; `malformed` after two incomplete or unreadable reports.
 
         In the blind form `request.seen` is the reply of `look`.
         """
@@ -114,7 +114,7 @@ class HostedJudge(LanguageRole):
 
 
 def _shown(text: str, request: JudgeRequest) -> list[str | EncodedImage]:
-    """Return a judge's prompt with its images: at their marks, or else before the text, each after its name."""
+    """Return a judge's prompt with its images: at their marks, or before the text, each after its name."""
     images = {"before": request.original, "edited": request.edited, "truth": request.truth}
     parts = with_images(text, {name: [image] if image else [] for name, image in images.items()})
     if len(parts) > 1:
@@ -129,7 +129,7 @@ def in_role(
     language: Callable[[], LanguageModel],
     image: Callable[[], ImageModel],
 ) -> object:
-    """Return a provider's model in a role: "editor" of an image model, "writer", "judge" or "describer" of words."""
+    """Return a provider's model in a role: "editor" by an image model; "writer", "judge" or "describer" by text."""
     if role == "editor":
         return HostedEditor(image(), options)
     model = language()

@@ -49,7 +49,7 @@ async def run_batch(
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     if fault is None:
         return results
-    lost = (OutcomeKind.NO_IMAGE, OutcomeKind.MALFORMED)  # a program that failed may leave half an image
+    lost = (OutcomeKind.NO_IMAGE, OutcomeKind.MALFORMED)  # a crash can leave half an image
     return [
         fault if number not in faults and isinstance(result, Outcome) and result.kind in lost else result
         for number, result in enumerate(results)
@@ -100,7 +100,7 @@ def _job(folder: Path, number: int, request: FramedRequest) -> dict[str, object]
 
 
 def _read_result(folder: Path, number: int, request: FramedRequest) -> bytes | Outcome:
-    """What the program left for one edit."""
+    """Return the program's output for one edit."""
     path = folder / "out" / f"{number}.png"
     remark = _remark(folder / "out" / f"{number}.json")
     if remark is not None:
@@ -114,7 +114,7 @@ def _read_result(folder: Path, number: int, request: FramedRequest) -> bytes | O
 
 
 def _remark(path: Path) -> Outcome | None:
-    """The outcome that the program wrote instead of an image; None if there is none, or it is "ok"."""
+    """Return the outcome that the program wrote instead of an image; None if absent or "ok"."""
     if not path.is_file():
         return None
     try:
@@ -122,7 +122,7 @@ def _remark(path: Path) -> Outcome | None:
         kind, reason = str(document.get("outcome", "ok")), one_line(redacted(str(document.get("reason", ""))))
     except (ValueError, AttributeError) as error:
         return Outcome(
-            OutcomeKind.MALFORMED, f"the program's {path.name} is no JSON object: {one_line(str(error))}"
+            OutcomeKind.MALFORMED, f"the program's {path.name} is not a JSON object: {one_line(str(error))}"
         )
     if kind == OK.kind.value:
         return None

@@ -16,7 +16,7 @@ from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
 
 LINE = 1 << 20
-"""A program that prints this many bytes without a line's end is not talking to us."""
+"""Most bytes of one line of output; a program that prints more is ended."""
 
 LAST_MOMENTS_S = 2.0
 """A program that has closed its output has this long to end by itself."""
@@ -37,9 +37,9 @@ class Program:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the program
 
     async def run(self, manifest: Path) -> Outcome | None:
-        """Has a manifest done; None when the program says that it is, else what happened to it.
+        """Run one manifest; return None on success, else the outcome.
 
-        A program that crashed or hung is gone afterwards; the next manifest starts it anew.
+        A program that crashed or hung is ended; the next manifest starts it again.
         """
         try:
             async with asyncio.timeout(self.command.timeout_s):
@@ -56,7 +56,7 @@ class Program:
             return Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
 
     async def close(self, *, at_once: bool = False) -> None:
-        """Ends the program: by closing its input, and by a signal when that is not enough."""
+        """End the program by closing its input, then by SIGKILL."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -68,7 +68,7 @@ class Program:
             except TimeoutError:
                 at_once = True
         if at_once and process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):  # it can have ended, and nobody noted it yet
+            with contextlib.suppress(ProcessLookupError):  # it may have just ended
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 

@@ -13,10 +13,10 @@ MODELS: dict[str, tuple[str, ...]] = {name: ("editor",) for name in presets() if
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """The editor; its program is started with the first edit.
+    """Return the editor; its program is started with the first edit.
 
     Raises:
-        InputError: another role, or nobody has said how the program is started.
+        InputError: another role, or no command for the worker.
     """
     if role != "editor":
         raise InputError(f"models.{role}: {name!r} can be an editor, not a {role}")

@@ -1,4 +1,4 @@
-"""`[providers.process]`: how the programs of editors in environments of their own are started."""
+"""`[providers.process]`: the commands of editors in environments of their own."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from plantain.roles.options import Free, ProviderSettings, Section
 
 
 class WorkerCommand(Section):
-    """How the worker of `process/NAME` is started; the contract is in docs/design/open-models.md.
+    """The command of the worker `process/NAME`; the contract is in docs/design/open-models.md.
 
     Attributes:
         command: program and arguments; the program is usually another environment's Python.
-        folder: where it runs; unset for here, where Python then imports nothing from.
+        folder: its working directory; unset for the current one, which Python then does not import from.
         timeout_s: seconds for one batch, the loading of weights included.
         batch_size: most edits in one manifest.
-        settings: passed to the worker as they are.
-        environment: variables that it gets although they hold keys, by name; of others it gets none.
+        settings: passed to the worker unchanged.
+        environment: names of variables with keys that are passed to it; other variables with keys are removed.
     """
 
     command: tuple[str, ...] = Field(min_length=1)
@@ -42,7 +42,7 @@ class Settings(ProviderSettings):
     workers: Free[Mapping[str, WorkerCommand]] = Field(default_factory=dict)
     side: int | None = Field(default=None, ge=32, le=4096)
 
-    def beside(self, folder: Path) -> Self:
+    def relative_to(self, folder: Path) -> Self:
         placed = {
             name: worker.model_copy(update={"folder": folder / worker.folder}) if worker.folder else worker
             for name, worker in self.workers.items()

@@ -29,7 +29,7 @@ class Settings(openai.OpenAIOptions):
     """`[providers.azure]`.
 
     Attributes:
-        auth: how to sign in: "key" or "entra"; "" for the key if the environment has one, else Entra.
+        auth: "key" or "entra"; "" for the key if the environment has one, else Entra.
         api_version: version of the resource's interface.
         deployments: names of deployments -> the model of OpenAI that each serves, whose price it has.
     """

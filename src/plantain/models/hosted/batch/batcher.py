@@ -1,4 +1,4 @@
-"""The batcher: collects the requests of many tasks into jobs for one model, and returns each its answer."""
+"""The batcher: collects the requests of many tasks into jobs for one model, and returns the answer to each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from plantain.records import Outcome, OutcomeKind
 from plantain.roles.batch_rules import BatchRules
 
 Result = Line | BaseException
-"""What answers a request: a line to read, or what to raise instead."""
+"""The answer to a request: a line to read, or an exception to raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Waiting:
     key: str
     call: int
     line: bytes
-    pictures: int
+    images: int
 
 
 class Batcher:
@@ -50,7 +50,7 @@ class Batcher:
         self._run: tuple[BatchLedger, JobFiles, Callable[[], Awaitable[None]]] | None = None
         self._places: dict[str, asyncio.Future[Result]] = {}
         self._queue: list[Waiting] = []
-        self._queued_bytes = self._queued_pictures = 0
+        self._queued_bytes = self._queued_images = 0
         self._first_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._forming: set[asyncio.Task[None]] = set()
@@ -61,7 +61,7 @@ class Batcher:
         """Work for this run from now on; `sweep` is called when a job has ended."""
         self._run, self._left = (ledger, files, sweep), False
 
-    def ask(self, body: JsonObject, pictures: int = 0) -> Awaitable[JsonObject]:
+    def ask(self, body: JsonObject, images: int = 0) -> Awaitable[JsonObject]:
         """Return the answer to a request, when its job has ended; at once if an earlier process's job has it.
 
         The awaitable keeps the request only until it is in a job: it may be a megabyte, and the answer may take a day.
@@ -69,7 +69,7 @@ class Batcher:
 
         Args:
             body: as it would be posted online.
-            pictures: how many images the answer will contain.
+            images: how many images the answer will contain.
 
         Raises:
             Fault: there is none.
@@ -77,7 +77,7 @@ class Batcher:
         """
         call = current_call.get()
         key = f"{call}-{hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]}"
-        return self._answer(Waiting(key, call, self.service.line(key, self.path, body), pictures))
+        return self._answer(Waiting(key, call, self.service.line(key, self.path, body), images))
 
     async def _answer(self, request: Waiting) -> JsonObject:
         ledger = self._bound()[0]
@@ -104,7 +104,7 @@ class Batcher:
         self._follow(job, keys, fresh=False)
 
     def leave(self) -> None:
-        """Stop with the run: jobs continue at the provider, and what was never sent is given up."""
+        """Stop with the run: jobs continue at the provider; requests that were not sent are dropped."""
         self._left = True
         self._stop_timer()
         self._resolve([request.key for request in self._take_queue()], _not_sent())
@@ -112,7 +112,7 @@ class Batcher:
             task.cancel()
 
     async def close(self) -> None:
-        """End what `leave` has stopped; afterwards nothing of this batcher runs any more."""
+        """Wait for all tasks of this batcher to end."""
         self.leave()
         await asyncio.gather(*self._forming, return_exceptions=True)
         for task in self._following:
@@ -141,9 +141,9 @@ class Batcher:
             self._first_at = now
         self._queue.append(request)
         self._queued_bytes += len(request.line)
-        self._queued_pictures += request.pictures
+        self._queued_images += request.images
         self._stop_timer()
-        if len(self._queue) >= self._rules.requests or self._queued_pictures >= self._rules.images:
+        if len(self._queue) >= self._rules.requests or self._queued_images >= self._rules.images:
             self._form()
             return
         wait = min(self._rules.quiet_s, self._first_at + self._rules.wait_s - now)
@@ -152,12 +152,12 @@ class Batcher:
     def _fits(self, request: Waiting) -> bool:
         return (
             self._queued_bytes + len(request.line) <= self._rules.megabytes * 1e6
-            and self._queued_pictures + request.pictures <= self._rules.images
+            and self._queued_images + request.images <= self._rules.images
         )
 
     def _take_queue(self) -> list[Waiting]:
         taken, self._queue = self._queue, []
-        self._queued_bytes = self._queued_pictures = 0
+        self._queued_bytes = self._queued_images = 0
         return taken
 
     def _stop_timer(self) -> None:
@@ -195,7 +195,7 @@ class Batcher:
         task.add_done_callback(partial(self._done, tasks, keys))
 
     def _done(self, tasks: set[asyncio.Task[None]], keys: list[str], task: asyncio.Task[None]) -> None:
-        """Hand whatever ended a job's task early to those who wait for its answers."""
+        """Pass the error that ended a job's task to the callers that wait for its answers."""
         tasks.discard(task)
         if task.cancelled():
             self._resolve(keys, LeftWithJob())
@@ -203,7 +203,7 @@ class Batcher:
             self._resolve(keys, trouble)
 
     async def _see_through(self, job: JobRow, keys: list[str], *, fresh: bool) -> None:
-        """Have a job created, wait for its end, fetch its answers and hand them out."""
+        """Create a job, wait for its end, fetch its answers and return them to the callers."""
         ledger, files, sweep = self._bound()
         ended = await JobPoller(self.service, ledger, files, self._rules).run(job, fresh=fresh)
         service = self.service
@@ -220,7 +220,7 @@ class Batcher:
 
 
 def _again(why: BaseException) -> BaseException:
-    """Return the same anew: one object raised in many tasks would gather all their tracebacks."""
+    """Return a copy of an exception: one object raised in many tasks would collect all their tracebacks."""
     if isinstance(why, Fault):
         return Fault(why.outcome, why.status, why.raw, why.usage)
     return LeftWithJob(*why.args) if isinstance(why, LeftWithJob) else why

@@ -17,11 +17,11 @@ SLOWEST = 10.0
 """Most multiple of the first interval between two looks at a job, or two tries after a fault."""
 
 PATIENT = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
-"""Faults that pass. A job waits as long as they last: giving it up could mean to pay for it twice."""
+"""Temporary faults. A job waits as long as they last: submitting it again could be billed twice."""
 
 
 class JobPoller:
-    """Follows one job. Waits grow with the tries, and are at least what the provider asks for."""
+    """Follows one job. Waits grow with the tries, and are at least as long as the provider requests."""
 
     def __init__(
         self, service: BatchService, ledger: BatchLedger, files: JobFiles, rules: BatchRules
@@ -41,7 +41,7 @@ class JobPoller:
 
         Raises:
             Fault: the provider does not take the job; that is the answer to its requests.
-            LeftWithJob: a person has to act first; resuming continues from here.
+            LeftWithJob: the user has to act first; resuming continues from here.
         """
         if not job.provider_id:
             made = await self._create(job, fresh=fresh)
@@ -54,7 +54,7 @@ class JobPoller:
         return ended
 
     async def _create(self, job: JobRow, *, fresh: bool) -> BatchJob:
-        """Create the job, unless the provider has one with its key: an answer to `create` can get lost."""
+        """Create the job, unless the provider has one with its key: the answer to `create` can be lost."""
         file_id, tries = "", 0
         while True:
             try:
@@ -91,7 +91,7 @@ class JobPoller:
                 tries += 1
 
     async def _fetch(self, job: JobRow, ended: BatchJob) -> None:
-        """Download what an earlier process has not; an answer file exists only when it is complete."""
+        """Download the answer files that are missing here; a file exists only when it is complete."""
         for number, file_id in enumerate(ended.answers):
             tries = 0
             while not self._files.answer(job.key, number).exists():

@@ -64,12 +64,13 @@ class GeminiJobs:
         return body
 
     async def upload(self, key: str, file: Path) -> str:
-        """Send the file in one piece to the session that the first answer names, at the recipe's own address."""
+        """Send the file in one piece to the upload session, at the recipe's own address."""
         await self._wire.clear_file(file)
         lines = await asyncio.to_thread(file.read_bytes)
         about = {"displayName": key, "mimeType": "jsonl", "sizeBytes": str(len(lines))}
-        begun = await self._wire.request("POST", UPLOAD, {"file": about}, headers=_command("start", lines))
-        session = urlsplit(begun.headers.get("x-goog-upload-url", ""))._replace(scheme="", netloc="").geturl()
+        started = await self._wire.request("POST", UPLOAD, {"file": about}, headers=_command("start", lines))
+        url = urlsplit(started.headers.get("x-goog-upload-url", ""))
+        session = url._replace(scheme="", netloc="").geturl()
         if not session:
             raise _not_whole("no address for it")
         with sending_cleared_file():
@@ -170,7 +171,7 @@ def _job(job: JsonObject) -> BatchJob:
 
 
 def _failure(job_id: str, error: JsonObject) -> Outcome | None:
-    """Return what a failed job says about itself: a limit passes, anything else stops the run."""
+    """Return the outcome of a failed job: a limit is temporary, any other error stops the run."""
     code = error.get("code")
     if not isinstance(code, int):
         return None

@@ -12,7 +12,7 @@ from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.gemini.provider import GeminiOptions
 from plantain.models.hosted.gemini.replies import read_image, read_text, read_usage
 from plantain.models.hosted.images import to_base64
-from plantain.models.hosted.known import picture_tokens
+from plantain.models.hosted.known import image_tokens
 from plantain.records import Usage
 from plantain.roles import EncodedImage
 
@@ -38,7 +38,7 @@ IMAGE_SAMPLING = (*_SHARED, "image_size", "service_tier", "output_format")
 
 
 def language_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> LanguageModel:
-    """Return a Gemini model that answers in words."""
+    """Return a Gemini model that answers with text."""
 
     async def send(question: Question) -> JsonObject:
         return await wire.generate(text_request(question, options))
@@ -48,14 +48,14 @@ def language_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> La
 
 
 def image_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> ImageModel:
-    """Return a Gemini model that edits images; an image without a count of tokens is counted by the size asked for."""
+    """Return a Gemini model that edits images; missing image tokens are inferred from the requested size."""
 
     async def send(parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None) -> JsonObject:
         return await wire.generate(image_request(parts, seed, options))
 
     def usage(body: JsonObject) -> Usage:
-        tokens = picture_tokens(options.listed or wire.name, options.image_size)
-        return read_usage(body).with_pictures_of(tokens)
+        tokens = image_tokens(options.listed or wire.name, options.image_size)
+        return read_usage(body).with_image_tokens(tokens)
 
     sampling = options.sampling(*IMAGE_SAMPLING)
     return ImageModel(wire.name, sampling, send, read_image, usage, wire.aclose, MOST_IMAGES)
@@ -79,7 +79,7 @@ def text_request(question: Question, options: GeminiOptions) -> JsonObject:
 
 
 def image_request(parts: Sequence[str | EncodedImage], seed: int, options: GeminiOptions) -> JsonObject:
-    """Return an edit's request: for one square image."""
+    """Return the request for one square edited image."""
     wanted: JsonObject = {"aspectRatio": "1:1", "imageSize": options.image_size or None}
     if output_format := options.get("output_format"):
         wanted["imageOutputOptions"] = {"mimeType": f"image/{output_format}"}

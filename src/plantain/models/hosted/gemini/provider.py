@@ -22,13 +22,13 @@ MODELS = roles_at("gemini")
 
 
 class GeminiOptions(ProviderOptions):
-    """What Gemini models take at any address. The choices are those of Google's SDK.
+    """Settings of Gemini models at any address. The choices are those of Google's SDK.
 
     Attributes:
         use_seed: send the call's seed.
-        thinking_budget: how much a writer or judge may think in tokens, for models that take a number.
+        thinking_budget: thinking tokens of a writer or judge, for models that take a number.
         safety: threshold of the adjustable filters.
-        service_tier: how soon and at which price it answers.
+        service_tier: latency and price class.
     """
 
     use_seed: bool = True

@@ -1,4 +1,4 @@
-"""Reading Gemini's answers: text, picture, usage, and why there is none. Works on bodies, online or from a batch."""
+"""Read Gemini's answers, online or from a batch: text, image, usage and refusals."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from plantain.records import OutcomeKind, Usage
 from plantain.records.prices import USUAL_TIERS
 
 BARRED = "PUP_LIMITED_DISABLED"
-"""The finish reason by which Google says that it has limited or closed the account."""
+"""Finish reason for an account that Google has limited or closed."""
 
-NO_PICTURE = frozenset({"NO_IMAGE", "IMAGE_OTHER"})
+NO_IMAGE = frozenset({"NO_IMAGE", "IMAGE_OTHER"})
 _IN_WORDS = re.compile(r"data:image/[\w.+-]+;base64,[\w+/=-]+")
 FINISHED = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
 
 
 def read_text(body: JsonObject) -> str:
-    """Return the answer's words, without thoughts: of the first candidate that has any.
+    """Return the text of the first candidate that has any, without thoughts.
 
     Raises:
-        Fault: blocked before or after generation, cut at its longest, or empty.
+        Fault: blocked before or after generation, cut at the token limit, or empty.
     """
     candidate = _candidate(body)
     answer = _words(candidate)
@@ -39,26 +39,26 @@ def read_text(body: JsonObject) -> str:
 
 
 def read_image(body: JsonObject) -> bytes:
-    """Return the last image of the first candidate that has one: it is paid for, however the answer ended.
+    """Return the last image of the first candidate that has one, whatever its finish reason: it is billed.
 
     Raises:
-        Fault: blocked, or there is no image.
-        BadImage: what should be the image is not base64.
+        Fault: blocked, or without an image.
+        BadImage: its data is not base64.
     """
     if images := _images(body):
         return from_base64(images[-1])
     candidate = _candidate(body)
     words, reason = one_line(_words(candidate, " ").strip()), text(candidate, "finishReason")
     if reason in FINISHED and not words and not _parts(candidate):
-        raise answer_fault(OutcomeKind.NO_IMAGE, "the answer held neither picture nor text")
-    why = f"text instead of a picture: {words}" if words else f"no picture ({reason or 'no reason given'})"
+        raise answer_fault(OutcomeKind.NO_IMAGE, "the answer contained neither an image nor text")
+    why = f"text instead of an image: {words}" if words else f"no image ({reason or 'no reason given'})"
     raise answer_fault(OutcomeKind.NO_IMAGE, why)
 
 
 def _images(body: JsonObject) -> list[str]:
-    """Return the images of the first candidate that has any, in base64: thoughts only if there are no others.
+    """Return the images of the first candidate that has any, in base64; of thoughts only the last, if no others exist.
 
-    The last image among the thoughts is the final one, rendered: some servers do not send it again.
+    The last image among the thoughts is the final one: some servers do not send it again.
     """
     for thoughts in (False, True):
         for candidate in objects(body.get("candidates")):
@@ -68,7 +68,7 @@ def _images(body: JsonObject) -> list[str]:
             inline = [child(part, "inlineData") or child(part, "inline_data") for part in parts]
             if images := [text(data, "data") for data in inline if data]:
                 return images[-1:] if thoughts else images
-    for candidate in objects(body.get("candidates")):  # gateways that speak chat put images into the words
+    for candidate in objects(body.get("candidates")):  # gateways put data URLs into the text
         if images := _IN_WORDS.findall(_words(candidate)):
             return images
     return []
@@ -79,10 +79,10 @@ def _words(candidate: JsonObject, between: str = "") -> str:
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Tokens, finish reason, served model and thought summary, by the token convention of `Usage`.
+    """Return tokens, finish reason, served model and thought summary, by the token convention of `Usage`.
 
-    Gemini counts thinking and what tools read beside answer and prompt; its total has all four. Where a part is left
-    out, or a gateway has thinking within the answer as well, the total tells it.
+    Gemini counts thinking and tool use in addition to answer and prompt; its total includes all four. If a count is
+    missing, or a gateway counts thinking within the answer, the total decides.
     """
     usage = child(body, "usageMetadata")
     candidates = objects(body.get("candidates"))
@@ -90,7 +90,7 @@ def read_usage(body: JsonObject) -> Usage:
     thinking, read = count(usage, "thoughtsTokenCount"), count(usage, "promptTokenCount")
     if read is not None:
         read += count(usage, "toolUsePromptTokenCount") or 0
-    # What the details have of an answer, its count has: one that is lower has left the picture out.
+    # A count below the sum of its details has left out the image.
     in_detail = add_counts(
         *(count(part, "tokenCount") for part in objects(usage.get("candidatesTokensDetails")))
     )
@@ -125,7 +125,7 @@ def read_usage(body: JsonObject) -> Usage:
 
 
 def _tier(usage: JsonObject) -> str:
-    """The tier that served: "serviceTier" of the Gemini API, or the traffic type that Vertex AI gives."""
+    """Return the served tier: "serviceTier" of the Gemini API or "trafficType" of Vertex AI."""
     tier = (text(usage, "serviceTier") or text(usage, "trafficType")).casefold().removeprefix("on_demand_")
     return "" if tier in USUAL_TIERS or tier.endswith("unspecified") else tier
 
@@ -147,8 +147,8 @@ def _candidate(body: JsonObject) -> JsonObject:
     if reason == BARRED:
         why = f"{reason}: this account is limited or disabled for violations of Google's policy"
         raise answer_fault(OutcomeKind.TRANSPORT, why, fatal=True)
-    if reason in NO_PICTURE:
-        raise answer_fault(OutcomeKind.NO_IMAGE, f"the model made no picture: {reason}")
+    if reason in NO_IMAGE:
+        raise answer_fault(OutcomeKind.NO_IMAGE, f"the model made no image: {reason}")
     return chosen
 
 
@@ -162,4 +162,4 @@ def _of_images(usage: JsonObject, name: str) -> int | None:
         for detail in objects(usage.get(name))
         if text(detail, "modality").upper() == "IMAGE"
     ]
-    return add_counts(*counts) or None  # a count of no tokens is none: pictures have some
+    return add_counts(*counts) or None  # 0 means unknown: an image has tokens

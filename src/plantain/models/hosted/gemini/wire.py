@@ -13,7 +13,7 @@ from plantain.roles.options import ProviderOptions
 
 ADDRESS = "https://generativelanguage.googleapis.com"
 SERVED_TIER = "x-gemini-service-tier"
-"""The header that names the tier that served, by Google's pages on priority and flex; not every body does."""
+"""Header with the served tier (Google's pages on priority and flex); it may be missing from the body."""
 
 
 class GeminiWire(Wire):

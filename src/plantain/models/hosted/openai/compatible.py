@@ -30,12 +30,12 @@ class Settings(OpenAIFormat):
     """`[providers.openai-compatible]`, and every section of that `kind`.
 
     Attributes:
-        server: what the server is, e.g. "vllm": which names and settings it takes.
+        server: kind of server, e.g. "vllm", which decides its field names and settings.
         use_seed: send the call's seed.
         steps: denoising steps of a diffusion editor.
         guidance: how strongly it follows the instruction.
         true_cfg_scale: its classifier-free guidance.
-        negative_prompt: what it should keep out of the image.
+        negative_prompt: content to avoid in the image.
     """
 
     server: str = ""
@@ -67,7 +67,7 @@ def load(name: str, role: str, options: Settings) -> object:
 
 
 async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Ask the server of "section/model", or of "section/", what it serves; free of charge. Raise as `load` does."""
+    """List the models of the server of "section/model" or "section/"; free of charge. Raise as `load` does."""
     wire = _wire(name, options)
     try:
         return await wire.look()

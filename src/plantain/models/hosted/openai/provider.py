@@ -24,12 +24,12 @@ ADDRESS = "https://api.openai.com/v1"
 
 
 class OpenAIFormat(ProviderOptions):
-    """What requests in OpenAI's formats may say, whoever answers. The choices are those of OpenAI's SDK.
+    """Settings of requests in OpenAI's formats, for any server. The choices are those of OpenAI's SDK.
 
     Attributes:
         image_quality: quality of an edited image, e.g. "high".
-        input_fidelity: how closely an editor keeps to what it was given.
-        mask: send the region where the change belongs to the editor; benchmarks know one.
+        input_fidelity: how closely an editor follows the input image.
+        mask: send the region of the change to the editor; benchmarks know it.
         background: background of an edited image.
         output_format: file format of an edited image.
     """
@@ -43,10 +43,10 @@ class OpenAIFormat(ProviderOptions):
 
 
 class OpenAIOptions(OpenAIFormat):
-    """What OpenAI's own models take at any address.
+    """Settings of OpenAI's own models at any address.
 
     Attributes:
-        service_tier: how soon and at which price it answers.
+        service_tier: latency and price class.
     """
 
     media_resolution: ForWords[Literal["", "low", "high", "auto", "original"]] = ""

@@ -1,4 +1,4 @@
-"""The connection to a server of another kind than OpenAI's, which says itself what it serves."""
+"""The connection to a compatible server, which reports its own models and version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plantain.models.hosted.openai.wire import Named, OpenAIWire
 from plantain.roles.options import ProviderOptions
 
 IDLE_S = 30.0
-"""A server that answered nothing for so long may have been restarted with another model."""
+"""Idle seconds after which the model is read again: the server may have restarted with another."""
 
 NOT_YET = frozenset({0, 408, 429, 502, 503, 504})
 """Statuses of a server, or of a proxy before it, that is not there at the moment; 0 is none."""
@@ -29,8 +29,8 @@ class ServedWire(OpenAIWire):
 
     Args:
         server: which kind it is.
-        named: answers carry the model as the server lists it, with its version. It is asked for them once, and again
-            after a failure and after being idle.
+        named: name the served model in every answer as the server lists it, with the server's version. They are read
+            once, and again after a failure or an idle time.
     """
 
     def __init__(
@@ -49,16 +49,16 @@ class ServedWire(OpenAIWire):
         return await self._labelled(lambda: super(ServedWire, self).post_form(path, fields, files))
 
     async def look(self) -> tuple[bool, str]:
-        """Return whether the model is there, and what the server says of itself. Raise Fault if it is not there."""
+        """Return True if the server has the model, and its version and models as text. Raise Fault."""
         models = [text(one, "id") for one in await self._models()]
         about = " ".join(filter(None, (self._server.name, await self._version())))
         listed = f"{about}: {', '.join(models) or 'lists no models'}"
         missing = bool(self.model and models) and self.model not in models
-        return not missing, f"there is no {self.model!r} at this address; {listed}" if missing else listed
+        return not missing, f"no {self.model!r} at this address; {listed}" if missing else listed
 
     def url_of(self, path: str) -> str:
-        beside = self._server.version and path == self._server.version[0]
-        return f"{self.address.removesuffix('/v1') if beside else self.address}{path}"
+        outside = self._server.version and path == self._server.version[0]
+        return f"{self.address.removesuffix('/v1') if outside else self.address}{path}"
 
     async def _labelled(self, send: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
         if not self._named:
@@ -85,7 +85,7 @@ class ServedWire(OpenAIWire):
         try:
             listed, version = await self._models(), await self._version()
         except Fault as fault:
-            reason = f"asked for its models: {fault.outcome.reason.removesuffix(MAY_BE_BILLED)}"
+            reason = f"listing its models: {fault.outcome.reason.removesuffix(MAY_BE_BILLED)}"
             outcome = replace(fault.outcome, reason=reason, unbilled=True)
             raise Fault(outcome, fault.status, fault.raw) from None
         found = next((one for one in listed if text(one, "id") == self.model), {})

@@ -1,4 +1,4 @@
-"""Servers that speak OpenAI's formats, each in its own way: which names and settings they take. See servers.toml."""
+"""Kinds of servers with OpenAI's formats: their field names and settings, from servers.toml."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ OTHER = "other"
 
 @dataclass(frozen=True, slots=True)
 class ServerProfile:
-    """What one kind of server takes.
+    """Field names and settings of one kind of server.
 
     Attributes:
         name: as a recipe names it.
         limit: the field that bounds the tokens of an answer.
-        edits: settings that its edits take, by the names of our options; none if it makes no edits.
-        picture, pictures, mask: fields of the form of an edit; no mask if it takes none.
-        most_pictures: in one request.
+        edits: settings of its edits, by the names of our options; empty if it makes no edits.
+        image, images, mask: form fields of an edit with one image, with several, and of the mask; "" for no mask.
+        most_images: most images of one request.
         version: path of its version, outside /v1, and the name in the answer; () if it has none.
         note: for a reader.
     """
@@ -30,10 +30,10 @@ class ServerProfile:
     name: str
     limit: str
     edits: tuple[str, ...] = ()
-    picture: str = "image"
-    pictures: str = "image[]"
+    image: str = "image"
+    images: str = "image[]"
     mask: str = ""
-    most_pictures: int = 1
+    most_images: int = 1
     version: tuple[str, ...] = ()
     note: str = ""
 

@@ -42,8 +42,8 @@ class OpenAIWire(Wire):
 
     Args:
         name: "provider/model".
-        key: the API key; an empty one for servers that want none.
-        options: timeout, and what the transport needs to know of the address.
+        key: the API key; empty for servers without one.
+        options: timeout, and the settings of the transport.
         address: the base URL.
     """
 
@@ -61,8 +61,8 @@ class OpenAIWire(Wire):
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
         """Post a form with images, each under the name of its field, in order.
 
-        An edit with a field that only its JSON form has is sent in that. Answers with images name no request and often
-        no model: both are taken from the headers.
+        An edit with a field of `JSON_ALONE` is sent as JSON. Answers with images contain no request id and often no
+        model: both are taken from the headers.
         """
         if JSON_ALONE & fields.keys():
             reply = await self.request("POST", path, edit_in_json(fields, files))

@@ -39,7 +39,7 @@ class Settings(gemini.GeminiOptions):
     def _is_of_google_cloud(cls, name: str, info: ValidationInfo) -> str:
         form = r"([a-z0-9][a-z0-9.:-]*)?" if info.field_name == "project" else r"[a-z0-9-]*"
         if not re.fullmatch(form, name):
-            raise ValueError(f"{name!r} is no {info.field_name} of Google Cloud")
+            raise ValueError(f"{name!r} is not a {info.field_name} of Google Cloud")
         return name
 
 
