@@ -12,27 +12,42 @@ LONGEST_INSTRUCTION = 4_000
 MOST_STARTS = 200
 """Opening braces at which a report is looked for in prose, so that hostile text costs little."""
 
-_THINK = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection)"
-_THINKING = re.compile(
-    rf"(<{_THINK}>|\[{_THINK}\]|◁{_THINK}▷|</{_THINK}>|\[/{_THINK}\]|◁/{_THINK}▷)", re.IGNORECASE
-)
+MOST_NESTED_TAGS = 3
+"""Of `<response><instruction>...` and the like, for the same reason."""
+
+_THINK = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning(?:_content)?|reflection|analysis|scratchpad|inner_monologue)"
+_OPENING = rf"<\|?{_THINK}\|?>|\[{_THINK}\]|◁{_THINK}▷|<\|begin_of_thought\|>|<\|channel>thought"
+_CLOSING = rf"<\|?/{_THINK}\|?>|\[/{_THINK}\]|◁/{_THINK}▷|<\|end_of_thought\|>|<channel\|>"
+_THINKING = re.compile(rf"({_OPENING})|({_CLOSING})", re.IGNORECASE)
 _FINAL_CHANNEL = re.compile(
     r"\A.*(?:<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>)", re.DOTALL
 )
 _HARMONY_END = re.compile(r"<\|(?:end|return|call|start)\|>.*", re.DOTALL)
-_NAMES = r"(?:final[_ ]?)?answer|final|response|output|(?:edit[_ ]?)?instruction|prompt"
+_HARMONY_WITHOUT_TOKENS = re.compile(r"\Aanalysis.*assistantfinal", re.DOTALL)
+_NAMES = r"(?:final[_ ]?)?answer|final|response|output|result|(?:edit[_ ]?)?instruction|prompt"
 _TAGGED = re.compile(
-    rf"<({_NAMES}|\|begin_of_box\|)>(.*?)(?:</\1>|<\|end_of_box\|>|\Z)", re.DOTALL | re.IGNORECASE
+    rf"<({_NAMES}|\|begin_of_(?:box|solution)\|)>(.*?)(?:</\1>|<\|end_of_(?:box|solution)\|>|\Z)",
+    re.DOTALL | re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{(?:\\text\s*\{)?(.*?)\}?\}[\s.$]*\Z", re.DOTALL)
-_TOKEN = re.compile(r"<\|\w+\|>|</s>")
+_TOKEN = re.compile(
+    r"(?:<\|(?:im_start|start_header_id)\|>|<start_of_turn>)(?:assistant|model)|<\|\w+\|>|\[\|\w+\|\]|</?s>|"
+    r"<end_of_turn>|\ufeff"
+)
+"""Tokens of chat formats, with the role after the start of a turn."""
+
 _FENCE = re.compile(r"```(?:[\w-]*[ \t]*\n)?(.*?)```", re.DOTALL)
 _PREFACE = re.compile(
-    r"\A(?:(?:sure|certainly|of course|ok(?:ay)?|great)\b[,.! ]\s*)?[#*_ ]*(?:here(?:'s|’s| is| are)\b[^\n:]{0,80}:"
-    rf"|(?:(?:the|my|final|revised|refined|new|edit(?:ing)?) )*(?:{_NAMES})[*_ ]*(?::|(?=\n)))[*_]*\s*",
+    r"\A(?:(?:sure|certainly|of course|absolutely|ok(?:ay)?|great)\b[,.! ]\s*)?[#*_ ]*"
+    r"(?:(?:here(?:'s|’s| is| are)|(?:below|the following|this) is)\b[^\n:]{0,80}:"
+    rf"|(?:(?:the|my|your|final|revised|refined|new|edit(?:ing)?) )*(?:{_NAMES}|assistant)(?: is)?[*_ ]*"
+    r"(?::|(?=\n)))[*_]*\s*",
     re.IGNORECASE,
 )
-_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "‘": "’", "`": "`", "**": "**"}
+_REMARK = re.compile(r"(?:please )?let me know|(?:i )?hope this|feel free|would you like", re.IGNORECASE)
+"""The start of a last line that is addressed to the user."""
+
+_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "‘": "’", "`": "`", "**": "**", "*": "*"}
 
 
 class Unreadable(ValueError):
@@ -48,18 +63,21 @@ def without_thoughts(text: str) -> str:
     Raises:
         Unreadable: the answer is empty, its thoughts never end, or it is longer than `LONGEST_ANSWER`.
     """
-    kept, thinking = "", False
-    for number, part in enumerate(_THINKING.split(text)):
-        if number % 2:  # a mark
-            kept, thinking = (kept, part[1] != "/") if thinking or part[1] != "/" else ("", False)
-        elif not thinking:
-            kept += part
-    answer = kept
+    answer, thinking = "", False
+    for part in filter(None, _THINKING.split(text)):
+        if not (mark := _THINKING.fullmatch(part)):
+            answer += "" if thinking else part
+        elif mark[1]:
+            thinking = True
+        else:
+            answer, thinking = (answer if thinking else ""), False
     if "<|channel|>" in answer:
         final = _FINAL_CHANNEL.match(answer)
         answer = _HARMONY_END.sub("", answer[final.end() :]) if final else ""
-    if tagged := [content for _, content in _TAGGED.findall(answer) if content.strip()]:
-        answer = tagged[-1]
+    answer = _HARMONY_WITHOUT_TOKENS.sub("", answer)
+    for _ in range(MOST_NESTED_TAGS):
+        if tagged := [content for _, content in _TAGGED.findall(answer) if content.strip()]:
+            answer = tagged[-1]
     answer = _TOKEN.sub("", answer).strip()
     if not answer:
         raise Unreadable("the answer was empty")
@@ -84,7 +102,11 @@ def read_instruction(text: str) -> str:
             answer = boxed[1].strip()
         if len(fenced := _FENCE.findall(answer)) == 1:
             answer = fenced[0].strip()
-        answer = _only_text(_PREFACE.sub("", answer)).strip()
+        body, _, last = _PREFACE.sub("", answer).rpartition("\n")
+        answer = body.strip().removesuffix("---") if body and _REMARK.match(last) else f"{body}\n{last}"
+        answer = _only_text(answer.strip()).strip()
+        if all(line.startswith(">") for line in answer.splitlines()):
+            answer = re.sub(r"(?m)^> ?", "", answer)
         for opening, closing in _QUOTES.items():
             inner = answer[len(opening) : -len(closing)].strip()
             if answer == f"{opening}{inner}{closing}" and opening not in inner and closing not in inner:
@@ -100,21 +122,28 @@ def read_instruction(text: str) -> str:
 
 def _only_text(answer: str) -> str:
     """Return the text of an answer in JSON: a string, or an object's instruction or only string; else the answer."""
-    if answer[:1] not in ("{", "[", '"'):
-        return answer
+    start = 0 if answer[:1] in ("{", "[", '"') else answer.find('{"')
     try:
-        value: object = json.loads(answer)
+        value, end = json.JSONDecoder().raw_decode(answer, max(start, 0))
     except (ValueError, RecursionError):
         return answer
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
+    while isinstance(value, (list, dict)) and len(value) == 1:
+        inner = next(iter(value.values() if isinstance(value, dict) else value))
+        if isinstance(value, dict) and isinstance(inner, str):
+            break
+        value = inner
+    alone = start == 0 and not answer[end:].strip()
     if isinstance(value, dict):
         texts = {name.casefold(): inner for name, inner in value.items() if isinstance(inner, str)}
         named = [inner for name, inner in texts.items() if re.fullmatch(_NAMES, name)]
-        value = next(iter(named or (texts.values() if len(texts) == 1 else ())), None)
-    if not isinstance(value, str):
-        raise Unreadable("the answer was JSON without an instruction; answer with the instruction alone")
-    return value
+        value = next(iter(named or (texts.values() if len(texts) == 1 and alone else ())), None)
+    elif not alone:
+        return answer
+    if isinstance(value, str):
+        return value
+    if not alone:
+        return answer
+    raise Unreadable("the answer was JSON without an instruction; answer with the instruction alone")
 
 
 def read_object(text: str, marks: set[str]) -> JsonObject:
@@ -124,6 +153,8 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
         Unreadable: none, several different ones, or one key with two values.
     """
     answer = without_thoughts(text)
+    if answer.startswith('"'):
+        answer = _only_text(answer)
     reports: list[JsonObject] = []
     decoder = json.JSONDecoder(object_pairs_hook=_one_value_per_key, parse_constant=_no_constant)
     at, starts = answer.find("{"), 0
@@ -136,9 +167,10 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
         except (ValueError, RecursionError):  # also a number of more digits than Python reads
             at = answer.find("{", at + 1)
             continue
-        if isinstance(value, dict) and marks & value.keys() and value not in reports:
+        is_report = isinstance(value, dict) and bool(marks & value.keys())
+        if is_report and value not in reports:
             reports.append(value)
-        at = answer.find("{", end)
+        at = answer.find("{", end if is_report else at + 1)
     if not reports:
         raise Unreadable("there was no complete JSON object with the report in the answer")
     if len(reports) > 1:

@@ -49,6 +49,8 @@ def read_image(body: JsonObject) -> bytes:
         return from_base64(images[-1])
     candidate = _candidate(body)
     words, reason = one_line(_words(candidate, " ").strip()), text(candidate, "finishReason")
+    if any("fileData" in part or "file_data" in part for part in _parts(candidate)):
+        raise answer_fault(OutcomeKind.MALFORMED, "an address came instead of an image")
     if reason in FINISHED and not words and not _parts(candidate):
         raise answer_fault(OutcomeKind.NO_IMAGE, "the answer contained neither an image nor text")
     why = f"text instead of an image: {words}" if words else f"no image ({reason or 'no reason given'})"

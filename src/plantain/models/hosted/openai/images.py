@@ -108,11 +108,10 @@ def read_image(body: JsonObject) -> bytes:
         Fault: no image, or only the address of one, which is not followed; a data URL is read.
         BadImage: it is not base64.
     """
-    images = objects(body.get("data"))
-    encoded, address = (text(images[-1], "b64_json"), text(images[-1], "url")) if images else ("", "")
-    if encoded or address.startswith("data:"):
-        return from_base64(encoded or address)
-    if address:
+    fields = [text(image, name) for image in objects(body.get("data")) for name in ("url", "b64_json")]
+    if encoded := [field for field in fields if field and not field.startswith(("http:", "https:"))]:
+        return from_base64(encoded[-1])
+    if any(fields):
         raise answer_fault(OutcomeKind.MALFORMED, "an address came instead of an image")
     raise answer_fault(OutcomeKind.NO_IMAGE, "the answer contained no image")
 
