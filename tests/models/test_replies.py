@@ -6,7 +6,7 @@ import pytest
 
 from plantain.models.hosted.bodies import scrub
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.gemini import replies as gemini
+from plantain.models.hosted.gemini import models as gemini
 from plantain.models.hosted.openai import images as openai
 from plantain.records import OutcomeKind
 

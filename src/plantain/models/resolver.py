@@ -1,6 +1,6 @@
 """Load the model of a name, "provider/model", for a role. Only `plantain.runs` imports it.
 
-A model that is loaded without a run's options sends no image from this machine; see `roles.clearance`.
+A model that is loaded without a run's options sends no image from this machine; see `roles.options.Clearance`.
 """
 
 from __future__ import annotations

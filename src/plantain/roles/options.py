@@ -7,7 +7,7 @@ Every provider's module offers `Settings`, a class below one of the two here wit
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
@@ -23,8 +23,20 @@ from pydantic import (
     model_validator,
 )
 
-from plantain.records import Price
-from plantain.roles.clearance import Clearance
+from plantain.records import Destination, Outgoing, Price
+
+
+class Clearance(Protocol):
+    """Checked where bytes are sent; `plantain.runs` has the only one."""
+
+    async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
+        """Return when every image may be sent there and that is recorded. Raise NotAllowed."""
+        ...
+
+    async def connected(self, to: Destination, ip: str) -> None:
+        """Record the IP address of a connection, before anything is sent over it."""
+        ...
+
 
 T = TypeVar("T")
 
@@ -306,3 +318,36 @@ def _host(url: str) -> str:
     ):
         raise ValueError(f"{place!r} is not a host")
     return parts.hostname or ""
+
+
+class BatchRules(Section):
+    """`[providers.NAME.batch]`.
+
+    Attributes:
+        images: most edits in a job, which bounds the answers: those of more than a gigabyte were billed but could not
+            be fetched.
+        requests: most requests in a job.
+        megabytes: most megabytes of a job's request file (one larger request still makes a job of its own).
+        quiet_s: a job is formed when no request has arrived for this long.
+        wait_s: a job is formed when its first request has waited this long.
+        poll_s: first polling interval in seconds; it grows up to ten times.
+    """
+
+    images: int = Field(default=100, ge=1, le=10_000)
+    requests: int = Field(default=1_000, ge=1, le=50_000)
+    megabytes: float = Field(default=100.0, gt=0.0, le=200.0)
+    quiet_s: float = Field(default=10.0, gt=0.0, le=3600.0)
+    wait_s: float = Field(default=120.0, gt=0.0, le=86_400.0)
+    poll_s: float = Field(default=30.0, gt=0.0, le=3600.0)
+
+
+class BatchSettings(ProviderOptions):
+    """Settings of a provider with a batch interface.
+
+    Attributes:
+        transport: "batch" sends calls as jobs, at half the price, within a day.
+        batch: limits of these jobs.
+    """
+
+    transport: Free[Literal["online", "batch"]] = "online"
+    batch: Free[BatchRules] = BatchRules()

@@ -29,8 +29,7 @@ from fakes.requests import write_request
 from fakes.server import KEY, FakeProvider
 from plantain.files.secrets import hide_environment
 from plantain.models.hosted.addresses import destination
-from plantain.models.hosted.guarded import GuardedTransport
-from plantain.models.hosted.outgoing import images_in
+from plantain.models.hosted.guarded import GuardedTransport, images_in
 from plantain.models.registry import close_models
 from plantain.models.resolver import resolve_writer
 from plantain.records import InputError, NotAllowed, OutcomeKind, Reach

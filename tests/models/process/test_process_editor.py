@@ -15,7 +15,7 @@ import pytest
 from fakes.elsewhere import Elsewhere
 from plantain.engines.contract import engine_in_place
 from plantain.models.process.editor import ProcessEditor
-from plantain.models.process.settings import Settings, WorkerCommand
+from plantain.models.process.provider import Settings, WorkerCommand
 from plantain.models.resolver import resolve_editor
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask, normalise

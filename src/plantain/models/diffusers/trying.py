@@ -18,7 +18,7 @@ from plantain.models.diffusers.trial import EditTrial, run_trial
 from plantain.models.diffusers.weights import NotReady, size_gb
 from plantain.models.extras import require_extra
 from plantain.models.facts import facts_of
-from plantain.models.framed import FramedRequest
+from plantain.models.frames import FramedRequest
 from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider_names
 from plantain.pixels.decode import declared_size

@@ -12,7 +12,7 @@ from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchServ
 from plantain.models.hosted.faults import Fault
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.records.counts import counted
-from plantain.roles.batch_rules import BatchRules
+from plantain.roles.options import BatchRules
 
 TIDY_S = 10.0
 """Seconds that deleting a job's files may take."""

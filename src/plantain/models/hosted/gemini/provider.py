@@ -9,8 +9,7 @@ from pydantic import Field
 from plantain.models.extras import require_extra
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.known import roles_at
-from plantain.roles.batch_rules import BatchRules
-from plantain.roles.options import ForWords, Free, ProviderOptions
+from plantain.roles.options import BatchSettings, ForWords, ProviderOptions
 
 if TYPE_CHECKING:
     from plantain.models.hosted.gemini.batch import GeminiBatch
@@ -41,16 +40,8 @@ class GeminiOptions(ProviderOptions):
     service_tier: Literal["", "flex", "standard", "priority"] = ""
 
 
-class Settings(GeminiOptions):
-    """`[providers.gemini]`.
-
-    Attributes:
-        transport: "batch" sends calls as jobs, at half the price, within a day.
-        batch: how large these jobs may become.
-    """
-
-    transport: Free[Literal["online", "batch"]] = "online"
-    batch: Free[BatchRules] = BatchRules()
+class Settings(GeminiOptions, BatchSettings):
+    """`[providers.gemini]`."""
 
 
 def load(name: str, role: str, options: Settings) -> object:

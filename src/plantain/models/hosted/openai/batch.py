@@ -16,9 +16,9 @@ from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState,
 from plantain.models.hosted.bodies import child, objects, text
 from plantain.models.hosted.connection import TRANSFER_S
 from plantain.models.hosted.faults import answer_fault, read_body, refused_request
+from plantain.models.hosted.guarded import sending_cleared_file
 from plantain.models.hosted.openai.provider import Settings
 from plantain.models.hosted.openai.wire import REQUEST_ID, Named, OpenAIWire, edit_in_json
-from plantain.models.hosted.outgoing import sending_cleared_file
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
 

@@ -6,9 +6,8 @@ from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.bodies import child, count, objects, stated, text, whole_usage
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short
-from plantain.models.hosted.openai.compatible import Settings
+from plantain.models.hosted.openai.compatible import ServerProfile, Settings
 from plantain.models.hosted.openai.responses import served_tier
-from plantain.models.hosted.openai.servers import ServerProfile
 from plantain.models.hosted.openai.wire import OpenAIWire, data_url
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage

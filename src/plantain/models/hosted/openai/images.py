@@ -11,9 +11,9 @@ from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import answer_fault
 from plantain.models.hosted.images import from_base64
 from plantain.models.hosted.known import image_tokens
+from plantain.models.hosted.openai.compatible import ServerProfile
 from plantain.models.hosted.openai.provider import OpenAIFormat
 from plantain.models.hosted.openai.responses import served_tier
-from plantain.models.hosted.openai.servers import ServerProfile
 from plantain.models.hosted.openai.wire import REQUEST_ID, OpenAIWire
 from plantain.records import InputError, OutcomeKind, Usage
 from plantain.roles import EncodedImage

@@ -10,8 +10,7 @@ from pydantic import field_validator
 from plantain.models.extras import require_extra
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.known import roles_at
-from plantain.roles.batch_rules import BatchRules
-from plantain.roles.options import ForEditors, ForWords, Free, ProviderOptions
+from plantain.roles.options import BatchSettings, ForEditors, ForWords, ProviderOptions
 
 if TYPE_CHECKING:
     from plantain.models.hosted.openai.batch import OpenAIBatch
@@ -60,18 +59,14 @@ class OpenAIOptions(OpenAIFormat):
         return size
 
 
-class Settings(OpenAIOptions):
+class Settings(OpenAIOptions, BatchSettings):
     """`[providers.openai]`.
 
     Attributes:
-        transport: "batch" sends calls as jobs, at half the price, within a day.
-        batch: how large these jobs may become.
         moderation: how strictly an edit is checked. It is in no type of the SDK: OpenAI's reference has it in the JSON
             form of an edit (schema EditImageBodyJsonParam).
     """
 
-    transport: Free[Literal["online", "batch"]] = "online"
-    batch: Free[BatchRules] = BatchRules()
     moderation: ForEditors[Literal["", "low", "auto"]] = ""
 
 

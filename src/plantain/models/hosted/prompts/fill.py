@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plantain.findings import lines_on, shown_sides, sides_on, zones_on
 from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
-from plantain.models.hosted.published import can_answer_in_lines, names_in
+from plantain.models.hosted.reports import can_answer_in_lines, names_in
 from plantain.records import (
     BUILD_DIRECTIONS,
     Asked,
