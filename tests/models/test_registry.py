@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from fakes.caller import resolve_judge, resolve_writer
 from plantain.files.secrets import Secret
 from plantain.models.hosted.known import PRICES, endings, known_models, price_of
 from plantain.models.registry import GROUP, has_own_connection, provider, provider_names
-from plantain.models.resolver import resolve_judge, resolve_writer
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plantain.models.hosted.bodies import scrub
+from plantain.models.hosted.answers import scrub
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.gemini import models as gemini
 from plantain.models.hosted.openai import images as openai

@@ -291,7 +291,7 @@ def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage,
     few, usual, many = (
         replace(usage, output_tokens=tokens, output_image_tokens=tokens)
         for tokens in image_token_range(
-            options.listed, options.get("image_size") or "", options.get("image_quality") or ""
+            options.context.listed, options.get("image_size") or "", options.get("image_quality") or ""
         )
     )
     return few, usual, many

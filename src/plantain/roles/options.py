@@ -156,22 +156,6 @@ class ProviderSettings(Section):
         return self._context
 
     @property
-    def listed(self) -> str:
-        return self._context.listed
-
-    @property
-    def clearance(self) -> Clearance | None:
-        return self._context.clearance
-
-    @property
-    def jobs(self) -> BatchJobs | None:
-        return self._context.jobs
-
-    @property
-    def key_later(self) -> bool:
-        return self._context.key_later
-
-    @property
     def in_jobs(self) -> bool:
         """Return True if calls are to wait for batch jobs."""
         return bool(self.get("transport") == "batch")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fakes import gemini_format, openai_format
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_judge
 from fakes.content import look
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
@@ -22,7 +22,6 @@ from plantain.models.hosted.blind import read_look, seen_of
 from plantain.models.hosted.prompts.fill import blind_prompt
 from plantain.models.hosted.prompts.library import PromptLibrary
 from plantain.models.registry import close_models
-from plantain.models.resolver import resolve_judge
 from plantain.records import OutcomeKind
 from plantain.roles import JudgeRequest, LooksFirst, Reply, fingerprint_of
 from plantain.rubrics import MED_BANANA

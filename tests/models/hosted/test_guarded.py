@@ -22,7 +22,7 @@ import pybase64
 import pytest
 
 from fakes.away import ELSEWHERE, NAME, Anything, RecordedConnections, look_hosted, resolve_as
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_writer
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import write_request
@@ -31,7 +31,6 @@ from plantain.files.secrets import hide_environment
 from plantain.models.hosted.addresses import destination
 from plantain.models.hosted.guarded import GuardedTransport, images_in
 from plantain.models.registry import close_models
-from plantain.models.resolver import resolve_writer
 from plantain.records import InputError, NotAllowed, OutcomeKind, Reach
 from plantain.roles import Reply
 from plantain.roles.options import ProviderOptions

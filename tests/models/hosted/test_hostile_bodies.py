@@ -5,8 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from plantain.models.hosted.answers import Unreadable, read_object
-from plantain.models.hosted.bodies import scrub
+from plantain.models.hosted.answers import Unreadable, read_object, scrub
 from plantain.models.hosted.faults import Fault, read_body
 from plantain.models.hosted.gemini.models import read_usage
 from plantain.roles.options import checked_url

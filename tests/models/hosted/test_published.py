@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakes import openai_format
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_judge
 from fakes.openai_format import openai_route, prompt_text
 from fakes.requests import source_image
 from fakes.server import KEY, Answer, FakeProvider
@@ -16,7 +16,6 @@ from plantain.models.hosted.answers import Unreadable
 from plantain.models.hosted.prompts.library import prompts_folder
 from plantain.models.hosted.reports import read_lines
 from plantain.models.registry import close_models
-from plantain.models.resolver import resolve_judge
 from plantain.records import Direction, Observations, OutcomeKind
 from plantain.roles import EncodedImage, JudgeRequest, Reply
 from plantain.rubrics import MEDEBENCH

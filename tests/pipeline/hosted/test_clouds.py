@@ -15,7 +15,7 @@ import pytest
 
 from fakes import gemini_format, openai_format
 from fakes.away import look_hosted
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_writer
 from fakes.clouds.google_and_azure import LOCATION, PROJECT, Tokens, cloud, sign_in
 from fakes.server import KEY, Answer, FakeProvider
 from pipeline.quick import NoText, quick_catalogue
@@ -25,7 +25,6 @@ from plantain.journal import JournalReader
 from plantain.models.hosted.azure.wire import AzureWire
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.vertex.wire import VertexWire
-from plantain.models.resolver import resolve_writer
 from plantain.pipeline.recipe import load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import orjson
 
-from plantain.models.hosted.answers import JsonObject, Unreadable
-from plantain.models.hosted.bodies import scrub
+from plantain.models.hosted.answers import JsonObject, Unreadable, scrub
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.images import shown_at
 from plantain.models.hosted.prompts.fill import checked_library

@@ -95,12 +95,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def _clear(self, to: Destination, images: set[Outgoing]) -> None:
         if not images:
             return
-        if self._options.clearance is None:
+        if self._options.context.clearance is None:
             raise NotAllowed(
                 f"{self.model}: an image was about to be sent to {to.address} ({to.why}), but the model was opened "
                 "outside of a run, so its source is unknown"
             )
-        await self._options.clearance.clear(self.model, to, images)
+        await self._options.context.clearance.clear(self.model, to, images)
 
     async def _opened(self) -> tuple[Destination, httpx2.AsyncHTTPTransport]:
         """Resolve the destination once: an address that was loopback must remain so for every connection."""
@@ -115,7 +115,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else tls_context(self._options)
         transport = httpx2.AsyncHTTPTransport(verify=tls, limits=UNBOUNDED, proxy=self._proxy(to))
         # httpx2 has no public parameter for a network backend.
-        transport._pool._network_backend = CheckedNetwork(to, self._options.clearance)
+        transport._pool._network_backend = CheckedNetwork(to, self._options.context.clearance)
         return transport
 
     def _proxy(self, to: Destination) -> str | None:

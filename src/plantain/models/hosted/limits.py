@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 
-from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.bodies import objects, text
+from plantain.models.hosted.answers import JsonObject, objects, text
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.exchange import AnnouncedLimit
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from plantain.files.installing import require_extra
 from plantain.files.secrets import Secret
-from plantain.models.extras import require_extra
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.known import known_model, roles_at
 from plantain.models.hosted.openai import provider as openai

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import quote
 
+from plantain.files.installing import require_extra
 from plantain.files.redaction import redacted
 from plantain.files.secrets import Secret
-from plantain.models.extras import require_extra
 from plantain.models.hosted.azure.provider import Settings
 from plantain.models.hosted.connection import Tokens
 from plantain.models.hosted.faults import Fault

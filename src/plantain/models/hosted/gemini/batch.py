@@ -10,10 +10,9 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.answers import JsonObject, child, objects, text
 from plantain.models.hosted.batch.client import batcher_of
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState, delete_each
-from plantain.models.hosted.bodies import child, objects, text
 from plantain.models.hosted.connection import TRANSFER_S
 from plantain.models.hosted.faults import Fault, answer_fault, read_body, refused_request
 from plantain.models.hosted.gemini.provider import Settings
@@ -135,7 +134,7 @@ class GeminiBatch(GeminiJobs):
     def __init__(self, wire: GeminiWire, options: Settings) -> None:
         super().__init__(wire)
         self.aclose = wire.aclose
-        self._batcher = batcher_of(options.jobs, options.batch, self, PATH)
+        self._batcher = batcher_of(options.context.jobs, options.batch, self, PATH)
 
     async def generate(self, body: JsonObject) -> JsonObject:
         """Return the answer's body. Raise as `Batcher.ask` does."""

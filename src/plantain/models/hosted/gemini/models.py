@@ -6,9 +6,17 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.answers import (
+    JsonObject,
+    add_counts,
+    child,
+    count,
+    objects,
+    stated,
+    text,
+    whole_usage,
+)
 from plantain.models.hosted.asking import LanguageModel, Question
-from plantain.models.hosted.bodies import add_counts, child, count, objects, stated, text, whole_usage
 from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import CODES, answer_fault, cut_short
 from plantain.models.hosted.gemini.provider import GeminiOptions
@@ -57,7 +65,7 @@ def image_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> Image
         return await wire.generate(image_request(parts, seed, options))
 
     def usage(body: JsonObject) -> Usage:
-        tokens = image_tokens(options.listed or wire.name, options.image_size)
+        tokens = image_tokens(options.context.listed or wire.name, options.image_size)
         return read_usage(body).with_image_tokens(tokens)
 
     sampling = options.sampling(*IMAGE_SAMPLING)

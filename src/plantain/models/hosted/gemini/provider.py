@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from plantain.models.extras import require_extra
+from plantain.files.installing import require_extra
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.known import roles_at
 from plantain.roles.options import BatchSettings, ForWords, ProviderOptions
@@ -59,7 +59,7 @@ def role_of(wire: GeminiWire, role: str, options: GeminiOptions) -> object:
     from plantain.models.hosted.writer_and_judge import in_role
 
     transport: GeminiWire | GeminiBatch = wire
-    if isinstance(options, Settings) and options.jobs is not None:
+    if isinstance(options, Settings) and options.context.jobs is not None:
         from plantain.models.hosted.gemini.batch import GeminiBatch
 
         transport = GeminiBatch(wire, options)
@@ -78,7 +78,7 @@ async def probe_wire(wire: GeminiWire, options: GeminiOptions) -> tuple[bool, st
     from plantain.models.hosted.connection import probe as ask
     from plantain.models.hosted.gemini.models import language_model
 
-    return await ask(wire, language_model(wire, options), options.listed)
+    return await ask(wire, language_model(wire, options), options.context.listed)
 
 
 def _wire(name: str, options: Settings) -> GeminiWire:

@@ -10,10 +10,9 @@ from urllib.parse import quote
 import orjson
 
 from plantain.files.redaction import redacted
-from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.answers import JsonObject, child, objects, text
 from plantain.models.hosted.batch.client import batcher_of
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState, delete_each
-from plantain.models.hosted.bodies import child, objects, text
 from plantain.models.hosted.connection import TRANSFER_S
 from plantain.models.hosted.faults import answer_fault, read_body, refused_request
 from plantain.models.hosted.guarded import sending_cleared_file
@@ -110,7 +109,7 @@ class OpenAIBatch(OpenAIJobs):
         super().__init__(wire)
         self.model = wire.model
         self.aclose = wire.aclose
-        self._batcher = batcher_of(options.jobs, options.batch, self, path)
+        self._batcher = batcher_of(options.context.jobs, options.batch, self, path)
 
     async def post(self, path: str, body: JsonObject) -> JsonObject:
         """Return the body of the answer. Raise as `Batcher.ask` does."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.answers import JsonObject, child, count, objects, stated, text, whole_usage
 from plantain.models.hosted.asking import LanguageModel, Question
-from plantain.models.hosted.bodies import child, count, objects, stated, text, whole_usage
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short
 from plantain.models.hosted.openai.compatible import ServerProfile, Settings
 from plantain.models.hosted.openai.responses import served_tier

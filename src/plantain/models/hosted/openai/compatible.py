@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from plantain.files.installing import require_extra
 from plantain.files.secrets import Secret
-from plantain.models.extras import require_extra
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.openai.provider import EXTRA, OpenAIFormat
 from plantain.records import InputError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.bodies import add_counts, child, count, objects, stated, text
+from plantain.models.hosted.answers import JsonObject, add_counts, child, count, objects, stated, text
 from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import answer_fault
 from plantain.models.hosted.images import from_base64
@@ -78,7 +77,7 @@ def image_model(
         return await wire.post_form(PATH, {**body, "seed": seed % 2**31} if seeded else body, files)
 
     def usage(body: JsonObject) -> Usage:
-        return read_usage(body, options.listed or wire.name, size, options.image_quality)
+        return read_usage(body, options.context.listed or wire.name, size, options.image_quality)
 
     known = {"server": server.name, **fields, "seed": seeded or None, "mask": options.mask or None}
     known["left_out"] = ",".join(left_out) or None

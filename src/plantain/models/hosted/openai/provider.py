@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import field_validator
 
-from plantain.models.extras import require_extra
+from plantain.files.installing import require_extra
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.known import roles_at
 from plantain.roles.options import BatchSettings, ForEditors, ForWords, ProviderOptions
@@ -85,7 +85,7 @@ def role_of(wire: OpenAIWire, role: str, options: OpenAIOptions) -> object:
     from plantain.models.hosted.writer_and_judge import in_role
 
     transport: OpenAIWire | OpenAIBatch = wire
-    if isinstance(options, Settings) and options.jobs is not None:
+    if isinstance(options, Settings) and options.context.jobs is not None:
         from plantain.models.hosted.openai.batch import OpenAIBatch
 
         transport = OpenAIBatch(wire, options, images.PATH if role == "editor" else responses.PATH)
@@ -107,7 +107,7 @@ async def probe_wire(wire: OpenAIWire, options: OpenAIOptions) -> tuple[bool, st
     from plantain.models.hosted.connection import probe as ask
     from plantain.models.hosted.openai.responses import language_model
 
-    return await ask(wire, language_model(wire, options), options.listed)
+    return await ask(wire, language_model(wire, options), options.context.listed)
 
 
 def _wire(name: str, options: Settings) -> OpenAIWire:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.answers import JsonObject, child, count, objects, stated, text, whole_usage
 from plantain.models.hosted.asking import LanguageModel, Question
-from plantain.models.hosted.bodies import child, count, objects, stated, text, whole_usage
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short, failed_answer
 from plantain.models.hosted.openai.provider import OpenAIOptions
 from plantain.models.hosted.openai.wire import OpenAIWire, data_url

@@ -10,8 +10,7 @@ import httpx2
 
 from plantain.files.redaction import redacted
 from plantain.files.secrets import Secret
-from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.bodies import objects, text
+from plantain.models.hosted.answers import JsonObject, objects, text
 from plantain.models.hosted.connection import Wire
 from plantain.models.hosted.faults import MAY_BE_BILLED, Fault, read_body
 from plantain.models.hosted.images import to_base64

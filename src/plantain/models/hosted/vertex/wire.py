@@ -43,7 +43,7 @@ class VertexWire(GeminiWire):
     """Sends requests for one model with the credentials of the machine or user.
 
     Raises:
-        MissingKey: there are none, and `options.key_later` is not set.
+        MissingKey: there are none, and `options.context.key_later` is not set.
     """
 
     version = "v1beta1"
@@ -54,7 +54,7 @@ class VertexWire(GeminiWire):
         self._tier = options.service_tier
         place = f"/projects/{options.project}/locations/{location}/publishers/google"
         self.model_path = f"{place}/models/{quote(self.model)}"
-        self.tokens: Tokens = Tokens(_no_token if options.key_later else _fetcher(options))
+        self.tokens: Tokens = Tokens(_no_token if options.context.key_later else _fetcher(options))
 
     async def sign(self) -> dict[str, str]:
         tier = {SHARED_TIER: self._tier} if self._tier in ("flex", "priority") else {}
