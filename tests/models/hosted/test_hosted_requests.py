@@ -24,7 +24,7 @@ from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.files.secrets import Secret
 from plantain.models.hosted.asking import Question
 from plantain.models.hosted.gemini import models
-from plantain.models.hosted.gemini.wire import GeminiWire
+from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.reports import report_schema
 from plantain.models.registry import close_models
 from plantain.pixels.decode import decode_untrusted

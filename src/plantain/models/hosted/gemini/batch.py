@@ -15,8 +15,8 @@ from plantain.models.hosted.batch.client import batcher_of
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState, delete_each
 from plantain.models.hosted.connection import TRANSFER_S
 from plantain.models.hosted.faults import Fault, answer_fault, read_body, refused_request
+from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.gemini.provider import Settings
-from plantain.models.hosted.gemini.wire import GeminiWire
 from plantain.models.hosted.guarded import sending_cleared_file
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind

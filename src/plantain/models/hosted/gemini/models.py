@@ -1,11 +1,14 @@
-"""Gemini's requests and answers as JSON, the same online and in a batch, and the models that use them."""
+"""Gemini's requests and answers as JSON, online and in a batch, the models that use them, and the connection."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+from plantain.files.redaction import redacted
+from plantain.files.secrets import Secret
 from plantain.models.hosted.answers import (
     JsonObject,
     add_counts,
@@ -17,8 +20,9 @@ from plantain.models.hosted.answers import (
     whole_usage,
 )
 from plantain.models.hosted.asking import LanguageModel, Question
+from plantain.models.hosted.connection import Wire
 from plantain.models.hosted.editor import ImageModel
-from plantain.models.hosted.faults import CODES, answer_fault, cut_short
+from plantain.models.hosted.faults import CODES, answer_fault, cut_short, read_body
 from plantain.models.hosted.gemini.provider import GeminiOptions
 from plantain.models.hosted.images import from_base64, to_base64
 from plantain.models.hosted.known import image_tokens
@@ -26,10 +30,10 @@ from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage
 from plantain.records.prices import USUAL_TIERS
 from plantain.roles import EncodedImage
+from plantain.roles.options import ProviderOptions
 
 if TYPE_CHECKING:
     from plantain.models.hosted.gemini.batch import GeminiBatch
-    from plantain.models.hosted.gemini.wire import GeminiWire
 
 FILTERS = (
     "HARM_CATEGORY_HARASSMENT",
@@ -285,3 +289,40 @@ def _of_images(usage: JsonObject, name: str) -> int | None:
         if text(detail, "modality").upper() == "IMAGE"
     ]
     return add_counts(*counts) or None  # 0 means unknown: an image has tokens
+
+
+ADDRESS = "https://generativelanguage.googleapis.com"
+SERVED_TIER = "x-gemini-service-tier"
+"""Header with the served tier (Google's pages on priority and flex); it may be missing from the body."""
+
+
+class GeminiWire(Wire):
+    """Sends requests for one model with an API key."""
+
+    version = "v1beta"
+    """Thinking levels and image settings are not all in v1."""
+
+    def __init__(self, name: str, key: Secret, options: ProviderOptions, address: str = ADDRESS) -> None:
+        super().__init__(name, options.base_url or address, options)
+        self.key = key
+        self.model_path = f"/models/{quote(self.model)}"
+
+    def url_of(self, path: str) -> str:
+        return f"{self.address}{path if path.startswith('/upload/') else f'/{self.version}{path}'}"
+
+    async def sign(self) -> dict[str, str]:
+        return {"x-goog-api-key": self.key.reveal()}
+
+    async def generate(self, body: JsonObject) -> JsonObject:
+        """Return the answer's body. Raise Fault if there is none."""
+        reply = await self.request("POST", f"{self.model_path}:generateContent", body)
+        answer = read_body(reply.content)
+        if answer.get("error") and "candidates" not in answer:
+            raise self.refused(reply)
+        usage, tier = answer.get("usageMetadata"), reply.headers.get(SERVED_TIER)
+        if tier and isinstance(usage, dict):
+            usage.setdefault("serviceTier", redacted(tier)[:60])
+        return answer
+
+    async def look_up(self) -> JsonObject:
+        return await self.get(self.model_path)

@@ -13,7 +13,7 @@ from plantain.roles.options import BatchSettings, ForWords, ProviderOptions
 
 if TYPE_CHECKING:
     from plantain.models.hosted.gemini.batch import GeminiBatch
-    from plantain.models.hosted.gemini.wire import GeminiWire
+    from plantain.models.hosted.gemini.models import GeminiWire
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 EXTRA = ("gemini", "httpx2", "pybase64")
@@ -84,6 +84,6 @@ async def probe_wire(wire: GeminiWire, options: GeminiOptions) -> tuple[bool, st
 def _wire(name: str, options: Settings) -> GeminiWire:
     require_extra(name, *EXTRA)
     key = key_of("gemini", options, KEYS)
-    from plantain.models.hosted.gemini.wire import GeminiWire
+    from plantain.models.hosted.gemini.models import GeminiWire
 
     return GeminiWire(name, key, options)

@@ -16,7 +16,7 @@ from plantain.files.redaction import redacted
 from plantain.files.secrets import MissingKey, Secret
 from plantain.models.hosted.connection import Tokens
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.gemini.wire import GeminiWire
+from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.vertex.provider import Settings
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
