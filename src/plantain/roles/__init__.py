@@ -248,11 +248,7 @@ class ChangeDescription:
 
 @runtime_checkable
 class Describer(Protocol):
-<<<<<<< HEAD
     """Describe a real pair for a benchmark, and name procedures that collectors of pairs can search for."""
-=======
-    """Describes a real pair for a benchmark."""
->>>>>>> hosted
 
     @property
     def name(self) -> str: ...
