@@ -131,6 +131,7 @@ class Rounds:
             concept=self.finding.name if about else "",
             direction=self.task.direction if about else None,
             round=attempt.round,
+            task_seed=derive_seed(self.method.seed, self.task.id, self.generation),
         )
 
         async def send() -> Reply[EditedImage]:
