@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
@@ -20,8 +19,8 @@ from plantain.journal.batches import files_left_of
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.disk.blobs import BLOBS, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.journal.disk.lock import LOCK_NAME, RunLock
-from plantain.journal.errors import RunLocked
+from plantain.journal.disk.lock import LOCK_NAME
+from plantain.journal.disk.unfinished import remove_unfinished
 from plantain.journal.questions.tasks import tasks_of_image
 from plantain.journal.withdrawal import (
     Extent,
@@ -182,14 +181,6 @@ def _has_case(study: str, found: WithdrawnRun) -> bool:
         return found.before or any(case["source"] in found.tasks | found.image_ids for case in cases)
     except (OSError, ValueError, LookupError, TypeError):
         return True
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Remove what killed imports left in a folder; those of a running process are locked, and stay."""
-    for lock in folder.glob(f".*.importing/{LOCK_NAME}"):
-        with contextlib.suppress(RunLocked):
-            RunLock(lock.parent).release()
-            shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def _remove(path: Path) -> None:

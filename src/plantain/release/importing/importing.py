@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -17,8 +16,8 @@ from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received
 from plantain.journal import BlobRef, BlobStore, Journal, JsonValue, RecordedTask, RunHeader
 from plantain.journal.cards import cards_of, keep_card
-from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.disk.unfinished import check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
 from plantain.privacy.licence_terms import as_json, from_json
@@ -29,7 +28,6 @@ from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, journal_parts
-from plantain.release.withdraw import remove_unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +91,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; import a release's folder")
     check_received(path)
-    if run.exists() and (not run.is_dir() or any(run.iterdir())):
-        raise InputError(f"{run}: is not an empty folder; an import makes a new run")
+    check_new_run(run)
     held = _blobs(originals) if originals is not None else None
     source: ReleaseSource
     if OurRelease.recognised(path):
@@ -105,27 +102,17 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
         header, facts = _our_header(path, {})
     else:
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
-    run.parent.mkdir(parents=True, exist_ok=True)
-    part = run.with_name(f".{run.name}.importing")
-    remove_unfinished(run.parent)
-    shutil.rmtree(part, ignore_errors=True)
     try:
-        survey, stored = asyncio.run(_fill(part, source, header, facts, held))
-        if (path / PROVENANCE).is_file():  # the providers' own bytes are in no release
-            shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
-        for card in cards_of(path):
-            keep_card(part, card)
-        os.sync()  # one for all images; before the run has its name, nothing of it need survive
-        if run.exists():
-            run.rmdir()
-        part.rename(run)
-        sync_folder(run.parent)
+        with new_run(run) as part:
+            survey, stored = asyncio.run(_fill(part, source, header, facts, held))
+            if (path / PROVENANCE).is_file():  # the providers' own bytes are in no release
+                shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
+            for card in cards_of(path):
+                keep_card(part, card)
     except (OverflowError, sqlite3.IntegrityError) as error:
         raise InputError(
             f"{path}: two records contradict each other, or a number is out of range: {error}"
         ) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return ImportSummary(
         run=run,
         kind=kind,
