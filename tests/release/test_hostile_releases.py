@@ -8,10 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from plantain.cli import main
 from plantain.records import InputError
 from plantain.release.importing.importing import import_release
 from plantain.release.proof.manifest import MANIFEST, SUMS
@@ -39,6 +41,35 @@ def test_verify_follows_no_path_out_of_the_release(copy: Path, path: str) -> Non
     found = named(verify_release(copy))
     assert SUMS in found
     assert not any(name.startswith(("/", "..")) for name in found)
+
+
+def test_names_of_a_release_reach_the_terminal_as_one_line_without_commands(
+    copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "a\x1b]0;title\x07\nOK: verified"
+    (copy / "wds" / f"{name}.jpeg").touch()
+    assert main(["verify", str(copy)]) == 1
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown and len([line for line in shown.splitlines() if "verified" in line]) == 1
+    assert not any(line.startswith("OK") for line in shown.splitlines())
+    for number, field in enumerate(("task_id", "finding", "modality", "split")):
+        records = copy / "trajectories" / "trajectories.jsonl"
+        first, *rest = records.read_bytes().splitlines(keepends=True)
+        forged = orjson.dumps({**orjson.loads(first), field: name}) + b"\n"
+        records.write_bytes(b"".join([forged, *rest]))
+        assert main(["import", str(copy), "--run", str(tmp_path / str(number))]) == 2
+        shown = capsys.readouterr().err
+        assert f"{field}: " in shown and "\x1b" not in shown and shown.count("\n") == 1
+        records.write_bytes(b"".join([first, *rest]))
+
+
+@pytest.mark.parametrize("field", ["generation", "round"])
+def test_a_negative_round_is_refused(copy: Path, tmp_path: Path, field: str) -> None:
+    records = copy / "trajectories" / "trajectories.jsonl"
+    first, *rest = records.read_bytes().splitlines(keepends=True)
+    records.write_bytes(b"".join([orjson.dumps({**orjson.loads(first), field: -5}) + b"\n", *rest]))
+    with pytest.raises(InputError, match="generation or round: -5 is negative"):
+        import_release(copy, tmp_path / "run")
 
 
 def truncated(path: Path) -> None:

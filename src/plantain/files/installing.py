@@ -1,4 +1,4 @@
-"""The line that installs an extra of plantain, as it works where plantain stands."""
+"""The command that installs an extra of plantain, from the index or from a clone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 
 DISTRIBUTION = "plantain-med"
-"""plantain's name on the package index; `plantain` alone is somebody else's there."""
+"""plantain's name on the package index; `plantain` alone is another project there."""
 
 
 def install_line(extra: str = "") -> str:
-    """What to type: from the index, or in the folder of a clone that plantain is installed from.
+    """Return the command: from the index, or in the folder of the clone that plantain was installed from.
 
     Args:
         extra: of `pyproject.toml`, e.g. "release"; "" for plantain without extras.
@@ -27,7 +27,7 @@ def install_line(extra: str = "") -> str:
 
 @cache
 def _from_a_clone() -> bool:
-    """Whether pip was given a folder, by its own record of that (PEP 610); also where there is no installation."""
+    """Return True if pip installed a folder, by its own record (PEP 610), or plantain is not installed."""
     try:
         origin = distribution(DISTRIBUTION).read_text("direct_url.json")
     except PackageNotFoundError:

@@ -39,7 +39,7 @@ from plantain.release.proof.provenance import PROVENANCE
 from plantain.release.register import REGISTER, forget, releases_with
 
 JOURNAL = (LOCK_NAME, BLOBS, CARDS, CROSSWALK, REGISTER, PROVENANCE)
-"""Of a run's files, those that are kept, beside its journal and its settings: the withdrawn is removed from each."""
+"""Files of a run that are kept, besides its journal and settings; withdrawn images are removed from each."""
 
 STUDY = "study.json"
 OWN = (JOURNAL_NAME, "catalogue.sqlite", STUDY, "manifest.parquet", "benchmark.json", "training.json")
@@ -51,7 +51,7 @@ BENCH, BENCH_SAMPLES, BENCH_SETS = "bench", "bench.samples", "bench.sets"
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnRun:
-    """What a withdrawal removes, or removed, from a run.
+    """Content that a withdrawal removes, or removed, from a run.
 
     Attributes:
         released_as: ids of the images in releases.
@@ -79,7 +79,7 @@ def concerned(
     others: Collection[SourceImage] = (),
     samples: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> WithdrawnRun | None:
-    """Return what a withdrawal would remove from a run, without changing it; None where nothing matches.
+    """Return the content that a withdrawal would remove, without changing the run; None if nothing matches.
 
     Args:
         asked: groups and images by their names in the source, a joined group or a release.
@@ -171,7 +171,7 @@ def is_study(path: str) -> bool:
 
 
 def studies_with(found: WithdrawnRun) -> list[str]:
-    """Return the studies that contain a case of what is withdrawn; all that may, where that is not known any more."""
+    """Return the studies that contain a withdrawn case; all that may, if that is no longer known."""
     return [path for path in found.releases if is_study(path) and _has_case(path, found)]
 
 

@@ -272,7 +272,7 @@ def test_a_missing_column_is_named_and_originals_are_joined_by_name(pictures, tm
             "edited: a web address; download the image and give the name of its file",
         ),
         ("b'" + "x" * 2008, "edited: 2010 characters; expected the name of a file"),
-        ("\ud800.png", "edited: has half of a surrogate pair, which is no character"),
+        ("\ud800.png", "edited: has half of a surrogate pair, which is not a character"),
         (7, "edited: 7: no such file"),
     ],
 )

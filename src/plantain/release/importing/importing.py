@@ -26,6 +26,7 @@ from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource, digest
 from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED
+from plantain.release.proof.inventory import CONTROL
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, journal_parts
 
@@ -53,7 +54,7 @@ class ImportSummary:
 
 @dataclass(slots=True)
 class _Survey:
-    """What the records name: hashes of edits, of masks, and of originals.
+    """Content of the records: hashes of edits, of masks, and of originals.
 
     `returned` has the sizes of source images that an editor returned unchanged: its raw answer is one of them.
     """
@@ -127,7 +128,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
 
 
 def _our_header(root: Path, facts: dict[str, object]) -> tuple[RunHeader, dict[str, JsonValue]]:
-    """Return the original run's header and facts, as far as run.json has them."""
+    """Return the original run's header and facts; run.json may have only some of them."""
     try:
         header = RunHeader(
             run_id=str(facts.get("run_id", "")) or tree_id(root),
@@ -186,6 +187,7 @@ def _survey(source: ReleaseSource) -> _Survey:
     """Check every record before anything is written."""
     survey = _Survey()
     for record in _once(source):
+        _check_record(record)
         survey.tasks += 1
         survey.attempts += len(record.attempts)
         image = record.image
@@ -197,13 +199,36 @@ def _survey(source: ReleaseSource) -> _Survey:
                 f"image {image.id!r} is in {known} and in {image.dataset}: import them one by one"
             )
         for attempt in record.attempts:
-            for picture, kept in ((attempt.edited, survey.edited), (attempt.mask, survey.masks)):
-                if picture is not None:
-                    kept.add(_checked(picture.sha256, record))
+            for recorded, kept in ((attempt.edited, survey.edited), (attempt.mask, survey.masks)):
+                if recorded is not None:
+                    kept.add(_checked(recorded.sha256, record))
             raw = attempt.raw
             if raw is not None and _checked(raw.sha256, record) == image.prepared_sha256:
                 survey.returned[raw.sha256] = raw.bytes
     return survey
+
+
+def _check_record(record: TaskRecord) -> None:
+    """Raise InputError for a negative round, or a name with control characters: names are printed and used in paths."""
+    image = record.image
+    names = {
+        "task_id": record.task_id,
+        "finding": record.finding,
+        "modality": record.modality,
+        "split": record.split,
+        "image.id": image.id,
+        "image.dataset": image.dataset,
+        "image.group": image.group or "",
+    }
+    for field_name, name in names.items():
+        if CONTROL.search(name):
+            raise InputError(
+                f"task {record.task_id!r}: {field_name}: {name[:80]!r} contains control characters"
+            )
+    rounds = [record.generation, record.round or 0]
+    rounds += [number for one in record.attempts for number in (one.generation, one.round or 0)]
+    if min(rounds) < 0:
+        raise InputError(f"task {record.task_id!r}: generation or round: {min(rounds)} is negative")
 
 
 def _checked(text: str, record: TaskRecord) -> str:
@@ -219,7 +244,7 @@ def _store_images(
     """Store the images that records name; others in the folder are ignored.
 
     Raises:
-        InputError: one of them is no image, or too large to be decoded later.
+        InputError: one of them is not an image, or too large to be decoded later.
     """
     wanted = survey.edited | survey.masks
     stored = _Stored()
@@ -228,7 +253,7 @@ def _store_images(
         media_type = media_type_of(data)
         stored.originals[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
 
-    for where, data in source.pictures():
+    for where, data in source.images():
         judged, name = data, digest(data)
         if name in survey.originals and name not in stored.originals:
             check_header(data, where)
@@ -255,7 +280,7 @@ def _images(
     for record in _once(source):
         if record.image.id not in seen:
             seen.add(record.image.id)
-            # Without the original its hash is a reference to what the owner may pass on.
+            # Without the original its hash refers to an image that only its owner may pass on.
             sha256 = record.image.prepared_sha256
             size, media_type = stored.originals.get(sha256, (returned.get(sha256, 0), "image/jpeg"))
             yield record.image, BlobRef(sha256, size, media_type)
@@ -263,8 +288,8 @@ def _images(
 
 def _recorded(source: ReleaseSource) -> Iterator[RecordedTask]:
     for record in _once(source):
-        row, attempts, verdicts, scores, pictures = journal_parts(record)
-        blobs = tuple(BlobRef(p.sha256, p.bytes, p.media_type, p.pixel_sha256) for p in pictures)
+        row, attempts, verdicts, scores, images = journal_parts(record)
+        blobs = tuple(BlobRef(p.sha256, p.bytes, p.media_type, p.pixel_sha256) for p in images)
         yield RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), blobs)
 
 

@@ -57,7 +57,7 @@ SIDE = 1024
 STRETCH = 0.02
 """Largest relative difference of aspect ratio between an edit and its original."""
 REJECTED = "rejected.csv"
-"""Every row that was not imported, with its reason: in the run; beside it, behind its name, if there is no run."""
+"""Every row that was not imported, with its reason: in the run, or next to it if no run was made."""
 
 YES = frozenset({"true", "yes", "1", "1.0", "pass", "passed", "success", "qualified", "accept", "accepted"})
 NO = frozenset(
@@ -299,7 +299,9 @@ def _direction(row: PairRow) -> Direction:
     words = re.findall(r"[a-z]+", row.instruction.lower())
     found = [GUESSED[one] for one in words if one in GUESSED]
     if not found or (len(set(found)) > 1 and words[0] not in GUESSED):
-        raise InputError("direction: is empty, and the instruction says neither only add nor only remove")
+        raise InputError(
+            "direction: is empty, and the instruction is neither clearly an addition nor a removal"
+        )
     return found[0]
 
 

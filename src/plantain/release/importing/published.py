@@ -1,6 +1,6 @@
 """Med-Banana's published tree: images by folder and name, with their conversations where they are there.
 
-Anything else stays unknown: no instruction, verdict or round is made up. A path only says that an edit succeeded or
+Anything else stays unknown: no instruction, verdict or round is made up. A path only states that an edit succeeded or
 failed.
 """
 
@@ -35,7 +35,7 @@ from plantain.records import (
 )
 from plantain.release.importing.reading import LARGEST_IMAGE, digest
 from plantain.release.naming import safe
-from plantain.release.task_record import AttemptRecord, RecordedPicture, ScoreRecord, TaskRecord
+from plantain.release.task_record import AttemptRecord, RecordedImage, ScoreRecord, TaskRecord
 
 _FOLDER = re.compile(r"(?P<dataset>.+)-(?P<task>edit|remove)(?P<failed>-failed)?")
 _FILE = re.compile(
@@ -76,7 +76,7 @@ class PublishedTree:
         """Return True if the folder contains such a folder."""
         return any(_FOLDER.fullmatch(path.name) and path.is_dir() for path in root.iterdir())
 
-    def pictures(self) -> Iterator[tuple[str, bytes]]:
+    def images(self) -> Iterator[tuple[str, bytes]]:
         """Yield every image with its path."""
         for image in self.edits():
             yield str(image.path), image.path.read_bytes()
@@ -96,7 +96,7 @@ class PublishedTree:
                 yield TreeImage(path, key, place["failed"] is not None, number)
 
     def records(self) -> Iterator[TaskRecord]:
-        """Yield every task in the order of its key. Raises InputError for a file that is no image."""
+        """Yield every task in the order of its key. Raises InputError for a file that is not an image."""
         found: dict[TreeKey, list[TreeImage]] = defaultdict(list)
         for image in self.edits():
             found[image.key].append(image)
@@ -222,13 +222,13 @@ def _published(verdict: Mapping[str, object]) -> tuple[ScoreRecord, ...]:
     return (ScoreRecord(PUBLISHED, value, "" if value is not None else "no decision was published", detail),)
 
 
-def _read_image(path: Path) -> RecordedPicture:
+def _read_image(path: Path) -> RecordedImage:
     data = path.read_bytes()
     try:
         decode_untrusted(data, str(path))
     except BadImage as error:
         raise InputError(str(error)) from error
-    return RecordedPicture(digest(data), len(data), "image/jpeg")
+    return RecordedImage(digest(data), len(data), "image/jpeg")
 
 
 def tree_id(root: Path) -> str:
