@@ -59,7 +59,9 @@ def test_plain_lines_tell_rate_and_time_left(
         progress.advanced(12)
     first, second = capsys.readouterr().err.splitlines()
     assert first == "plantain: metrics: 1/3 samples"
-    assert re.fullmatch(r"plantain: metrics: 2/3 samples, \d+(\.\d s each|/s)", second)  # too early for an estimate
+    assert re.fullmatch(
+        r"plantain: metrics: 2/3 samples, \d+(\.\d s each|/s)", second
+    )  # too early for an estimate
     # 4 done in 10 s, 32 to come: 80 s; 50 in 10 s, 5 to come: 1 s
     assert time_left(4, 36, 10.0) == "2.5 s each, about 80 s left"
     assert time_left(50, 55, 10.0) == "5/s, about 1 s left"

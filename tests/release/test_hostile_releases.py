@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +64,15 @@ def test_names_of_a_release_reach_the_terminal_as_one_line_without_commands(
         records.write_bytes(b"".join([first, *rest]))
 
 
+def test_a_number_that_is_not_finite_is_refused(copy: Path, tmp_path: Path) -> None:
+    records = copy / "trajectories" / "trajectories.jsonl"
+    changed = re.sub(rb'"value":[0-9.]+', b'"value":NaN', records.read_bytes(), count=1)
+    assert changed != records.read_bytes()
+    records.write_bytes(changed)
+    with pytest.raises(InputError, match=r"line [0-9]+: "):
+        import_release(copy, tmp_path / "run")
+
+
 @pytest.mark.parametrize("field", ["generation", "round"])
 def test_a_negative_round_is_refused(copy: Path, tmp_path: Path, field: str) -> None:
     records = copy / "trajectories" / "trajectories.jsonl"
@@ -70,6 +80,30 @@ def test_a_negative_round_is_refused(copy: Path, tmp_path: Path, field: str) -> 
     records.write_bytes(b"".join([orjson.dumps({**orjson.loads(first), field: -5}) + b"\n", *rest]))
     with pytest.raises(InputError, match="generation or round: -5 is negative"):
         import_release(copy, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("models", {"edit": 3}),
+        ("models", ["a model"]),
+        ("method", {"writer": None}),
+        ("frozen", [1]),
+        ("seed", "1e9"),
+        ("terms", {"a": 1}),
+        ("name", "a\nb"),
+    ],
+)
+def test_facts_of_another_type_are_refused_in_one_line(
+    copy: Path, tmp_path: Path, field: str, value: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = orjson.loads((copy / "run.json").read_bytes())
+    document["facts"][field] = value
+    (copy / "run.json").write_bytes(orjson.dumps(document))
+    assert main(["import", str(copy), "--run", str(tmp_path / "run")]) == 2
+    shown = capsys.readouterr().err
+    assert "run.json: facts: " in shown and field in shown and shown.count("\n") == 1
+    assert not (tmp_path / "run").exists()
 
 
 def truncated(path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import cast
 
+import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from plantain.journal import JsonValue, StoredScore, StoredVerdict, TaskRow
@@ -131,6 +132,10 @@ def from_json(line: bytes | str) -> TaskRecord:
 
     Raises ValueError naming the first field that is wrong.
     """
+    if any(
+        word in line for word in ((b"NaN", b"Infinity") if isinstance(line, bytes) else ("NaN", "Infinity"))
+    ):
+        orjson.loads(line)  # raises for them as numbers, which are not JSON; pydantic accepts them
     try:
         return _records().validate_json(line)
     except ValidationError as error:

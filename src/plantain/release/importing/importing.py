@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received
@@ -127,32 +128,56 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _StatedFacts:
+    """Facts in run.json that an import keeps; terms are read by `licence_terms.from_json`."""
+
+    run_id: str = ""
+    name: str = ""
+    seed: int = 0
+    frozen: dict[str, object] = field(default_factory=dict)
+    code_version: str = ""
+    models: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    left_out: int = 0
+    method: dict[str, str] = field(default_factory=dict)
+    original_terms: dict[str, object] = field(default_factory=dict)
+    terms: dict[str, object] = field(default_factory=dict)
+
+
 def _our_header(root: Path, facts: dict[str, object]) -> tuple[RunHeader, dict[str, JsonValue]]:
     """Return the original run's header and facts; run.json may have only some of them."""
     try:
-        header = RunHeader(
-            run_id=str(facts.get("run_id", "")) or tree_id(root),
-            name=str(facts.get("name", root.resolve().name)),
-            seed=int(str(facts.get("seed", 0))),
-            frozen=cast("dict[str, JsonValue]", dict(cast("dict[str, object]", facts.get("frozen", {})))),
-            code_version=str(facts.get("code_version", "")),
-        )
-        kept: dict[str, JsonValue] = {
-            "models": cast("JsonValue", facts.get("models", {})),
-            "left_out": int(str(facts.get("left_out", 0))),
-            "method": cast("JsonValue", dict(cast("dict[str, object]", facts.get("method", {})))),
-            # Without run.json the licence is unknown: an export must not choose another one.
-            "original_terms": cast("JsonValue", as_json(from_json(facts.get("original_terms", {})))),
-            "terms": cast("JsonValue", as_json(from_json(facts.get("terms", {}))) if facts else None),
-            "run_id": header.run_id,
-            "name": header.name,
-            "seed": header.seed,
-            "code_version": header.code_version,
-            "frozen": header.frozen,
-        }
-    except (TypeError, ValueError) as error:
+        stated = TypeAdapter(_StatedFacts).validate_python(facts)
+        original_terms, terms = as_json(from_json(stated.original_terms)), as_json(from_json(stated.terms))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{root}/run.json: facts: {where}: {first['msg']}") from error
+    except TypeError as error:
         raise InputError(f"{root}/run.json: facts: {error}") from error
-    return header, kept
+    if CONTROL.search(stated.run_id + stated.name):
+        raise InputError(f"{root}/run.json: facts: run_id or name contains control characters")
+    header = RunHeader(
+        run_id=stated.run_id or tree_id(root),
+        name=stated.name or root.resolve().name,
+        seed=stated.seed,
+        frozen=cast("dict[str, JsonValue]", stated.frozen),
+        code_version=stated.code_version,
+    )
+    kept = {
+        "models": stated.models,
+        "left_out": stated.left_out,
+        "method": stated.method,
+        # Without run.json the licence is unknown: an export must not choose another one.
+        "original_terms": original_terms,
+        "terms": terms if facts else None,
+        "run_id": header.run_id,
+        "name": header.name,
+        "seed": header.seed,
+        "code_version": header.code_version,
+        "frozen": header.frozen,
+    }
+    return header, cast("dict[str, JsonValue]", kept)
 
 
 def _blobs(folder: Path) -> BlobStore:
