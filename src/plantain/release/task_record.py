@@ -132,10 +132,9 @@ def from_json(line: bytes | str) -> TaskRecord:
 
     Raises ValueError naming the first field that is wrong.
     """
-    if any(
-        word in line for word in ((b"NaN", b"Infinity") if isinstance(line, bytes) else ("NaN", "Infinity"))
-    ):
-        orjson.loads(line)  # raises for them as numbers, which are not JSON; pydantic accepts them
+    text = line.encode() if isinstance(line, str) else line
+    if b"NaN" in text or b"Infinity" in text:
+        orjson.loads(text)  # raises for them as numbers, which are not JSON; pydantic accepts them
     try:
         return _records().validate_json(line)
     except ValidationError as error:
