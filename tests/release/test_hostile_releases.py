@@ -23,15 +23,7 @@ from release.proofs import SEED, named
 from release.resealing import entries_of, reseal, seal_sums
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../../etc/passwd",
-        "/etc/passwd",
-        "a\\b",
-        "a\nb",
-    ],
-)
+@pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "a\\b", "a\nb"])
 def test_verify_follows_no_path_out_of_the_release(copy: Path, path: str) -> None:
     entries = entries_of(copy)
     entries.append((replace(entries[0][0], path=path, row=None, member=None), None))
