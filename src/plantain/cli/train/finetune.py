@@ -12,7 +12,7 @@ import orjson
 import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.held_out import write_held_out
+from plantain.bench.benchmark.from_build import write_held_out
 from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
