@@ -17,7 +17,7 @@ from plantain.pipeline.restore import NONE, RestoredEdit, restore_identity, rest
 from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,
