@@ -115,7 +115,7 @@ def test_a_doi_is_named_by_the_card_the_citation_and_croissant(
     croissant = json.loads((out / "croissant.json").read_bytes())
     assert croissant["identifier"] == "https://doi.org/10.5281/zenodo.1234567"
     assert "(https://doi.org/10.5281/zenodo.1234567)" in (out / "README.md").read_text()
-    with pytest.raises(InputError, match=r"--doi zenodo.12: a DOI begins with 10\."):
+    with pytest.raises(InputError, match=r"--doi zenodo.12: a DOI starts with 10\."):
         ExportOptions(("parquet",), doi="zenodo.12")
 
 

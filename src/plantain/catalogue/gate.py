@@ -11,8 +11,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode
-from plantain.privacy.enlarged_text import read_prepared
-from plantain.privacy.small_text import small_texts
+from plantain.privacy.small_text import read_prepared, small_texts
 from plantain.privacy.text import Text, TextKind, TextReader
 from plantain.records import Geometry, SourceImage
 from plantain.sources.entries import SourceEntry

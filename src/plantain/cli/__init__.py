@@ -126,5 +126,7 @@ def _database_error() -> type[Exception]:
 
 
 def _end(line: str, code: int) -> int:
-    print(f"plantain: {line}", file=sys.stderr)
+    """Print one line, whatever names of files and tasks it contains."""
+    shown = line.replace("\n", "\\n")
+    print(f"plantain: {shown}", file=sys.stderr)
     return code

@@ -32,9 +32,7 @@ INSERT INTO main.sent SELECT s.id + :sent, s.picture, s.image, d.id, s.call + :c
 
 
 def begin_joined(path: Path) -> sqlite3.Connection:
-    """Make an empty journal at `path` for `join` to fill; remove what an earlier attempt left there."""
-    for left in (path, path.with_name(f"{path.name}-journal")):
-        left.unlink(missing_ok=True)
+    """Make an empty journal at `path` for `join` to fill."""
     connection = sqlite3.connect(sqlite_uri(path, "mode=rwc"), uri=True, isolation_level=None)
     # Nothing reads it before it is complete, and an incomplete one is made again: nothing is ever rolled back.
     connection.execute("PRAGMA main.journal_mode = OFF")

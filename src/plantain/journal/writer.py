@@ -25,6 +25,7 @@ from plantain.journal.disk.blobs import BlobStore, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
 from plantain.journal.disk.lock import RunLock, check_filesystem
 from plantain.journal.disk.space import check_room, raise_if_full
+from plantain.journal.disk.unfinished import remove_unfinished
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BlobRef,
@@ -109,6 +110,7 @@ class Journal:
 
     @classmethod
     def _opened(cls, run: Path, lock: RunLock) -> Journal:
+        remove_unfinished(run.absolute().parent)
         with contextlib.ExitStack() as undo:
             connection = open_for_writing(run / JOURNAL_NAME)
             undo.callback(connection.close)
