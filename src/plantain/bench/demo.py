@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from plantain.bench.benchmark.demo_benchmark import PLAN, SEED, Row, demo_benchmark
+from plantain.bench.generate.baselines import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.generate import generate
-from plantain.bench.generate.known_editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.page import write_leaderboard

@@ -22,8 +22,7 @@ from bench.scored_run import (
 )
 from plantain.bench.generate.arms import Arm, GridPoint
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.latex import table_seven, table_two
-from plantain.bench.leaderboard.rows import table_csv, table_json
+from plantain.bench.leaderboard.export import table_csv, table_json, table_seven, table_two
 from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.studies import shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, TableCell, make_table

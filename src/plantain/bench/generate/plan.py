@@ -9,8 +9,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import RULES, Arm, ArmKind, bench_task_id, grown
 from plantain.bench.generate.output_files import ImportedOutputs
-from plantain.bench.generate.requests import ArmRequest, PlannedArm, planned_arms
-from plantain.bench.generate.restored import RestoredSource
+from plantain.bench.generate.requests import ArmRequest, PlannedArm, RestoredSource, planned_arms
 from plantain.bench.generate.runfile import (
     BENCH,
     BenchHeader,

@@ -22,9 +22,9 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, outline
 from plantain.bench.leaderboard.measures import measure
-from plantain.bench.leaderboard.rows import csv_text
 from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.attention import MEASURES, map_path, read_map

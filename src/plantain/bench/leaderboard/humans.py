@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.leaderboard.published_files import COLLECTED, RANKED, is_published_file, read_published
+from plantain.bench.leaderboard.published import COLLECTED, RANKED, is_published_file, read_published
 from plantain.files.tables import read_table
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError

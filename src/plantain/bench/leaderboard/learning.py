@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.figures import shots_figure
 from plantain.bench.leaderboard.measures import MAIN, Measure
-from plantain.bench.leaderboard.rows import csv_text
 from plantain.bench.leaderboard.scores import Scores, mean_of_known, read_scores
 from plantain.bench.leaderboard.studies import ShotRow, level_rows, shot_studies
 from plantain.bench.leaderboard.tables import make_table

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,10 +12,9 @@ from pathlib import Path
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.editor_settings import EditorSettings, editor_settings
+from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_seven, table_two
 from plantain.bench.leaderboard.figures import all_figures
 from plantain.bench.leaderboard.gallery import Gallery, GridStory, SampleStory
-from plantain.bench.leaderboard.latex import table_against, table_seven, table_two
 from plantain.bench.leaderboard.measures import MAIN, STRICTER
 from plantain.bench.leaderboard.published import (
     published_agreement,
@@ -22,7 +22,6 @@ from plantain.bench.leaderboard.published import (
     published_scores,
     published_stories,
 )
-from plantain.bench.leaderboard.rows import table_csv, table_json
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region, read_scores
 from plantain.bench.leaderboard.studies import ShotRow, Sweep, shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, UNEDITED, Table, TableCell, make_table
@@ -310,3 +309,60 @@ def _by_task_and_metric(rows: list[ShotRow]) -> list[tuple[tuple[str, str], list
     for row in rows:
         groups.setdefault((row.task, row.metric), []).append(row)
     return list(groups.items())
+
+
+@dataclass(frozen=True, slots=True)
+class EditorSettings:
+    """One way in which an arm's edits were made; an arm has several if a run was resumed with others.
+
+    Attributes:
+        model: label of the arm.
+        method: of editing.
+        weights: name and digest; licence: of the weights.
+        precision: of the weights, e.g. "bfloat16".
+        device: its kind, e.g. "cuda".
+        loras: LoRA weights with their scale.
+        settings: of the calls, e.g. steps and guidance; the points of a sweep are separate rows.
+        running: what makes it smaller or faster: bits, compile, attention_backend, tf32, vae_tiling, step_cache.
+        region: the editor received the region.
+        outputs: made so.
+    """
+
+    model: str
+    method: str
+    weights: str
+    licence: str
+    precision: str
+    device: str
+    loras: list[str]
+    settings: dict[str, object]
+    running: dict[str, object]
+    region: bool
+    outputs: int
+
+
+def editor_settings(records: Iterable[tuple[str, str]]) -> tuple[EditorSettings, ...]:
+    """Count outputs by settings.
+
+    Args:
+        records: (label of the arm, what the editor recorded of a call); those of other editors are skipped.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    for model, text in records:
+        try:
+            record = json.loads(text)
+        except ValueError:
+            continue
+        if not isinstance(record, dict) or not {"method", "weights"} <= record.keys():
+            continue
+        row = {name: record.get(name, "") for name in ("method", "weights", "licence", "precision")} | {
+            "device": str(record.get("device", "")).partition(":")[0],
+            "loras": record.get("loras", [record["lora"]] if "lora" in record else []),
+            "settings": record.get("settings", {}),
+            "running": record.get("running", {}),
+            "region": "region" in record,
+        }
+        counts[model, json.dumps(row, sort_keys=True)] += 1
+    return tuple(
+        EditorSettings(model, **json.loads(row), outputs=n) for (model, row), n in sorted(counts.items())
+    )

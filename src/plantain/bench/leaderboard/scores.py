@@ -16,7 +16,7 @@ from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.score.judging import JUDGES
-from plantain.bench.score.set_distances import DISTANCES, Distance
+from plantain.bench.score.suite import DISTANCES, Distance
 from plantain.journal.cards import Standing, cards_of, standing_of
 from plantain.journal.questions.benchmark import draw_scores, output_scores, outputs_made
 from plantain.pixels.arrays import Floats

@@ -15,10 +15,16 @@ import cv2
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun, Output
-from plantain.bench.score.judges import Judgement
-from plantain.bench.score.judging import JudgeName, SeatedJudge, asks_for_scores, seat
-from plantain.bench.score.set_distances import measure_sets
-from plantain.bench.score.suite import SampleCase, chosen, lacking, measure, measure_on, open_metrics
+from plantain.bench.score.judging import Judgement, JudgeName, SeatedJudge, asks_for_scores, seat
+from plantain.bench.score.suite import (
+    SampleCase,
+    chosen,
+    lacking,
+    measure,
+    measure_on,
+    measure_sets,
+    open_metrics,
+)
 from plantain.engines.contract import remote_engine
 from plantain.journal import StoredScore
 from plantain.metrics import Metric

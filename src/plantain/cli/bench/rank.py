@@ -7,11 +7,10 @@ from pathlib import Path
 import typer
 from rich.table import Table as RichTable
 
+from plantain.bench.leaderboard.export import table_three
 from plantain.bench.leaderboard.humans import read_ratings
-from plantain.bench.leaderboard.latex import table_three
 from plantain.bench.leaderboard.page import read_tables
-from plantain.bench.leaderboard.published import published_files
-from plantain.bench.leaderboard.published_files import read_published
+from plantain.bench.leaderboard.published import published_files, read_published
 from plantain.bench.leaderboard.ranking import Ranking, ranking_json
 from plantain.bench.leaderboard.ranking import rank as compare
 from plantain.bench.leaderboard.tables import make_table

@@ -11,11 +11,10 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from plantain.bench.leaderboard.latex import table_against, table_two
+from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.measures import STRICTER
 from plantain.bench.leaderboard.page import read_tables, write_leaderboard
 from plantain.bench.leaderboard.published import published_agreement, published_files
-from plantain.bench.leaderboard.rows import table_csv, table_json
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, Gallery, ScoringJudge
