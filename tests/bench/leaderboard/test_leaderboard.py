@@ -17,6 +17,7 @@ from PIL import Image
 from bench.scored_run import (
     EXACT,
     NOISY,
+    WEAK,
     Made,
     baselines,
     make_benchmark,
@@ -123,6 +124,39 @@ def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest
     assert capsys.readouterr().out.startswith("task,model,organ,metric")
     assert main(["bench", "table", str(made.run), "--json", "--csv"]) == 2
     assert "choose one" in capsys.readouterr().err
+
+
+def test_tables_of_the_paper_are_printed_by_name_with_what_is_missing(
+    made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run has three organs, one refused output and a study of demonstrations; no people, attention, training."""
+    assert main(["bench", "table", str(made.run), "--paper"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    absent = next(line for line in lines if "the benchmark has no sample of them" in line)
+    assert absent.startswith("missing from Table 2: ") and "Nose" in absent and "Skin" not in absent
+    assert f"missing from Table 2: {WEAK.label}, EA: 1 of 24 outputs: refused (1)" in lines
+    assert f"plantain bench rank {made.run} --ratings FILE" in next(li for li in lines if "Table 3" in li)
+    assert "Table 4: missing: no outputs of an open editor (diffusers/…)" in lines
+    assert any(line.startswith("Table 7 (a): missing: no models trained") for line in lines)
+    assert "Table 7 (b): demonstrations in the prompt of gemini/m" in lines
+
+
+@needs_chromium
+def test_a_column_is_sorted_by_its_heading_and_baselines_stay_below(board: Path, page: Page) -> None:
+    page.go(board, 1280)
+    values = (
+        "[...document.querySelector('table.sortable').tBodies].map(body =>"
+        "[...body.querySelectorAll('tr:not(.fixed)')].map(row => Number(row.cells[%d].dataset.value)))"
+    )
+    heading = "[...document.querySelector('table.sortable').tHead.rows[0].cells]"
+    column = page.evaluate(f"{heading}.findIndex(cell => cell.textContent.trim().startsWith('VQ'))")
+    before = page.evaluate(values % column)
+    assert isinstance(before, list) and len(before[0]) > 2 and len(before) == 2  # models, baselines
+    for order in ("descending", "ascending"):
+        page.evaluate(f"{heading}[{column}].querySelector('button').click()")
+        after = page.evaluate(values % column)
+        assert after == [sorted(group, reverse=order == "descending") for group in before]
+        assert page.evaluate(f"{heading}[{column}].getAttribute('aria-sort')") == order
 
 
 @needs_chromium

@@ -150,7 +150,9 @@ def test_a_stop_keeps_what_is_done(made: tuple[Path, Benchmark]) -> None:
     assert (rest.measured, rest.kept) == (6 - part.measured, part.measured)
 
 
-def test_table_four_types_and_page(made: tuple[Path, Benchmark], tmp_path: Path) -> None:
+def test_table_four_types_and_page(
+    made: tuple[Path, Benchmark], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run, benchmark = made
     look(run, benchmark, Planted())
     with BenchRun.open(run) as opened:
@@ -162,6 +164,10 @@ def test_table_four_types_and_page(made: tuple[Path, Benchmark], tmp_path: Path)
     assert by_task["Task 0"]["iou"].value is not None
     assert by_task["Task 0"]["iou"].value > 0.5 > 0.1 > (by_task["Task 1"]["iou"].value or 0.0)
     assert failure_rows(scores, None, CutOffs()) == []  # no judge has scored anything
+    assert main(["bench", "table", str(run), "--paper"]) == 0
+    printed = capsys.readouterr().out
+    assert "\nTable 4: attention and region\n" in printed
+    assert f"missing from Table 4: {ARM}: 1 without a map: the model does not see 'disc'" in printed
     page = write_attention_page(run, benchmark, tmp_path)
     text = page.read_text(encoding="utf-8")
     assert "Table 4" in text

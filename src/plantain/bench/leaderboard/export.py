@@ -13,6 +13,7 @@ from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
 from plantain.files.csv_form import written_csv
 from plantain.metrics.statistics.means import Estimate
 from plantain.metrics.statistics.paired import Difference
+from plantain.pages.wording import DASH
 
 ORGANS_ACROSS = 6
 """Organs side by side; further ones go into another block."""
@@ -160,13 +161,11 @@ def _table(columns: str, head: str, body: Sequence[str], caption: str) -> str:
 
 def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
     """Return Table 7 (b) of one study: tasks by numbers of demonstrations, "EA / CP / VQ" in each cell."""
-    shots = sorted({row.shots for row in rows})
-    metrics = list(dict.fromkeys(row.metric for row in rows))
-    found = {(row.task, row.shots, row.metric): row for row in rows}
+    shots, metrics, grid = shot_grid(rows)
     body = []
-    for task in sorted({row.task for row in rows}, key=lambda task: (task == "", task)):
-        cells = [" / ".join(_shot(found.get((task, n, metric))) for metric in metrics) for n in shots]
-        body.append(f"{escaped(task) or 'All'} & {' & '.join(cells)} " + r"\\")
+    for task, cells in grid.items():
+        shown = " & ".join(cells).replace("-", "$-$").replace(DASH, "--")
+        body.append(f"{escaped(task) or 'All'} & {shown} " + r"\\")
     return _table(
         f"l{'c' * len(shots)}",
         "Task & " + " & ".join(f"{n} shown" for n in shots) + r" \\",
@@ -177,10 +176,26 @@ def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
     )
 
 
+def shot_grid(rows: Sequence[ShotRow]) -> tuple[list[int], list[str], dict[str, list[str]]]:
+    """Return the numbers of examples, the metrics, and by task the cells of Table 7, e.g. "0.41 / 0.93* / 0.70"."""
+    numbers = sorted({row.shots for row in rows})
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    found = {(row.task, row.shots, row.metric): row for row in rows}
+    tasks = sorted({row.task for row in rows}, key=lambda task: (task == "", task))
+    return (
+        numbers,
+        metrics,
+        {
+            task: [" / ".join(_shot(found.get((task, n, m))) for m in metrics) for n in numbers]
+            for task in tasks
+        },
+    )
+
+
 def _shot(row: ShotRow | None) -> str:
     if row is None or row.estimate.value is None:
-        return "--"
-    return f"{row.estimate.value:z.2f}".replace("-", "$-$") + ("*" if row.differs else "")
+        return DASH
+    return f"{row.estimate.value:z.2f}" + "*" * row.differs
 
 
 def table_three(ranking: Ranking) -> str:

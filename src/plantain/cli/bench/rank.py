@@ -70,7 +70,7 @@ def rank(
     if as_latex:
         print(table_three(found), end="")
         return
-    print_table(_correlations(found))
+    print_table(correlations(found))
     if len({row.organ for row in found.organs}) > 1:
         print_table(_by_organ(found))
     for remark in found.remarks:
@@ -81,7 +81,8 @@ def rank(
         print("one rater: no agreement and no ceiling")
 
 
-def _correlations(found: Ranking) -> RichTable:
+def correlations(found: Ranking) -> RichTable:
+    """Return Table 3 for a terminal."""
     dimensions = list(found.images)
     shown = RichTable(
         title="Table 3: rank correlation with people, mean over images",
