@@ -56,7 +56,7 @@ def test_who_is_told_where_is_compared_with_nobody_who_is_not(scores: Scores) ->
     assert (told.rank, told.mark) == (None, "")
     assert (cell(table, WEAK.label, "EA").rank or (0,))[0] == 1
     lines = table_two(table)
-    assert lines.index(WEAK.label.partition("/")[2]) < lines.index("told where to edit")
+    assert lines.index(WEAK.label.partition("/")[2]) < lines.index("given the region")
 
 
 def test_overall_is_the_mean_of_samples_and_macro_that_of_organs(table: Table) -> None:

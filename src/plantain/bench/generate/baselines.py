@@ -45,7 +45,7 @@ def _copied(pixels: Pixels) -> tuple[Pixels, str]:
 def _resized(pixels: Pixels) -> tuple[Pixels, str]:
     """Resize to a model's working size and back, bicubic both ways: the cost of a model that edits nothing.
 
-    The working size has a longest side of 512, or of half the image's if the image is no larger than that (else
+    The working size has a longest side of 512, or of half the image's if the image is not larger (else
     nothing would happen), both sides floored to multiples of 8.
     """
     height, width = pixels.shape[:2]

@@ -51,10 +51,9 @@ async def generate(
     observer: ProgressObserver = SILENT,
     accept_model_change: bool = False,
 ) -> RunSummary:
-    """Make what the run lacks of the wanted arms and of the baselines, which are in every run.
+    """Make the missing outputs of the wanted arms and of the baselines, which are in every run.
 
-    Existing outputs are never made again; more seeds, a longer sweep, further arms or added samples only make what is
-    missing.
+    Existing outputs are never made again; more seeds, a longer sweep, further arms or added samples only add outputs.
 
     Args:
         benchmark: of the samples.
@@ -68,7 +67,7 @@ async def generate(
 
     Raises:
         InputError: the benchmark or an arm is not the recorded one; another process uses the run; an image may not be
-            sent to a hosted model; an editor cannot do what is asked. Nothing was called then.
+            sent to a hosted model; an editor cannot do this. Nothing was called then.
     """
     door = Door(terms)
     door.check(images=(sample.image for sample in benchmark.samples))
@@ -78,14 +77,14 @@ async def generate(
     async with door.open(
         run, beginning, observer=observer, accept_model_change=accept_model_change
     ) as opened:
-        plan = await make_plan(benchmark, opened.journal, wanted, door.editor, seed)
-        arms = {planned.arm.label: planned for planned in plan.arms}
+        planned = await make_plan(benchmark, opened.journal, wanted, door.editor, seed)
+        arms = {one.arm.label: one for one in planned}
         reader = opened.journal.reader
         opened.planned(_counts(reader, arms), lambda: _counts(reader, arms)[TaskState.PENDING] > 0)
         generation = _Generation(benchmark, opened, seed, arms, wanted.retry)
-        await _run_arms(generation, plan.arms, limit)
+        await _run_arms(generation, planned, limit)
         if wanted.shots and not opened.stopping:
-            await score_demo_similarity(benchmark, opened.journal, [planned.arm for planned in plan.arms])
+            await score_demo_similarity(benchmark, opened.journal, [one.arm for one in planned])
     return opened.summary
 
 
@@ -108,7 +107,7 @@ async def _run_arms(generation: _Generation, arms: Sequence[PlannedArm], limit: 
 
 @dataclass(slots=True)
 class _Allowance:
-    """Outputs that editors may still be asked for; None for any number. At least one task is taken."""
+    """Number of outputs that editors may still make; None for any number. At least one task is taken."""
 
     outputs: int | None
     started: bool = False
@@ -141,7 +140,7 @@ def _counts(reader: JournalReader, labels: Iterable[str]) -> dict[TaskState, int
 
 @dataclass(slots=True)
 class _Generation:
-    """What the tasks of a bench run share. Outputs with an outcome in `retry` are requested again, as another draw."""
+    """The state that the tasks of a bench run share; outputs with an outcome in `retry` are requested again."""
 
     benchmark: Benchmark
     opened: OpenRun
@@ -151,7 +150,7 @@ class _Generation:
     shown: dict[str, tuple[EncodedImage, EncodedImage]] = field(default_factory=dict)
 
     async def run_task(self, row: TaskRow) -> None:
-        """Make the outputs that a task lacks, and close it."""
+        """Make the missing outputs of a task, and close it."""
         planned = self.arms[row.task.finding]
         sample = self.benchmark.sample(row.task.image_id)
         if obstacle := planned.obstacle(sample):
@@ -160,14 +159,14 @@ class _Generation:
         reader = self.opened.journal.reader
         recorded = reader.attempts(row.id, row.generation)
         made = {one.round: one for one in recorded if not wants_retry(one, self.retry)}
-        lacking = [k for k in range(len(planned.arm.grid)) if k + 1 not in made]
-        if lacking:
+        missing = [k for k in range(len(planned.arm.grid)) if k + 1 not in made]
+        if missing:
             original, sha256 = await previous_of(self.benchmark, self.opened.journal, sample)
             draws = Counter(call.key.round for call in reader.calls(row.id, row.generation) if call.final)
             calls = self.opened.calls(row.id, row.generation)
             task = _Task(self, row, planned, sample, original, sha256, calls)
             self.opened.client.replayed += len(made)
-            for attempt in await _all(task.make(k, draws[k + 1]) for k in lacking):
+            for attempt in await _all(task.make(k, draws[k + 1]) for k in missing):
                 made[attempt.round] = attempt
         state, reason = ending_of([made[number] for number in sorted(made)])
         await self.opened.close_task(row.id, state, len(made), reason)
@@ -274,7 +273,7 @@ async def _all(outputs: Iterable[Awaitable[Attempt]]) -> list[Attempt]:
     made = await asyncio.gather(*outputs, return_exceptions=True)
     stops = [stop for stop in made if isinstance(stop, BaseException)]
     for stop in sorted(stops, key=lambda stop: isinstance(stop, Interrupted)):
-        raise stop  # the cause first, not what it interrupted
+        raise stop  # the cause before its consequences
     return [attempt for attempt in made if isinstance(attempt, Attempt)]
 
 

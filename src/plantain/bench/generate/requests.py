@@ -1,6 +1,6 @@
 """The arms that a user requests, each with the source of its outputs.
 
-A restored arm calls no model: it takes the outputs of an editor's arm and puts the original back outside the edit.
+A restored arm calls no model: it takes the outputs of an editor's arm and restores the original outside the edit.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ONE_AT_A_TIME = frozenset({"diffusers", "process"})
 
 @dataclass(frozen=True, slots=True)
 class ArmRequest:
-    """The arms that `bench generate` is asked for.
+    """The request of `bench generate`.
 
     Attributes:
         editors: names of editors.
@@ -68,8 +68,8 @@ class ArmRequest:
         own: editors of a Python caller, by label.
         labels: names of editors in tables, where they differ.
         rule: which output is scored, see `RULES`.
-        retry: outputs of these editors with these outcomes are requested once more.
-        restore: True adds an arm for each editor with the original put back outside the change.
+        retry: outputs of these editors with these outcomes are requested again.
+        restore: True adds an arm for each editor with the original restored outside the change.
     """
 
     editors: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ def planned_arms(
         reader: of the run, which restored arms need; None leaves them out.
 
     Raises:
-        InputError: an editor cannot do what is asked, or two arms have the same label or folder.
+        InputError: an editor cannot do this, or two arms have the same label or folder.
     """
     arms = [_baseline(benchmark, label) for label in BASELINES]
     arms += [PlannedArm(replace(one.arm, rule=wanted.rule), one) for one in wanted.outputs]

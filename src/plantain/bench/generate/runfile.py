@@ -63,7 +63,7 @@ class BenchHeader:
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """What scores and tables need of a sample without its benchmark.
+    """Facts of a sample for scores and tables without its benchmark.
 
     Attributes:
         id, organ, task, cluster, prompt, rephrased, detailed, finding: as in `plantain.bench.benchmark.samples.Sample`.
@@ -100,10 +100,10 @@ class Output:
 
     Attributes:
         sample_id, arm, k: which; `attempt.round` is k + 1.
-        task_id, generation: of the journal's task; the id is "" where there is no task yet.
+        task_id, generation: of the journal's task; the id is "" without a task.
         attempt: None if it was never made. Its `edited` is the PNG's blob, None without one.
         parameters: of the grid point.
-        reason: why there is no image, in a line; "" where there is one.
+        reason: why there is no image, in a line; "" with one.
     """
 
     sample_id: str
@@ -117,7 +117,7 @@ class Output:
 
     @property
     def edited(self) -> str | None:
-        """Return the hash of the output's PNG; None where there is no image."""
+        """Return the hash of the output's PNG; None without an image."""
         return self.attempt.edited if self.attempt is not None else None
 
     def score(self, metric: str, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:

@@ -81,7 +81,7 @@ class FailureRow:
     Attributes:
         arm: label.
         counts: edits of each type, among those with all three scores.
-        unscored: edits that lack one of the three.
+        unscored: edits without one of the three.
         around: smallest and largest share of each type when the cut-offs are moved by `STEP`; empty without edits.
     """
 
@@ -121,21 +121,6 @@ class GroundingRow:
     task: str
     samples: int
     estimates: dict[str, Estimate]
-
-
-@dataclass(frozen=True, slots=True)
-class Overlay:
-    """One edit in images: before with the attention over it, and after; the region as an SVG path."""
-
-    sample: str
-    arm: str
-    concept: str
-    prompt: str
-    size: tuple[int, int]
-    attention: str
-    edited: str | None
-    region: str
-    values: str
 
 
 def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[FailureType, int]:
@@ -234,7 +219,7 @@ def write_attention_page(
     cuts: CutOffs = CutOffs(),
     gallery: int = 8,
 ) -> Path:
-    """Write the page of a run's attention, with JSON and CSV beside it; return the page's path.
+    """Write the page of a run's attention, as HTML, JSON and CSV; return the page's path.
 
     Raises:
         InputError: nothing was measured yet; no such judge; the folder cannot be written to.
@@ -257,7 +242,6 @@ def write_attention_page(
     write_page(target.with_suffix(".json"), json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     write_page(target.with_suffix(".csv"), csv_text(records))
     environment = page_environment(TEMPLATES, "")
-    environment.filters["number"] = lambda value, digits=2: "–" if value is None else f"{value:.{digits}f}"
     page = environment.get_template("attention.html.j2").render(
         scores=scores,
         rows=rows,
@@ -284,7 +268,7 @@ def missing_maps(scores: Scores) -> list[tuple[str, str, int]]:
 
 
 def recorded_layers(opened: BenchRun, scores: Scores) -> dict[str, list[str]]:
-    """Return by arm what was recorded, in words: one entry, unless options changed between samples."""
+    """Return the description of the recorded layers by arm: one entry, unless options changed between samples."""
     found: dict[str, list[str]] = {}
     for arm in recorded_arms(scores):
         rows = [
@@ -322,8 +306,13 @@ def _failure_record(row: FailureRow) -> dict[str, object]:
     }
 
 
-def _overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int) -> Iterator[Overlay]:
-    """Yield images of edits, arm by arm, at most so many each, the samples in an order drawn from the run's seed."""
+def _overlays(
+    opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int
+) -> Iterator[dict[str, object]]:
+    """Yield edits as the template shows them: attention over the image before, output, region as an SVG path.
+
+    They come arm by arm, at most `most` each; the samples are in an order drawn from the run's seed.
+    """
     order = sorted(
         (sample for sample in benchmark.samples if sample.roi is not None),
         key=lambda sample: derive_seed(scores.seed, "overlay", sample.id),
@@ -336,17 +325,17 @@ def _overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int)
             if output is not None and output.edited is not None:
                 edited = data_uri(decode(opened.read(output)), SIDE, BYTES, synthetic=True)
             attention = heat(benchmark.previous(sample), read_map(map_path(opened.run, arm, sample.id, 0)))
-            yield Overlay(
-                sample.id,
-                arm.label,
-                concept_of(sample)[0],
-                sample.prompt,
-                sample.size,
-                data_uri(attention, SIDE, BYTES, synthetic=sample.image.synthetic),
-                edited,
-                outline(benchmark.roi(sample)),
-                _values_line(scores, arm, sample.id),
-            )
+            yield {
+                "sample": sample.id,
+                "arm": arm.label,
+                "concept": concept_of(sample)[0],
+                "prompt": sample.prompt,
+                "size": sample.size,
+                "attention": data_uri(attention, SIDE, BYTES, synthetic=sample.image.synthetic),
+                "edited": edited,
+                "region": outline(benchmark.roi(sample)),
+                "scores": _values_line(scores, arm, sample.id),
+            }
 
 
 def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
@@ -370,7 +359,7 @@ def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
 
 
 def table_lines(rows: Sequence[GroundingRow], recorded: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return Table 4 for a terminal: overall and per organ, then what was recorded of each arm."""
+    """Return Table 4 for a terminal: overall and per organ, then the recorded layers of each arm."""
     cells = [["model", "organ", "n", *(NAMES[name][0] for name in MEASURES)]]
     for row in rows:
         if not row.task:

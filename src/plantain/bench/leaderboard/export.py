@@ -116,7 +116,7 @@ def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
     for number, group in enumerate(group for group in (models, informed, below) if group):
         lines.extend([r"\midrule"] * bool(number))
         if group is informed:
-            lines.append(rf"\multicolumn{{{1 + columns}}}{{l}}{{\emph{{told where to edit}}}} \\")
+            lines.append(rf"\multicolumn{{{1 + columns}}}{{l}}{{\emph{{given the region}}}} \\")
         lines.extend(_line(table, arm, organs, distances) for arm in group)
     return [*lines, r"\bottomrule", r"\end{tabular}", ""]
 

@@ -32,7 +32,7 @@ class Measure:
 
 
 MAIN = ("EA", "CP", "CP (strict)", "VQ")
-"""The columns of the paper's Table 2, per organ, and ours beside its CP."""
+"""The columns of the paper's Table 2, per organ, and our stricter CP."""
 
 STRICTER = (
     "CP is the published masked SSIM, which empties the region in both images and so counts it as kept; "
@@ -56,7 +56,7 @@ _NOT_REGISTERED = (
         Measure(f"{name} rank", f"rank_{name.lower()}", f"rank by people in {name}, 1 is best", False, 0.0)
         for name in ("EA", "CP", "VQ")
     ),
-    Measure("demo_similarity", "demo_similarity", "likeness to the demonstrations", False),
+    Measure("demo_similarity", "demo_similarity", "similarity to the demonstrations", False),
 )
 """Measured by `bench attention` or of an arm, not by a metric of `--metrics`."""
 
@@ -94,7 +94,7 @@ def _known() -> dict[str, Measure]:
 
 
 def measure(stored: str, judge: str | None = None) -> Measure:
-    """Return the measure of a stored metric; one that nobody registered is called by its stored name.
+    """Return the measure of a stored metric; an unregistered one keeps its stored name.
 
     Args:
         stored: name in the journal.

@@ -1,4 +1,4 @@
-"""Write a leaderboard: one HTML file, complete in itself, with its numbers beside it as JSON, CSV, LaTeX and SVG."""
+"""Write a leaderboard: one HTML file, complete in itself, and its numbers as JSON, CSV, LaTeX and SVG."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Leaderboard:
     samples: list[SampleStory] = field(default_factory=list)
     grids: list[GridStory] = field(default_factory=list)
     absent: str = ""
-    editors: tuple[EditorSettings, ...] = ()
+    editors: list[dict[str, object]] = field(default_factory=list)
     remarks: tuple[str, ...] = ()
 
 
@@ -90,13 +90,13 @@ def write_leaderboard(
         remarks: lines for the top of the page.
 
     Returns:
-        Path of the HTML file; `leaderboard.json`, `.csv`, `.tex` and the figures as SVG are beside it.
+        Path of the HTML file; `leaderboard.json`, `.csv`, `.tex` and the figures as SVG are in its folder.
 
     Raises:
         InputError: not a bench run, runs of different benchmarks, no such judge, or the folder cannot be written to.
     """
-    beside = runs[0].parent if runs[0].is_file() else runs[0]
-    target = html_target((to or beside) / PAGE)
+    folder = runs[0].parent if runs[0].is_file() else runs[0]
+    target = html_target((to or folder) / PAGE)
     with ExitStack() as stack:
         if published_files(runs[0]):
             board = _published_board(runs, judge, gallery, against)
@@ -155,7 +155,7 @@ def _without_images(table: Table) -> Leaderboard:
 
 
 def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
-    """Return the page and the files beside it."""
+    """Return the page and its data files by path."""
     table = board.table
     latex = [
         table_two(table),
@@ -206,7 +206,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
             }
             for sweep in board.sweeps
         ],
-        "editors": [asdict(editor) for editor in board.editors],
+        "editors": board.editors,
     }
 
 
@@ -272,7 +272,7 @@ def p_value(value: float | None) -> str:
 
 
 def arm_note(arm: Arm, scores: Scores) -> str:
-    """Return what a reader must know of an arm beside its label."""
+    """Return the note below an arm's label."""
     synthetic, truths = scores.truths
     notes = {
         "copy-input": "returns the input: keeps everything, edits nothing",
@@ -311,41 +311,16 @@ def _by_task_and_metric(rows: list[ShotRow]) -> list[tuple[tuple[str, str], list
     return list(groups.items())
 
 
-@dataclass(frozen=True, slots=True)
-class EditorSettings:
-    """One way in which an arm's edits were made; an arm has several if a run was resumed with others.
-
-    Attributes:
-        model: label of the arm.
-        method: of editing.
-        weights: name and digest; licence: of the weights.
-        precision: of the weights, e.g. "bfloat16".
-        device: its kind, e.g. "cuda".
-        loras: LoRA weights with their scale.
-        settings: of the calls, e.g. steps and guidance; the points of a sweep are separate rows.
-        running: what makes it smaller or faster: bits, compile, attention_backend, tf32, vae_tiling, step_cache.
-        region: the editor received the region.
-        outputs: made so.
-    """
-
-    model: str
-    method: str
-    weights: str
-    licence: str
-    precision: str
-    device: str
-    loras: list[str]
-    settings: dict[str, object]
-    running: dict[str, object]
-    region: bool
-    outputs: int
-
-
-def editor_settings(records: Iterable[tuple[str, str]]) -> tuple[EditorSettings, ...]:
-    """Count outputs by settings.
+def editor_settings(records: Iterable[tuple[str, str]]) -> list[dict[str, object]]:
+    """Return the settings of open editors with their numbers of outputs; several rows if a run changed them.
 
     Args:
-        records: (label of the arm, what the editor recorded of a call); those of other editors are skipped.
+        records: (label of the arm, the record of a call); those of other editors are skipped.
+
+    Returns:
+        Rows with `model`, `method`, `weights`, `licence`, `precision`, `device` (its kind), `loras`, `settings` (of the
+        calls), `running` (bits, compile, attention_backend, tf32, vae_tiling, step_cache), `region` (True if the editor
+        received it) and `outputs`.
     """
     counts: Counter[tuple[str, str]] = Counter()
     for model, text in records:
@@ -363,6 +338,4 @@ def editor_settings(records: Iterable[tuple[str, str]]) -> tuple[EditorSettings,
             "region": "region" in record,
         }
         counts[model, json.dumps(row, sort_keys=True)] += 1
-    return tuple(
-        EditorSettings(model, **json.loads(row), outputs=n) for (model, row), n in sorted(counts.items())
-    )
+    return [{"model": model, **json.loads(row), "outputs": n} for (model, row), n in sorted(counts.items())]

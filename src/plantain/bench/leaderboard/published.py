@@ -1,4 +1,7 @@
-"""MedEBench's published scores, ranks and images as a table: JSON files, with `{id}_{Model}.png` beside the first.
+"""MedEBench's published scores, ranks and images as a table: JSON files, and `{id}_{Model}.png` in their folder.
+
+A file is recognised by its content. Each number belongs to one sample, model and name: a judge's score, `masked_ssim`,
+or a dimension of the human study. Sample, model and (of ranks) organ are its keys, in any of the published nestings.
 
 The published `masked_ssim` is `cp_reference` here, which is what its code computes; plain SSIM with the previous image
 is measured too where the images exist. Masking by zeros can only raise a score, up to the one decimal that was
@@ -74,13 +77,13 @@ def published_files(path: Path) -> list[Path]:
 
 
 def published_scores(*paths: Path) -> Scores:
-    """Read published scores and ranks, and measure plain SSIM where the images are beside them.
+    """Read published scores and ranks, and measure plain SSIM where their folder has the images.
 
     Args:
         paths: files, or folders with them; ranks by people name the organs of samples.
 
     Raises:
-        InputError: a file is no such table; names sample, model and field.
+        InputError: a file has another form; names sample, model and field.
     """
     files = [read_published(file) for path in paths for file in published_files(path)]
     folder = files[0].path.parent
@@ -226,7 +229,7 @@ COLLECTED = (
     "that are then reported as best; images were shown at 128 x 128 in a fixed order of models. The published "
     "correlations (0.79, 0.82, 0.82) and agreement (0.91) may be inflated by this; the files do not show by how much."
 )
-"""What a reader of correlations with the published ranks must know."""
+"""The remark on correlations with the published ranks."""
 
 
 @dataclass(slots=True)
@@ -237,7 +240,7 @@ class PublishedFile:
         path: the file.
         ranks: True for ranks by people (1 is best), False for automated scores.
         rows: sample -> model -> published name -> number.
-        organs: of the samples, as far as the file names them.
+        organs: of the samples that the file gives an organ.
     """
 
     path: Path

@@ -1,8 +1,8 @@
-"""A judge's scores of a benchmark's outputs: who judges how, in which draws, and what its answers come to.
+"""Scores of a benchmark's outputs by judges: the judges, their draws, their calls, and the scores of the answers.
 
 Each draw is one memoised call of the output's task (step judge, round of the output). A run numbers its judges in the
 order in which they first judge, so that draws of different judges never meet: draw = judge * 10,000 + again * 100 + k,
-where `again` counts how often failed draws were asked for anew.
+where `again` counts how often failed draws were repeated.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from plantain.rubrics import MEDEBENCH
 from plantain.runs.open_run import OpenRun
 
 VARIANTS = ("P", "D")
-"""What a judge is told: the prompt, or the description of the change."""
+"""The text that a judge receives: the prompt, or the description of the change."""
 JUDGES = "bench.judges"
 """Key of the run's meta: the judges in the order of their numbers."""
 MOST_DRAWS, MOST_AGAIN = 100, 100
 VERSION = "1"
-"""Of how draws are put together."""
+"""Version of the scoring of draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class JudgeName:
         truth: the judge sees the real image after.
         draws: how often each output is judged; None for once where the judge repeats itself, else three times.
         prompts: folder with another wording of the question; its scores have a name of their own. None for ours.
-        rubric: by what it is judged; by any but MedEBench's, the scores bear that one's name.
+        rubric: its criteria; scores by another one than MedEBench's contain its name.
     """
 
     model: str
@@ -78,24 +78,23 @@ class JudgeName:
             raise InputError(f"--prompts: {self.model} reads no prompts")
         if self.prompts is not None and not asks_for_scores(self.prompts, self.rubric):
             files = " or ".join(wording_files(self.rubric))
-            raise InputError(f"--prompts: {self.prompts}: holds no {files}: nothing to ask with")
+            raise InputError(f"--prompts: {self.prompts}: contains no {files}")
 
     @property
     def label(self) -> str:
-        """As stored after the dimension: "gemini/m/P", "offline/instruments/D-blind"."""
+        """Return the part of a score's name after the dimension: "gemini/m/P", "offline/instruments/D-blind"."""
         return f"{self.model}/{self.variant}{'' if self.truth else '-blind'}"
 
     @property
     def wording(self) -> str:
-        """What the folder of another wording is called, in letters that a metric's name may have; "" for ours."""
+        """Return the name of the folder of another wording, in letters that a metric's name may have; "" for ours."""
         if self.prompts is None:
             return ""
         return re.sub(r"[^a-z0-9]+", "-", self.prompts.resolve().name.lower()).strip("-") or "prompts"
 
     @property
     def variety(self) -> str:
-        """What stands between a score's criterion and its judge: the rubric's name, unless it is MedEBench's, and that
-        of another wording; "" for neither."""
+        """Return the part of a score's name between criterion and judge: rubric (unless MedEBench's) and wording."""
         own = "" if self.rubric == MEDEBENCH else self.rubric.name
         return "-".join(filter(None, (own, self.wording)))
 
@@ -121,7 +120,7 @@ class SeatedJudge:
 
 
 async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> list[SeatedJudge]:
-    """Gives each judge its number in the run, the same as in earlier processes."""
+    """Give each judge its number in the run, the same as in earlier processes."""
     known: list[dict[str, str]] = orjson.loads(journal.reader.meta(JUDGES) or "[]")
     seated, before = [], len(known)
     for name, judge in judges:
@@ -135,13 +134,13 @@ async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> l
 
 
 def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, *, retry: bool) -> list[int]:
-    """The draw of each k: its latest one, or with `retry` a new one where that failed.
+    """Return the draw of each k: its latest one, or with `retry` a new one where that failed.
 
     Args:
         seated: the judge.
         recorded: the calls of the output's task and generation.
         round: of the output.
-        retry: ask for failed draws anew.
+        retry: repeat failed draws.
     """
     own = {
         row.key.draw: row
@@ -161,13 +160,13 @@ def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, 
 
 
 def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
-    """Whether an output has this judge's scores: of this image and fingerprint, in as many draws as asked for."""
+    """Return True if an output has this judge's scores, of this image and fingerprint, in all required draws."""
     for criterion in seated.name.rubric.criteria:
         row = rows.get(stored_name(seated.name, criterion))
         if row is None or row.detail.get("version") != _version(seated) or row.detail.get("blob") != blob:
             return False
-        asked, scored = row.detail.get("asked"), row.detail.get("scored")
-        if isinstance(asked, int) and (asked < seated.name.times or (retry and asked != scored)):
+        draws, scored = row.detail.get("asked"), row.detail.get("scored")
+        if isinstance(draws, int) and (draws < seated.name.times or (retry and draws != scored)):
             return False
     return True
 
@@ -250,7 +249,7 @@ KEPT = 24
 
 
 class Judgement:
-    """The judging of a run's outputs."""
+    """Judges a run's outputs by the memoised calls of each output's task."""
 
     def __init__(
         self,
@@ -270,7 +269,7 @@ class Judgement:
         self._images: OrderedDict[str, asyncio.Task[tuple[EncodedImage, EncodedImage | None]]] = OrderedDict()
 
     def outstanding(self) -> Iterator[tuple[Output, SeatedJudge]]:
-        """Yield what is not judged yet, sample by sample: outputs that the arm's rule names, or all."""
+        """Yield the outputs that are not judged yet, sample by sample: those that the arm's rule names, or all."""
         for _, outputs in self.run.by_sample():
             for output in outputs:
                 if not self.all_outputs and output.k not in self.run.arms[output.arm].scored:

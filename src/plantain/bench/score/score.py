@@ -19,10 +19,10 @@ from plantain.bench.score.judging import Judgement, JudgeName, SeatedJudge, asks
 from plantain.bench.score.suite import (
     SampleCase,
     chosen,
-    lacking,
     measure,
     measure_on,
     measure_sets,
+    missing_scores,
     open_metrics,
 )
 from plantain.engines.contract import remote_engine
@@ -41,7 +41,7 @@ from plantain.runs.summary import RunSummary
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
-    """What to score.
+    """The scores to add.
 
     Attributes:
         metrics: names; None for all that can be measured here.
@@ -61,35 +61,35 @@ class ScoreRequest:
 async def score_run(
     run: Path,
     benchmark: Benchmark,
-    wish: ScoreRequest,
+    request: ScoreRequest,
     *,
     terms: Terms | None = None,
     judges: Sequence[Judge] | None = None,
     observer: ProgressObserver = SILENT,
     accept_model_change: bool = False,
 ) -> RunSummary:
-    """Score what the run's outputs lack.
+    """Add the missing scores of the run's outputs.
 
     Args:
         run: its folder.
         benchmark: the one it was generated from.
-        wish: what to score.
+        request: the scores to add.
         terms: limits, providers and consent for judges.
-        judges: objects to use for the wish's judges, in order.
+        judges: objects to use for the request's judges, in order.
         observer: receives progress.
         accept_model_change: continue, and record it, when a provider serves another model than before.
 
     Raises:
         InputError: another benchmark, an unknown judge, or an image that may not be sent to a hosted judge.
     """
-    wanted = chosen(wish.metrics)
-    models = tuple(dict.fromkeys(name.model for name in wish.judges))
+    wanted = chosen(request.metrics)
+    models = tuple(dict.fromkeys(name.model for name in request.judges))
     terms = replace(terms, models=models) if terms is not None else Terms(models)
     door = Door(terms)
     _check_run(run, benchmark)
     door.check(images=(sample.image for sample in benchmark.samples))
-    seats = _seats(wish.judges, judges, door)
-    networks = wish.networks if wish.networks is not None else find_networks(wanted)
+    seats = _seats(request.judges, judges, door)
+    networks = request.networks if request.networks is not None else find_networks(wanted)
     metrics, missing = open_metrics(wanted, networks)
     notes = [f"{name} not measured: {reason}" for name, reason in missing]
     for line in notes:
@@ -105,7 +105,7 @@ async def score_run(
         opened.summary.measured = await scoring.metrics(metrics)
         opened.summary.sets = await measure_sets(benchmark, opened, networks.features, wanted)
         seated = await seat(opened.journal, seats)
-        judgement = Judgement(benchmark, opened, seated, retry=wish.retry, all_outputs=wish.all_outputs)
+        judgement = Judgement(benchmark, opened, seated, retry=request.retry, all_outputs=request.all_outputs)
         opened.summary.judged = await scoring.judges(judgement)
     return opened.summary
 
@@ -145,7 +145,7 @@ class _Scoring:
     opened: OpenRun
 
     async def metrics(self, metrics: Sequence[Metric]) -> int:
-        """Measure what is lacking, a sample per thread, or per worker of the run's engine."""
+        """Add the missing metrics, a sample per thread, or per worker of the run's engine."""
         journal, observer = self.opened.journal, self.opened.observer
         observer.begun("metrics", len(self.run.samples))
         loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
@@ -157,7 +157,7 @@ class _Scoring:
                 nonlocal stored
                 count = 0
                 rows: list[StoredScore] = []
-                work = list(lacking(self.run, item[1], metrics))
+                work = list(missing_scores(self.run, item[1], metrics))
                 case = SampleCase(self.benchmark, self.benchmark.sample(item[0]))
                 if work and engine is not None:
                     rows, work = await measure_on(engine, case, work, self.run.read)
@@ -174,7 +174,7 @@ class _Scoring:
         return stored
 
     async def judges(self, judgement: Judgement) -> int:
-        """Judge what is lacking."""
+        """Add the missing scores by judges."""
         if not judgement.judges or self.opened.stopping:
             return 0
         self.opened.observer.begun("judges", sum(1 for _ in judgement.outstanding()))
