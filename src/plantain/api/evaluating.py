@@ -137,8 +137,8 @@ def evaluate(
     async def work() -> Evaluation:
         made = await generate(loaded, path, wanted, terms)
         _warn_of_missing(path, wanted.own)
-        wish = ScoreRequest(metrics, seats)
-        return Evaluation(path, made, await score_run(path, loaded, wish, terms=judging))
+        request = ScoreRequest(metrics, seats)
+        return Evaluation(path, made, await score_run(path, loaded, request, terms=judging))
 
     use_workers()
     try:

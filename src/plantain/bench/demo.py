@@ -82,8 +82,8 @@ async def bench_demo(
     try:
         stopped = (await generate(benchmark, run, wanted, terms, seed=SEED, observer=generating)).stopped
         if stopped is None:
-            wish = ScoreRequest(PIXEL_METRICS, (JUDGE,))
-            stopped = (await score_run(run, benchmark, wish, observer=scoring)).stopped
+            request = ScoreRequest(PIXEL_METRICS, (JUDGE,))
+            stopped = (await score_run(run, benchmark, request, observer=scoring)).stopped
     finally:
         close_workers()
     with BenchRun.open(run) as opened:

@@ -17,6 +17,7 @@ import pytest
 
 from bench.small_bench import Brightener, by, small_bench
 from bench.small_bench import made as made_here
+from fakes.elsewhere import Elsewhere
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.generate.runfile import BenchRun
@@ -33,7 +34,6 @@ from plantain.bench.score.attention import MapOptions, map_path, measure_attenti
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli import main
 from plantain.engines.contract import engine_in_place
-from plantain.engines.local import LocalEngine
 from plantain.journal import JournalReader
 from plantain.metrics.grounding import ALPHA
 from plantain.pixels.arrays import Pixels
@@ -188,12 +188,6 @@ def test_failures_are_told_apart_and_the_cut_offs_matter() -> None:
     # IoU cut at 0.35, 0.45 and 0.55: an overlap of 0.5 is high, high and low, one edit of four.
     around = failure_row("m", ea, cp, iou, CutOffs(iou=0.45)).around
     assert around[FailureType.LOOKED_THERE] == (0.0, 0.25)
-
-
-class Elsewhere(LocalEngine):
-    """A process of this machine in the place of another machine's."""
-
-    remote = True
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ class Output:
         task_id, generation: of the journal's task; the id is "" without a task.
         attempt: None if it was never made. Its `edited` is the PNG's blob, None without one.
         parameters: of the grid point.
-        reason: why there is no image, in a line; "" with one.
+        reason: why the image is missing, in a line; "" with one.
     """
 
     sample_id: str

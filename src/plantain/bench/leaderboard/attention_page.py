@@ -24,7 +24,7 @@ from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, outline
-from plantain.bench.leaderboard.measures import measure
+from plantain.bench.leaderboard.measures import ATTENTION, measure
 from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.attention import MEASURES, map_path, read_map
@@ -38,13 +38,6 @@ from plantain.version import __version__
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "attention.html"
-NAMES = {
-    "iou": ("IoU", "overlap of region and attention above 1.3 × Otsu’s threshold"),
-    "chance": ("chance IoU", "overlap expected of as many pixels at random"),
-    "mass": ("mass", "attention inside over the region’s share of the area; 1 is chance"),
-    "pointing": ("pointing", "the strongest attention is inside"),
-    "auroc": ("AUROC", "a pixel inside has more attention than one outside; 0.5 is chance"),
-}
 
 STEP = 0.1
 """How far each cut-off is moved, both ways, to show how the result depends on it."""
@@ -248,7 +241,7 @@ def write_attention_page(
         failures=failures,
         kinds=list(FailureType),
         cuts=cuts,
-        measures=[(name, *NAMES[name]) for name in MEASURES],
+        measures=[(name, *ATTENTION[name]) for name in MEASURES],
         missing=missing_maps(scores),
         recorded=recorded,
         overlays=overlays,
@@ -341,7 +334,7 @@ def _overlays(
 def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
     at = next(i for i, sample in enumerate(scores.samples) if sample.id == sample_id)
     values = {name: scores.values(arm, f"attention_{name}")[at] for name in ("iou", "chance", "auroc")}
-    return ", ".join(f"{NAMES[name][0]} {_number(value, 2)}" for name, value in values.items())
+    return ", ".join(f"{ATTENTION[name][0]} {_number(value, 2)}" for name, value in values.items())
 
 
 def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
@@ -360,7 +353,7 @@ def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
 
 def table_lines(rows: Sequence[GroundingRow], recorded: Mapping[str, Sequence[str]]) -> list[str]:
     """Return Table 4 for a terminal: overall and per organ, then the recorded layers of each arm."""
-    cells = [["model", "organ", "n", *(NAMES[name][0] for name in MEASURES)]]
+    cells = [["model", "organ", "n", *(ATTENTION[name][0] for name in MEASURES)]]
     for row in rows:
         if not row.task:
             numbers = (_number(row.estimates[name].value, 3) for name in MEASURES)

@@ -39,19 +39,21 @@ STRICTER = (
     "CP (strict) is stricter because it averages only windows wholly outside the region."
 )
 
+ATTENTION = {
+    "iou": ("IoU", "overlap of region and attention above 1.3 × Otsu’s threshold"),
+    "chance": ("chance IoU", "overlap expected of as many pixels at random"),
+    "mass": ("mass", "attention inside over the region’s share of the area; 1 is chance"),
+    "pointing": ("pointing", "the strongest attention is inside"),
+    "auroc": ("AUROC", "a pixel inside has more attention than one outside; 0.5 is chance"),
+}
+"""Measures of attention: short name and label."""
+
 _NOT_REGISTERED = (
     Measure("ssim_previous", "ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0),
-    Measure("attention_iou", "attention_iou", "overlap of attention and region", True, 0.0, 1.0),
-    Measure(
-        "attention_chance", "attention_chance", "overlap expected of as many pixels at random", True, 0.0, 1.0
+    *(
+        Measure(f"attention_{name}", f"attention_{name}", label, True, 0.0, None if name == "mass" else 1.0)
+        for name, (_, label) in ATTENTION.items()
     ),
-    Measure(
-        "attention_mass", "attention_mass", "attention inside over the region's share of the area", True, 0.0
-    ),
-    Measure(
-        "attention_pointing", "attention_pointing", "strongest attention is in the region", True, 0.0, 1.0
-    ),
-    Measure("attention_auroc", "attention_auroc", "attention ranks the region first", True, 0.0, 1.0),
     *(
         Measure(f"{name} rank", f"rank_{name.lower()}", f"rank by people in {name}, 1 is best", False, 0.0)
         for name in ("EA", "CP", "VQ")

@@ -13,7 +13,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_seven, table_two
-from plantain.bench.leaderboard.figures import all_figures
+from plantain.bench.leaderboard.figures import all_figures, slug
 from plantain.bench.leaderboard.gallery import Gallery, GridStory, SampleStory
 from plantain.bench.leaderboard.measures import MAIN, STRICTER
 from plantain.bench.leaderboard.published import (
@@ -168,8 +168,7 @@ def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
         target.with_suffix(".tex"): "\n".join(latex),
     }
     for name, figure in board.figures.items():
-        safe = "".join(c if c.isalnum() else "-" for c in name.lower())
-        files[target.parent / "figures" / f"{safe}.svg"] = printed(figure)
+        files[target.parent / "figures" / f"{slug(name)}.svg"] = printed(figure)
     files[target] = _page(board)
     return files
 

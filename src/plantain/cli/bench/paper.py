@@ -1,4 +1,4 @@
-"""`plantain bench table --paper`: MedEBench's Tables 2, 3, 4 and 7 by name, each with what is missing and why."""
+"""`plantain bench table --paper`: MedEBench's Tables 2, 3, 4 and 7 by name, their missing parts and the reasons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from plantain.records.commands import command_line
 
 
 def print_rest_of_paper(runs: Sequence[Path], made: Table, judge: str | None) -> None:
-    """Print what Table 2 lacks, then Tables 3, 4 and 7, each from the runs or with the reason why it is missing."""
+    """Print the missing parts of Table 2, then Tables 3, 4 and 7, or why one of them is missing."""
     for line in _missing_of_table_two(runs, made):
         print(f"missing from Table 2: {line}")
     _print_table_three(runs, made)

@@ -78,12 +78,17 @@ def score(
     )
     terms = load_terms(settings, tuple(name.model for name in names), engine=engine, run=run)
     networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)
-    wish = ScoreRequest(named, names, networks, retry)
+    request = ScoreRequest(named, names, networks, retry)
     benchmark = Benchmark.load(root)
     with StageProgress(quiet=as_json) as progress:
         summary = run_to_end(
             score_run(
-                run, benchmark, wish, terms=terms, observer=progress, accept_model_change=accept_model_change
+                run,
+                benchmark,
+                request,
+                terms=terms,
+                observer=progress,
+                accept_model_change=accept_model_change,
             )
         )
     _print_scores(run, summary, as_json=as_json)

@@ -41,7 +41,7 @@ def table(
     against: str = typer.Option("copy-input", metavar="MODEL", help="The arm to compare the others with."),
     gallery: Gallery = 8,
     paper: bool = typer.Option(
-        False, "--paper", help="MedEBench's Tables 2, 3, 4 and 7, and what is missing."
+        False, "--paper", help="MedEBench's Tables 2, 3, 4 and 7, and their missing parts."
     ),
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall.
@@ -51,7 +51,7 @@ def table(
     Example: plantain bench table runs/bench --to leaderboard
     """
     if sum((as_json, as_csv, as_latex, paper)) > 1:
-        raise InputError("--json, --csv, --latex and --paper print one thing each: choose one")
+        raise InputError("--json, --csv, --latex and --paper exclude each other: choose one")
     if by not in ("organ", "task"):
         raise InputError(f"--by {by}: organ or task")
     if len({run.resolve() for run in runs}) < len(runs):
