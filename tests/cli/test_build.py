@@ -185,5 +185,5 @@ def test_a_path_that_is_not_utf8_is_one_line(
     monkeypatch.chdir(folder)
     assert main([command, "run"]) == 2
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 2 and all("caf\\udce9: is not UTF-8" in line for line in said)
+    assert len(said) == 2 and all("caf\\udce9: the name is not UTF-8" in line for line in said)
     assert list(folder.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, a line now and then elsewhere; and Ctrl-C for work in steps."""
+"""Progress on stderr: a bar on a terminal, periodic lines elsewhere; and Ctrl-C for work in steps."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from plantain.train.plans import TrainingProgress
 PLAIN_EVERY_S = 10.0
 TICK_S = 10.0
 WAITING_EVERY_S = 60.0
-"""Seconds between plain lines while no task closes, because calls wait for batch jobs."""
+"""Seconds between plain lines while calls wait for batch jobs."""
 
 ENOUGH = 20
-"""Items that must be done for an estimate of the time left; of less than 2,000, one in a hundred."""
+"""Finished items before a time is estimated; 1 % of the total if that is fewer."""
 
 
 def say(line: str) -> None:
@@ -37,7 +37,7 @@ def say(line: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds for a person: "40 s", "12 min", "7.5 h" or "3.2 days"."""
+    """Return seconds in readable form: "40 s", "12 min", "7.5 h" or "3.2 days"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5_400:
@@ -46,7 +46,7 @@ def duration(seconds: float) -> str:
 
 
 def time_left(done: int, wanted: int, since: float, now: float) -> str:
-    """Return rate and time left, e.g. "2.4 s each, about 80 s left"; the rate alone where little is done."""
+    """Return rate and time left, e.g. "2.4 s each, about 80 s left"; the rate alone at the start."""
     each = (now - since) / max(1, done)
     rate = f"{each:.1f} s each" if each >= 1 else f"{1 / max(each, 1e-9):.0f}/s"
     if done < ENOUGH and 100 * done < wanted:
@@ -91,14 +91,14 @@ class Bar:
         self._bar.reset(self._task, total=total, description=what, tally="")
 
     def move(self, done: int | None = None, total: int | None = None, tally: str | None = None) -> None:
-        """Show the bar with these values; those that are None stay."""
+        """Show the bar with these values; None keeps the current one."""
         fields = {} if tally is None else {"tally": tally}
         self._bar.update(self._task, completed=done, total=total, **fields)  # type: ignore[arg-type]
         if self.live:
             self._bar.start()
 
     def line(self, text: Callable[[float], str], every: float | None = None) -> None:
-        """Without a terminal, print a line if the last one is `every` seconds ago, `PLAIN_EVERY_S` by default."""
+        """Without a terminal, print a line at most every `every` seconds (default `PLAIN_EVERY_S`)."""
         now = time.monotonic()
         if self.plain and now - self._last >= (PLAIN_EVERY_S if every is None else every):
             self._last = now
@@ -107,7 +107,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield the function that moves a bar: how many are done, and of how many (None if unknown)."""
+    """Yield a function that moves a bar: (done, total or None if unknown)."""
     with Bar(what, quiet=quiet, transient=True) as bar:
 
         def move(done: int, wanted: int | None) -> None:
@@ -118,7 +118,7 @@ def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, i
 
 
 class _Observer(ProgressObserver):
-    """What every observer of a run prints."""
+    """Messages that all observers of a run print."""
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
@@ -133,11 +133,11 @@ class _Observer(ProgressObserver):
         say(line)
 
     def stopping(self) -> None:
-        say("finishing the calls in flight; Ctrl-C again stops at once")
+        say("finishing the calls in flight; press Ctrl-C again to stop at once")
 
 
 class StageProgress(_Observer):
-    """The stages of a scoring or an audit."""
+    """Progress of the stages of a scoring or an audit."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         super().__init__(Bar(quiet=quiet))
@@ -165,7 +165,7 @@ class StageProgress(_Observer):
 
 
 class TrainingBar(TrainingProgress):
-    """Steps of the current training with its loss."""
+    """Progress of a training: step and loss."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._bar = Bar("training", quiet=quiet, transient=True)
@@ -195,13 +195,13 @@ class TrainingBar(TrainingProgress):
 
 
 class BuildProgress(_Observer):
-    """The tasks of a run by state.
+    """Progress of a run: its tasks by state.
 
     Args:
         quiet: show nothing.
         what: name of the work.
         words: names of the states success and failed.
-        steps: describes the closed tasks' steps, from the number of tasks and that of their steps.
+        steps: text for closed tasks, from their number and that of their steps.
     """
 
     def __init__(
@@ -324,7 +324,7 @@ def stopping_on_ctrl_c() -> Iterator[Callable[[], bool]]:
         if pressed:
             signal.default_int_handler(number, frame)
         pressed.append(number)
-        say("stopping after this step; finished work is kept (Ctrl-C again: at once)")
+        say("stopping after this step; press Ctrl-C again to stop at once")
 
     before = signal.signal(signal.SIGINT, ask)
     try:
