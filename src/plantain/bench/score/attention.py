@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import cv2
 import numpy as np
@@ -35,10 +35,6 @@ from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.settings.terms import Terms
 from plantain.runs.summary import RunSummary
 
-if TYPE_CHECKING:
-    from plantain.models.diffusers.attention.attender import AttentionLook
-    from plantain.models.diffusers.attention.watched import WatchedEditor
-
 MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
 """Measures of a map, each stored as `attention_NAME`; see `plantain.metrics.grounding.Grounding`."""
 
@@ -48,6 +44,33 @@ MAP_SIDE = 128
 
 VERSION = 2
 """Raise it when the same map would be measured differently."""
+
+
+class RecordedEdit(Protocol):
+    """A repeated edit; see `plantain.models.diffusers.attention.attender.AttentionLook`."""
+
+    @property
+    def attention(self) -> npt.NDArray[np.float32] | None: ...
+    @property
+    def tokens(self) -> tuple[int, ...]: ...
+    @property
+    def edited(self) -> Pixels | None: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    def on_image(self) -> npt.NDArray[np.float32]: ...
+
+
+class AttentionRecorder(Protocol):
+    """An editor whose attention is recorded; see `plantain.models.diffusers.attention.watched.WatchedEditor`."""
+
+    @property
+    def names_sides(self) -> bool: ...
+
+    async def look(
+        self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
+    ) -> RecordedEdit: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +123,7 @@ async def measure_attention(
     run: Path,
     benchmark: Benchmark,
     arm_label: str,
-    recorder: WatchedEditor,
+    recorder: AttentionRecorder,
     options: MapOptions,
     *,
     terms: Terms | None = None,
@@ -150,7 +173,7 @@ class _RepeatedEdits:
     run: BenchRun
     benchmark: Benchmark
     arm: Arm
-    recorder: WatchedEditor
+    recorder: AttentionRecorder
     options: MapOptions
 
     def is_measured(self, output: Output) -> bool:
@@ -188,7 +211,7 @@ class _RepeatedEdits:
         )
         return await asyncio.to_thread(self._measured, sample, output, seen)
 
-    def _measured(self, sample: Sample, output: Output, seen: AttentionLook) -> list[StoredScore]:
+    def _measured(self, sample: Sample, output: Output, seen: RecordedEdit) -> list[StoredScore]:
         detail: dict[str, JsonValue] = {
             "tokens": list(seen.tokens),
             "differs": self._difference(output, seen.edited),
