@@ -258,21 +258,19 @@ class Judgement:
         judges: Sequence[SeatedJudge],
         *,
         retry: bool = False,
-        all_outputs: bool = False,
     ) -> None:
         self.benchmark = benchmark
         self.opened = opened
         self.run = BenchRun(opened.journal.reader)
         self.judges = judges
         self.retry = retry
-        self.all_outputs = all_outputs
         self._images: OrderedDict[str, asyncio.Task[tuple[EncodedImage, EncodedImage | None]]] = OrderedDict()
 
     def outstanding(self) -> Iterator[tuple[Output, SeatedJudge]]:
-        """Yield the outputs that are not judged yet, sample by sample: those that the arm's rule names, or all."""
+        """Yield the outputs that are not judged yet, sample by sample: those that the arm's rule names."""
         for _, outputs in self.run.by_sample():
             for output in outputs:
-                if not self.all_outputs and output.k not in self.run.arms[output.arm].scored:
+                if output.k not in self.run.arms[output.arm].scored:
                     continue
                 rows = self.run.scores(output)
                 for seated in self.judges:

@@ -48,14 +48,12 @@ class ScoreRequest:
         judges: who judges, and how.
         networks: for learned metrics; None to look for them on this machine.
         retry: repeat draws that failed.
-        all_outputs: judge every output of a grid, not only those that the arm's rule names.
     """
 
     metrics: Sequence[str] | None = None
     judges: Sequence[JudgeName] = ()
     networks: Networks | None = None
     retry: bool = False
-    all_outputs: bool = False
 
 
 async def score_run(
@@ -101,12 +99,12 @@ async def score_run(
         also_close=[judge for _, judge in seats],
     ) as opened:
         opened.summary.notes += notes
-        scoring = _Scoring(benchmark, BenchRun(opened.journal.reader), opened)
-        opened.summary.measured = await scoring.metrics(metrics)
+        recorded = BenchRun(opened.journal.reader)
+        opened.summary.measured = await _measure_all(benchmark, recorded, opened, metrics)
         opened.summary.sets = await measure_sets(benchmark, opened, networks.features, wanted)
         seated = await seat(opened.journal, seats)
-        judgement = Judgement(benchmark, opened, seated, retry=request.retry, all_outputs=request.all_outputs)
-        opened.summary.judged = await scoring.judges(judgement)
+        judgement = Judgement(benchmark, opened, seated, retry=request.retry)
+        opened.summary.judged = await _judge_all(opened, judgement)
     return opened.summary
 
 
@@ -136,58 +134,48 @@ def _check_run(run: Path, benchmark: Benchmark) -> None:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Scoring:
-    """The stages, each of which returns how many scores it stored."""
+async def _measure_all(
+    benchmark: Benchmark, run: BenchRun, opened: OpenRun, metrics: Sequence[Metric]
+) -> int:
+    """Add the missing metrics, a sample per thread, or per worker of the run's engine; return how many."""
+    opened.observer.begun("metrics", len(run.samples))
+    loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
+    workers, engine = _cores(), remote_engine()
+    at_once = workers + 1 if engine is None else 2 * max(1, opened.terms.room)
+    with ThreadPoolExecutor(workers) as executor, _one_thread_each():
 
-    benchmark: Benchmark
-    run: BenchRun
-    opened: OpenRun
-
-    async def metrics(self, metrics: Sequence[Metric]) -> int:
-        """Add the missing metrics, a sample per thread, or per worker of the run's engine."""
-        journal, observer = self.opened.journal, self.opened.observer
-        observer.begun("metrics", len(self.run.samples))
-        loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
-        workers, engine = _cores(), remote_engine()
-        at_once = workers + 1 if engine is None else 2 * max(1, self.opened.terms.room)
-        with ThreadPoolExecutor(workers) as executor, _one_thread_each():
-
-            async def carry(item: tuple[str, list[Output]]) -> None:
-                nonlocal stored
-                count = 0
-                rows: list[StoredScore] = []
-                work = list(missing_scores(self.run, item[1], metrics))
-                case = SampleCase(self.benchmark, self.benchmark.sample(item[0]))
-                if work and engine is not None:
-                    rows, work = await measure_on(engine, case, work, self.run.read)
-                if work:
-                    rows += await loop.run_in_executor(
-                        executor, measure, case, work, self.run.read, one_network
-                    )
-                if rows:
-                    count = await journal.add_scores(rows)
-                stored += count
-                observer.advanced(count)
-
-            await self.opened.walk(self.run.by_sample(), carry, at_once=at_once)
-        return stored
-
-    async def judges(self, judgement: Judgement) -> int:
-        """Add the missing scores by judges."""
-        if not judgement.judges or self.opened.stopping:
-            return 0
-        self.opened.observer.begun("judges", sum(1 for _ in judgement.outstanding()))
-        stored = 0
-
-        async def carry(item: tuple[Output, SeatedJudge]) -> None:
+        async def carry(item: tuple[str, list[Output]]) -> None:
             nonlocal stored
-            count = await self.opened.journal.add_scores(await judgement.judge(*item))
+            rows: list[StoredScore] = []
+            work = list(missing_scores(run, item[1], metrics))
+            case = SampleCase(benchmark, benchmark.sample(item[0]))
+            if work and engine is not None:
+                rows, work = await measure_on(engine, case, work, run.read)
+            if work:
+                rows += await loop.run_in_executor(executor, measure, case, work, run.read, one_network)
+            count = await opened.journal.add_scores(rows) if rows else 0
             stored += count
-            self.opened.observer.advanced(count)
+            opened.observer.advanced(count)
 
-        await self.opened.walk(judgement.outstanding(), carry)
-        return stored
+        await opened.walk(run.by_sample(), carry, at_once=at_once)
+    return stored
+
+
+async def _judge_all(opened: OpenRun, judgement: Judgement) -> int:
+    """Add the missing scores by judges; return how many."""
+    if not judgement.judges or opened.stopping:
+        return 0
+    opened.observer.begun("judges", sum(1 for _ in judgement.outstanding()))
+    stored = 0
+
+    async def carry(item: tuple[Output, SeatedJudge]) -> None:
+        nonlocal stored
+        count = await opened.journal.add_scores(await judgement.judge(*item))
+        stored += count
+        opened.observer.advanced(count)
+
+    await opened.walk(judgement.outstanding(), carry)
+    return stored
 
 
 def _cores() -> int:

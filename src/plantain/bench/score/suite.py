@@ -24,7 +24,7 @@ from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.engines.contract import WorkEngine
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
-from plantain.metrics.distributions import FID_WEIGHTS, fid_of_features, kid_of_features
+from plantain.metrics.distributions import FID_WEIGHTS, SetDistance, fid_of_features, kid_of_features
 from plantain.metrics.networks.available import find_networks
 from plantain.metrics.networks.encoders import ImageEncoder, Networks, RememberingEncoder, label
 from plantain.metrics.registry import registered, unusable
@@ -345,9 +345,9 @@ async def measure_sets(
         else:
             pairs = await asyncio.to_thread(_features, benchmark, run, outputs, encoder, truths)
             clusters = [benchmark.sample(output.sample_id).cluster for output in outputs]
-            rows = [
-                _distance(arm, name, pairs, encoder.name, run.reader.header.seed, clusters) for name in names
-            ]
+            measures = [fid_of_features if name == "fid" else kid_of_features for name in names]
+            seed = run.reader.header.seed
+            rows = [_distance(arm, one(*pairs, encoder.name, seed, pairs=clusters)) for one in measures]
         metrics = {row.metric for row in rows}
         kept = [row for row in kept if row.arm != arm or row.metric not in metrics] + rows
         made[key] = digest
@@ -390,18 +390,6 @@ def _features(
     )
 
 
-def _distance(
-    arm: str, name: str, sets: tuple[Floats, Floats], encoder: str, seed: int, clusters: Sequence[str]
-) -> Distance:
-    measure = fid_of_features if name == "fid" else kid_of_features
-    found = measure(*sets, encoder, seed, pairs=clusters)
-    return Distance(
-        arm,
-        found.name,
-        found.score.value,
-        found.floor,
-        found.floor_high,
-        found.score.reason,
-        found.p,
-        found.pairs,
-    )
+def _distance(arm: str, found: SetDistance) -> Distance:
+    score, floor = found.score, found.floor
+    return Distance(arm, found.name, score.value, floor, found.floor_high, score.reason, found.p, found.pairs)
