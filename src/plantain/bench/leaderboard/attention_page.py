@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import product
@@ -349,24 +349,6 @@ def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
     grey = pixels.astype(np.float32).mean(axis=2, keepdims=True).repeat(3, axis=2)
     shown = grey * (1 - 0.75 * weight) + np.array([255.0, 140.0, 20.0]) * 0.75 * weight
     return np.asarray(np.clip(shown, 0, 255), np.uint8)
-
-
-def table_lines(rows: Sequence[GroundingRow], recorded: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return Table 4 for a terminal: overall and per organ, then the recorded layers of each arm."""
-    cells = [["model", "organ", "n", *(ATTENTION[name][0] for name in MEASURES)]]
-    for row in rows:
-        if not row.task:
-            numbers = (_number(row.estimates[name].value, 3) for name in MEASURES)
-            cells.append([row.arm, row.organ, str(row.estimates["iou"].n), *numbers])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if at < 2 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in cells
-    ]
-    return lines + [f"{arm}: {'; '.join(found)}" for arm, found in recorded.items() if found]
 
 
 def _number(value: float | None, digits: int) -> str:

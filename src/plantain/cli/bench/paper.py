@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.leaderboard.attention_page import (
     CutOffs,
+    GroundingRow,
     failure_rows,
     grounding_rows,
     missing_maps,
-    table_lines,
 )
 from plantain.bench.leaderboard.export import shot_grid
 from plantain.bench.leaderboard.humans import read_ratings
 from plantain.bench.leaderboard.learning import learning_of
+from plantain.bench.leaderboard.measures import ATTENTION
 from plantain.bench.leaderboard.page import reasons_of
 from plantain.bench.leaderboard.published import published_files, read_published
 from plantain.bench.leaderboard.ranking import rank as compare
@@ -25,7 +27,7 @@ from plantain.bench.leaderboard.studies import ShotRow, shot_studies
 from plantain.bench.leaderboard.tables import OVERALL, Table
 from plantain.cli.bench.rank import correlations
 from plantain.cli.terminal.tables import print_table
-from plantain.pages.wording import plain
+from plantain.pages.wording import decimal, plain
 from plantain.records import InputError
 from plantain.records.commands import command_line
 
@@ -77,12 +79,25 @@ def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> N
         print(f"Table 4: missing: {why}")
         return
     print("Table 4: attention and region")
-    for line in table_lines(rows, {}):
-        print(plain(line))
+    print_table(grounding_table(rows))
     for arm, reason, count in missing_maps(made.scores):
         print(f"missing from Table 4: {plain(arm)}: {count} without a map: {plain(reason)}")
     for row in failure_rows(made.scores, judge, CutOffs()):
         print(plain(row.split_line))
+
+
+def grounding_table(rows: Sequence[GroundingRow]) -> RichTable:
+    """Return Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
+    shown = RichTable(box=SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("model", overflow="fold")
+    shown.add_column("organ")
+    for heading in ("n", *(short for short, _ in ATTENTION.values())):
+        shown.add_column(heading, justify="right")
+    for row in rows:
+        if not row.task:
+            means = (decimal(row.estimates[name].value, 3) for name in ATTENTION)
+            shown.add_row(plain(row.arm), row.organ, str(row.estimates["iou"].n), *means)
+    return shown
 
 
 def _print_table_seven(runs: Sequence[Path], made: Table, judge: str | None) -> None:
@@ -106,7 +121,7 @@ def _print_table_seven(runs: Sequence[Path], made: Table, judge: str | None) -> 
 def _print_shots(title: str, rows: Sequence[ShotRow]) -> None:
     numbers, metrics, cells = shot_grid(rows)
     print(title)
-    shown = RichTable()
+    shown = RichTable(box=SIMPLE_HEAD, pad_edge=False)
     shown.add_column("task")
     for number in numbers:
         shown.add_column(str(number), justify="right")
