@@ -53,13 +53,11 @@ COMMANDS = {
 """Command -> (module and name of its function or group, one line of help)."""
 
 JOBS = {
-    "Make edits": "demo ingest init plan build",
-    "Look": "status report view show",
+    "Build": "demo ingest init plan build",
+    "Inspect": "status report view show",
     "Share": "export import verify",
-    "Measure": "bench judge review",
-    "Maintain": "run models findings",
-    "Train": "train",
-    "Shell": "completion",
+    "More (each has commands of its own)": "bench judge review run train",
+    "Reference": "findings models completion",
 }
 """Group title -> commands, in the order of `plantain --help`."""
 

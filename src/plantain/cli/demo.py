@@ -48,7 +48,7 @@ def demo(
 
     Example: plantain demo
     """
-    begun = time.monotonic()
+    started = time.monotonic()
     if not as_json:
         print(NOTICE, file=sys.stderr)
     fill_demo_catalogue(folder / "catalogue")
@@ -64,7 +64,7 @@ def demo(
         extra = {
             "report": str(written.path),
             "cards": [card_json(card) for card in cards_of(run)],
-            "seconds": round(time.monotonic() - begun, 3),
+            "seconds": round(time.monotonic() - started, 3),
             "peak_rss_mb": round(peak_rss_mb(), 1),
             "peak_rss_mb_worker": round(peak_rss_mb(resource.RUSAGE_CHILDREN), 1),
             "seconds_per_call": steps,

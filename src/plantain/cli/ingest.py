@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import timedelta
 from pathlib import Path
 
 import typer
@@ -20,7 +19,7 @@ from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.ending import print_stop
 from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile
-from plantain.cli.terminal.progress import Bar, say
+from plantain.cli.terminal.progress import Bar, say, time_left
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.repeating import EngineThread
 from plantain.findings import load_taxonomy
@@ -264,7 +263,7 @@ class _Watch:
         self._total, self._done, self._named = total, 0, 0
         self._reasons: Counter[str] = Counter()
         self._unnamed: Counter[str] = Counter()
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
 
     def __enter__(self) -> _Watch:
         return self
@@ -279,7 +278,7 @@ class _Watch:
     def file(self, refused: Refused | None) -> None:
         """Count one more file; name it if it was rejected."""
         self._done += 1
-        seconds = max(time.monotonic() - self._begun, 1e-3)
+        seconds = max(time.monotonic() - self._started, 1e-3)
         rate = f"{self._done / seconds:.0f} files/s"
         if refused is not None:
             self._reasons[refused.reason] += 1
@@ -289,10 +288,9 @@ class _Watch:
                 self._named += 1
                 say(f"rejected {refused.name}: {refused.reason}")
         if seconds > BAR_AFTER_S:
-            self._bar.move(self._done, self._total, rate)
-        left = max((self._total or 0) - self._done, 0) * seconds / self._done
-        shown = f", {timedelta(seconds=round(left))} left" if self._total else ""
-        self._bar.line(lambda _: f"{self._done}/{self._total or '?'} files, {rate}{shown}")
+            self._bar.move(self._done, self._total)
+        shown = time_left(self._done, self._total, seconds) if self._total else rate
+        self._bar.line(lambda _: f"{self._done}/{self._total or '?'} files, {shown}")
 
 
 def table_line(table: TableRead) -> str:

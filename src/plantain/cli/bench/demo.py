@@ -37,13 +37,13 @@ def demo(
 
     Example: plantain bench demo bench-demo
     """
-    begun = time.monotonic()
+    started = time.monotonic()
     if not as_json:
         print(NOTICE, file=sys.stderr)
     with generate_progress(quiet=as_json) as generating, StageProgress(quiet=as_json) as scoring:
         made = asyncio.run(bench_demo(folder, generating=generating, scoring=scoring))
     if as_json:
-        print_json(_as_dict(made, time.monotonic() - begun))
+        print_json(_as_dict(made, time.monotonic() - started))
     else:
         TerminalConsole().print(leaderboard(made.table))
         for recovery in made.recoveries:

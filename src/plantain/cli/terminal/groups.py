@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 WIDTH = 120
 """Columns that help may use."""
 
+OTHER_WORDS = {"eval": "bench score", "evaluate": "bench score", "resume": "build", "serve": "review serve"}
+"""Commands of other tools, with ours."""
+
+OWN_GROUPS = ("bench", "judge", "review", "run", "train")
+
 COMPLETING = "_PLANTAIN_COMPLETE"
 """Environment variable that a shell sets to request completions."""
 
@@ -68,7 +73,9 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name not in self.homes:
-            hint = suggest(cmd_name, self.homes, otherwise=f"see {ctx.command_path} --help")
+            hint = suggest(
+                cmd_name, self.homes, self._meant(cmd_name), otherwise=f"see {ctx.command_path} --help"
+            )
             raise InputError(f"{f'{self.name}: ' if self.name else ''}no command {cmd_name!r}; {hint}")
         module, _, attribute = self.homes[cmd_name][0].partition(":")
         found = getattr(importlib.import_module(module), attribute)
@@ -78,6 +85,21 @@ class LazyGroup(TyperGroup):
             function, found = found, application()
             found.command(name=cmd_name)(function)
         return typer.main.get_command(found)
+
+    def _meant(self, word: str) -> str | None:
+        """Return the command for a word of another tool, or of a group below, e.g. "bench score" for "score"."""
+        if self.name == "run" and word.endswith(".toml"):
+            return f"plantain build {word}"
+        if self.name:
+            return None
+        if word in OTHER_WORDS:
+            return OTHER_WORDS[word]
+        below = {
+            name: self.get_command(typer.Context(self), name) for name in OWN_GROUPS if name in self.homes
+        }
+        return next(
+            (f"{name} {word}" for name, group in below.items() if word in getattr(group, "homes", ())), None
+        )
 
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
         """Complete command names without importing them; else the group's own options."""

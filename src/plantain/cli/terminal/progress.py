@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 from plantain.calls import Budget
 from plantain.cli.terminal.tables import TerminalConsole
@@ -27,8 +28,8 @@ TICK_S = 10.0
 WAITING_EVERY_S = 60.0
 """Seconds between plain lines while calls wait for batch jobs."""
 
-ENOUGH = 20
-"""Finished items before a time is estimated; 1 % of the total if that is fewer."""
+ESTIMATE_FROM, ESTIMATE_AFTER_S = 0.05, 10.0
+"""Finished share of the work, and seconds, before the time left is estimated."""
 
 
 def say(line: str) -> None:
@@ -45,13 +46,22 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3_600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
-def time_left(done: int, wanted: int, since: float, now: float) -> str:
+def time_left(done: int, total: int, seconds: float) -> str:
     """Return rate and time left, e.g. "2.4 s each, about 80 s left"; the rate alone at the start."""
-    each = (now - since) / max(1, done)
+    each = seconds / max(1, done)
     rate = f"{each:.1f} s each" if each >= 1 else f"{1 / max(each, 1e-9):.0f}/s"
-    if done < ENOUGH and 100 * done < wanted:
+    if done < ESTIMATE_FROM * total or seconds < ESTIMATE_AFTER_S or done >= total:
         return rate
-    return f"{rate}, about {duration(max(0, wanted - done) * each)} left"
+    return f"{rate}, about {duration((total - done) * each)} left"
+
+
+class _Speed(ProgressColumn):
+    """Rate and time left of a bar."""
+
+    def render(self, task: Task) -> Text:
+        if not task.total or not task.completed:
+            return Text("")
+        return Text(time_left(int(task.completed), int(task.total), task.elapsed or 0.0))
 
 
 class Bar:
@@ -71,7 +81,7 @@ class Bar:
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[tally]}"),
-            TimeRemainingColumn(),
+            _Speed(),
             console=console,
             transient=transient,
             disable=not self.live,
@@ -142,11 +152,11 @@ class StageProgress(_Observer):
     def __init__(self, *, quiet: bool = False) -> None:
         super().__init__(Bar(quiet=quiet))
         self._stage, self._done, self._total, self._measured = "", 0, 0, 0
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
 
     def begun(self, what: str, total: int) -> None:
         self._stage, self._done, self._total, self._measured = what, 0, total, 0
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._bar.restart(what, total)
 
     def advanced(self, stored: int) -> None:
@@ -161,7 +171,7 @@ class StageProgress(_Observer):
         if not self._measured:
             return line
         earlier = self._done - self._measured
-        return f"{line}, {time_left(self._measured, self._total - earlier, self._begun, now)}"
+        return f"{line}, {time_left(self._measured, self._total - earlier, now - self._started)}"
 
 
 class TrainingBar(TrainingProgress):
@@ -220,7 +230,7 @@ class BuildProgress(_Observer):
         self._engine: Callable[[], EngineState] | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._total = self._rounds = self._closed_here = 0
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
 
     def __exit__(self, *ended: object) -> None:
         if self._ticking is not None:
@@ -305,8 +315,8 @@ class BuildProgress(_Observer):
         line = f"{self._done}/{self._total}: {self._tally()}"
         if not self._closed_here:
             return line
-        rest = (self._total - self._done) * (now - self._begun) / self._closed_here
-        return f"{line}; about {duration(rest)} left"
+        rest = self._total - self._done + self._closed_here
+        return f"{line}; {time_left(self._closed_here, rest, now - self._started)}"
 
 
 def _cost_so_far(budget: Budget) -> str:
