@@ -7,23 +7,16 @@ import io
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from bench.scored_run import (
-    EXACT,
-    NOISY,
-    WEAK,
-    Made,
-    baselines,
-    make_benchmark,
-    make_run,
-    plain_scores,
-)
+from bench.scored_run import EXACT, NOISY, WEAK, Made, baselines, make_benchmark, make_run, plain_scores
 from pages.browser import CHROMIUM, Page, open_browser
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard import page as leaderboard_page
@@ -139,6 +132,22 @@ def test_tables_of_the_paper_are_printed_by_name_with_what_is_missing(
     assert "Table 4: missing: no outputs of an open editor (diffusers/…)" in lines
     assert any(line.startswith("Table 7 (a): missing: no models trained") for line in lines)
     assert "Table 7 (b): demonstrations in the prompt of gemini/m" in lines
+
+
+def test_settings_of_open_editors_are_listed_as_their_calls_recorded_them(tmp_path: Path) -> None:
+    running = {"bits": 8, "attention_backend": "native", "tf32": True, "vae_tiling": True, "step_cache": 0.1}
+    record = {"method": "flux-kontext", "weights": "w@1", "licence": "mit", "precision": "bfloat16"}
+    record |= {"device": "cuda:1", "settings": {"steps": 4}, "running": running, "loras": ["a@1 x 0.5"]}
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 3)
+    run = make_run(tmp_path / "run", bench, [*baselines(), EXACT], plain_scores, pictures=False)
+    with closing(sqlite3.connect(run / "journal.sqlite")) as journal, journal:
+        command = "UPDATE call SET raw = ? WHERE task IN (SELECT id FROM task WHERE finding = ?)"
+        changed = journal.execute(command, (json.dumps(record), EXACT.label)).rowcount
+    text = write_leaderboard([run], tmp_path / "out", gallery=0).read_text(encoding="utf-8")
+    words = ("Settings of open editors", "bits 8", "attention_backend native", "step_cache 0.1", "a@1 x 0.5")
+    assert all(word in text for word in words)
+    (row,) = json.loads((tmp_path / "out" / "leaderboard.json").read_bytes())["editors"]
+    assert (row["model"], row["running"], row["outputs"]) == (EXACT.label, running, changed)
 
 
 @needs_chromium
