@@ -1,4 +1,4 @@
-"""The meaning of a field: the string below it, its line under `Attributes:`, or sentences of the docstring that name it."""
+"""The meaning of a field: the string below it, its line under `Attributes:`, or docstring sentences that name it."""
 
 from __future__ import annotations
 
