@@ -115,7 +115,7 @@ def test_table_has_the_organs_of_the_published_ranks(
     assert cells["IP2P", "Skin", "EA"]["mean"] is None
     assert cells["ICEdit", "overall", "EA rank"]["mean"] == pytest.approx(2.0)
     assert main(["bench", "table", scores, people, "--paper"]) == 0
-    assert "Table 3: rank correlation with people" in capsys.readouterr().out
+    assert "\nTable 3: rank correlation with raters, mean over images\n" in capsys.readouterr().out
     assert main(["bench", "table", scores, people, "--to", str(tmp_path / "out")]) == 0
     assert "may be inflated" in (tmp_path / "out" / "leaderboard.html").read_text(encoding="utf-8")
 

@@ -64,10 +64,13 @@ def _print_table_three(runs: Sequence[Path], made: Table) -> None:
     ranks = [file for run in runs for file in published_files(run) if read_published(file).ranks]
     if not ranks:
         advice = command_line("bench", "rank", runs[0], "--ratings", "FILE")
-        print(f"Table 3: missing: runs have no ratings by people; {advice}")
+        print(f"Table 3: missing: the runs contain no ranks by raters; {advice}")
         return
     samples, models = [s.id for s in made.scores.samples], [arm.label for arm in made.scores.arms]
-    print_table(correlations(compare(made, read_ratings(ranks, samples, models))))
+    shown = correlations(compare(made, read_ratings(ranks, samples, models)))
+    print(shown.title)
+    shown.title = None
+    print_table(shown)
 
 
 def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> None:
