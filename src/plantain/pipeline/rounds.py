@@ -17,7 +17,7 @@ from plantain.pipeline.restore import NONE, RestoredEdit, restore_identity, rest
 from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,
@@ -131,6 +131,7 @@ class Rounds:
             concept=self.finding.name if about else "",
             direction=self.task.direction if about else None,
             round=attempt.round,
+            task_seed=derive_seed(self.method.seed, self.task.id, self.generation),
         )
 
         async def send() -> Reply[EditedImage]:

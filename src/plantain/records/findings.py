@@ -78,6 +78,11 @@ class Stroke:
     towards: tuple[float, float] = (0.0, 0.0)
     soft: float = 12.0
 
+    @property
+    def meniscus(self) -> bool:
+        """Return True for a crescent of free fluid: it faces down."""
+        return self.shape == "crescent" and self.towards[1] > abs(self.towards[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

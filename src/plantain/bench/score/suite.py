@@ -25,9 +25,9 @@ from plantain.engines.contract import WorkEngine
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.distributions import FID_WEIGHTS, SetDistance, fid_of_features, kid_of_features
+from plantain.metrics.metric import registered, unusable
 from plantain.metrics.networks.available import find_networks
 from plantain.metrics.networks.encoders import ImageEncoder, Networks, RememberingEncoder, label
-from plantain.metrics.registry import registered, unusable
 from plantain.pixels.arrays import Floats, Image, Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Score, unscored

@@ -118,7 +118,6 @@ def _places(right: Mask, left: Mask, midline: float, thorax: float) -> dict[str,
         "basal": lungs & (height > 0.6),
         "lateral rib": lungs & lateral & (height > 0.15) & (height < 0.85),
         "posterior rib": lungs & ~lateral & (away > 0.14) & (height > 0.08) & (height < 0.6),
-        "clavicle": (away > 0.12) & (away < 0.42) & (np.abs(height - 0.06) < 0.11),
         "upper mediastinum": (away < 0.24) & (rows > apex - 0.02 * depth) & (rows < apex + 0.5 * depth),
         "heart": ellipse((midline + 0.09 * thorax, apex + 0.74 * depth), (0.36 * thorax, 0.34 * depth)),
     }
