@@ -15,7 +15,7 @@ from plantain.bench.generate.function_editor import EditFunction, FunctionEditor
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.rows import difference_json, table_json
+from plantain.bench.leaderboard.export import difference_json, table_json
 from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.judging import JudgeName
@@ -137,8 +137,8 @@ def evaluate(
     async def work() -> Evaluation:
         made = await generate(loaded, path, wanted, terms)
         _warn_of_missing(path, wanted.own)
-        wish = ScoreRequest(metrics, seats)
-        return Evaluation(path, made, await score_run(path, loaded, wish, terms=judging))
+        request = ScoreRequest(metrics, seats)
+        return Evaluation(path, made, await score_run(path, loaded, request, terms=judging))
 
     use_workers()
     try:

@@ -129,7 +129,7 @@ async def measure_attention(
     terms: Terms | None = None,
     observer: ProgressObserver = SILENT,
 ) -> RunSummary:
-    """Measure the attention of an arm's scored outputs; what was measured with these options is kept.
+    """Measure the attention of an arm's scored outputs; scores with these options are kept.
 
     Args:
         run: the run's folder.
