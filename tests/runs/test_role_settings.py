@@ -34,8 +34,8 @@ from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
 from plantain.roles import EncodedImage, Reply
 from plantain.roles.options import FREE
-from plantain.runs.door import Door
 from plantain.runs.limits import check_prices, model_limits
+from plantain.runs.setup import RunSetup
 
 SETTINGS = {
     "writer": {"temperature": 0.9, "size": "128x128", "effort": "xhigh", "max_output_tokens": 9000},
@@ -80,13 +80,13 @@ def recipe(server: FakeProvider, settings: dict[str, Any], models: str = "gemini
 
 
 def asked_of(recipe: Recipe) -> dict[str, Reply[Any]]:
-    """One call of each role, through the door."""
-    door = Door(recipe.terms)
+    """One call of each role, through the setup."""
+    setup = RunSetup(recipe.terms)
     models = recipe.models
 
     async def each() -> dict[str, Reply[Any]]:
-        writer, editor = door.writer(models.writer), door.editor(models.editor)
-        judge = door.judge(models.judges[0])
+        writer, editor = setup.writer(models.writer), setup.editor(models.editor)
+        judge = setup.judge(models.judges[0])
         replies = {
             "writer": await writer.write(write_request()),
             "editor": await editor.edit(edit_request(original(256))),
@@ -150,10 +150,10 @@ def test_what_is_said_is_frozen_and_what_is_not_changes_nothing(server: FakeProv
     assert said.frozen_part()["settings"] == SETTINGS
     empty = recipe(server, {"judge": {}})
     assert empty.frozen_part() == plain.frozen_part()
-    door, none = Door(said.terms), Door(plain.terms)
+    setup, none = RunSetup(said.terms), RunSetup(plain.terms)
     name = said.models.judges[0]
-    assert none.judge(name).fingerprint != door.judge(name).fingerprint
-    assert "shown_side=64" in door.judge(name).fingerprint
+    assert none.judge(name).fingerprint != setup.judge(name).fingerprint
+    assert "shown_side=64" in setup.judge(name).fingerprint
     assert "service_tier" not in none.judge(name).fingerprint
 
 

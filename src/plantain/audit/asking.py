@@ -14,10 +14,10 @@ from plantain.audit.pictures import TrialPicture
 from plantain.records import EditTask, InputError, Observations, Rubric, SourceImage, TaskKind, TaskState
 from plantain.roles import Judge, JudgeRequest
 from plantain.rubrics import MED_BANANA
-from plantain.runs.door import Beginning, Door, changed_since
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
 from plantain.runs.settings.terms import Terms
+from plantain.runs.setup import NewRun, RunSetup, changed_since
 
 MOST_AGAIN = 100
 """Times that a jury may be asked the same."""
@@ -108,11 +108,11 @@ async def asking(
     Raises:
         InputError: no such judge, or the folder contains another audit or another kind of run.
     """
-    door = Door(terms)
-    door.check(images=images)
-    juries = tuple(jury_of(door, one, rubric) for one in (judge, *beside))
-    beginning = Beginning("audit", seed, {"kind": "audit", "seed": seed})
-    async with door.open(run, beginning, observer=observer) as opened:
+    setup = RunSetup(terms)
+    setup.check(images=images)
+    juries = tuple(jury_of(setup, one, rubric) for one in (judge, *beside))
+    new = NewRun("audit", seed, {"kind": "audit", "seed": seed})
+    async with setup.open(run, new, observer=observer) as opened:
         today = {"judge": f"{juries[0].name}: {juries[0].fingerprint}"}
         today |= {f"beside {jury.name}": jury.fingerprint for jury in juries[1:]}
         changed = await changed_since(opened.journal, "audit.models", today)

@@ -12,7 +12,7 @@ from plantain.records import InputError, Rubric
 from plantain.records.suggestions import suggest
 from plantain.roles import Editor, Judge, Writer, fingerprint_of
 from plantain.rubrics import identity_of
-from plantain.runs.door import Door
+from plantain.runs.setup import RunSetup
 
 METHOD = "method"
 """Meta key of the fingerprints that a resumed run must repeat."""
@@ -34,24 +34,24 @@ class Method:
     restore: str = NONE
 
 
-def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | None = None) -> Method:
+def method_of(recipe: Recipe, setup: RunSetup | None = None, missing: list[str] | None = None) -> Method:
     """Return the recipe's models, rubric and policy as the loop needs them.
 
     Args:
         recipe: names the models.
-        door: the run's; without one the models can be inspected, and none of them sends an image anywhere.
+        setup: the run's; without one the models can be inspected, and none of them sends an image anywhere.
         missing: takes a line for each key that is not set, instead of an error; such a model cannot be called.
 
     Raises:
         InputError: an unknown model, or one that cannot fill its role; a key or extra that is missing.
     """
-    door = door or Door(recipe.terms)
-    judges = tuple(door.judge(name, missing) for name in recipe.models.judges)
+    setup = setup or RunSetup(recipe.terms)
+    judges = tuple(setup.judge(name, missing) for name in recipe.models.judges)
     for judge in judges:
         fingerprint_of(judge, recipe.judged_by)  # refuses a rubric by which it cannot judge
     return Method(
-        writer=door.writer(recipe.models.writer, missing),
-        editor=door.editor(recipe.models.editor, missing),
+        writer=setup.writer(recipe.models.writer, missing),
+        editor=setup.editor(recipe.models.editor, missing),
         judges=judges,
         rubric=recipe.judged_by,
         policy=recipe.loop.policy,
@@ -63,11 +63,11 @@ def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | Non
     )
 
 
-def guarded(method: Method, door: Door) -> Method:
+def guarded(method: Method, setup: RunSetup) -> Method:
     """Return a method whose models the caller made, behind the run's gate."""
-    judges = tuple(map(door.guarded, method.judges))
+    judges = tuple(map(setup.guarded, method.judges))
     return replace(
-        method, writer=door.guarded(method.writer), editor=door.guarded(method.editor), judges=judges
+        method, writer=setup.guarded(method.writer), editor=setup.guarded(method.editor), judges=judges
     )
 
 

@@ -15,8 +15,8 @@ from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.shards import Shard, Share, counted, lessened, share_begun
 from plantain.roles import TakesRegion
-from plantain.runs.door import Door
 from plantain.runs.limits import check_prices
+from plantain.runs.setup import RunSetup
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +24,14 @@ class Ready:
     """A recipe that a build can start with; the caller closes the catalogue.
 
     Attributes:
-        taxonomy, catalogue, door, method: what it names.
+        taxonomy, catalogue, setup, method: what it names.
         plan: digest of its tasks, which changes when they could.
         share: which part of the tasks a shard takes; None for all of them.
     """
 
     taxonomy: Taxonomy
     catalogue: Catalogue
-    door: Door
+    setup: RunSetup
     method: Method
     plan: str
     share: Share | None
@@ -71,9 +71,9 @@ def make_ready(
             if share.plan != plan:
                 share = counted(enumerate_tasks(recipe, catalogue, taxonomy), share.shard, plan)
             recipe = lessened(recipe, share)
-        door = Door(recipe.terms)
-        made = method_of(recipe, door, missing) if method is None else guarded(method, door)
-        return Ready(taxonomy, catalogue, door, made, plan, share)
+        setup = RunSetup(recipe.terms)
+        made = method_of(recipe, setup, missing) if method is None else guarded(method, setup)
+        return Ready(taxonomy, catalogue, setup, made, plan, share)
     except BaseException:
         catalogue.close()
         raise

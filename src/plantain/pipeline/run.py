@@ -22,10 +22,10 @@ from plantain.pipeline.text_check import TextCheck, fingerprint
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import open_reader
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
-from plantain.runs.door import Beginning, changed_since
 from plantain.runs.image_cache import ImageCache
 from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.setup import NewRun, changed_since
 from plantain.runs.summary import RunSummary
 
 Chosen = Callable[[JournalReader], Iterable[TaskRow]]
@@ -72,9 +72,9 @@ async def run_build(
     method = ready.method
     with ready.catalogue as catalogue:
         reader = text_reader or (open_reader() if reads else None)
-        async with ready.door.open(
+        async with ready.setup.open(
             run,
-            Beginning(recipe.name, recipe.seed, recipe.frozen_part()),
+            NewRun(recipe.name, recipe.seed, recipe.frozen_part()),
             observer=observer,
             on_commit=on_commit,
             accept_model_change=accept_model_change,

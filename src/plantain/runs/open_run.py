@@ -28,7 +28,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(slots=True)
 class OpenRun:
-    """What `Door.open` returns.
+    """An open run, made by `RunSetup.open`.
 
     Attributes:
         terms, journal, client, observer: the run's.

@@ -12,8 +12,8 @@ from plantain.models.hosted.faults import Fault
 from plantain.models.registry import provider
 from plantain.records import Direction, EditTask, InputError, Outcome, OutcomeKind, Step, TaskKind, TaskState
 from plantain.roles import Reply
-from plantain.runs.door import Beginning, Door
 from plantain.runs.settings.terms import Terms
+from plantain.runs.setup import NewRun, RunSetup
 
 
 async def probe(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
@@ -30,14 +30,14 @@ async def probe(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
     ask = getattr(provider(terms.kind(name)), "probe", None)
     if "/" not in name or ask is None:
         raise InputError(f"--probe {name!r}: only hosted models can be probed, e.g. gemini/gemini-3.8-flash")
-    door = Door(replace(terms, models=() if name.endswith("/") else (name,)))
-    door.check()
+    setup = RunSetup(replace(terms, models=() if name.endswith("/") else (name,)))
+    setup.check()
     answers: list[tuple[bool, str]] = []
     refused: list[InputError] = []
 
     async def reply() -> Reply[str]:
         try:
-            done, answer = await ask(name, door.options(name))
+            done, answer = await ask(name, setup.options(name))
         except (InputError, Fault) as error:
             done, answer = False, str(error)
             refused.extend([error] if isinstance(error, InputError) else [])
@@ -47,7 +47,7 @@ async def probe(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
     async def settle(answered: Reply[str], draft: CallResult) -> CallResult:
         return replace(draft, answer=answered.value or "")
 
-    async with door.open(run, Beginning("probes", 0, {"kind": "probes"})) as opened:
+    async with setup.open(run, NewRun("probes", 0, {"kind": "probes"})) as opened:
 
         async def carry(name: str) -> None:
             task = EditTask(os.urandom(10).hex(), "none", "none", "probe", Direction.CHANGE, TaskKind.BENCH)

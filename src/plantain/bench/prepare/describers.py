@@ -19,10 +19,10 @@ from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
 from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
-from plantain.runs.door import Beginning, Door, changed_since
 from plantain.runs.engine import engine_alone
 from plantain.runs.open_run import OpenRun, together
 from plantain.runs.settings.terms import Terms
+from plantain.runs.setup import NewRun, RunSetup, changed_since
 from plantain.runs.summary import RunSummary
 
 AS_TOLD = "offline/as-told"
@@ -81,11 +81,11 @@ async def walk_pairs(
         async with engine_alone(terms.engine) as room:
             await together(some() for _ in range(max(1, 2 * room)))
         return RunSummary()
-    door = Door(terms)
-    door.check(images=images)
-    describer = describer_of(door, name)
-    beginning = Beginning("descriptions", seed, {"kind": "describe", "seed": seed})
-    async with door.open(run, beginning) as opened:
+    setup = RunSetup(terms)
+    setup.check(images=images)
+    describer = describer_of(setup, name)
+    new = NewRun("descriptions", seed, {"kind": "describe", "seed": seed})
+    async with setup.open(run, new) as opened:
         changed = await changed_since(opened.journal, "describe.models", {"describer": describer.fingerprint})
         if changed:
             raise InputError(f"{run}: {changed}")
@@ -133,7 +133,7 @@ def _sentence(given: Mapping[str, str]) -> str:
     return text[0].upper() + text[1:]
 
 
-def describer_of(door: Door, name: str) -> Describer:
+def describer_of(setup: RunSetup, name: str) -> Describer:
     """Return a hosted model that describes pairs.
 
     Raises:
@@ -142,7 +142,7 @@ def describer_of(door: Door, name: str) -> Describer:
     provider_name, _, model = name.partition("/")
     if provider_name == "offline" or not model:
         raise InputError(f"--describer: {name!r}; give {AS_TOLD} or a hosted provider/model")
-    found = door.describer(name)
+    found = setup.describer(name)
     if not hasattr(found, "describe"):
         raise InputError(f"--describer: {name!r} cannot describe pairs")
     return found

@@ -15,8 +15,8 @@ from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.prepare.describers import asked_once
 from plantain.records import Direction, EditTask, InputError, TaskKind
 from plantain.roles import Reply
-from plantain.runs.door import Beginning, Door
 from plantain.runs.settings.terms import Terms
+from plantain.runs.setup import NewRun, RunSetup
 from plantain.runs.summary import RunSummary
 
 MOST = 10
@@ -67,14 +67,14 @@ async def propose_procedures(
     Raises:
         InputError: there is no such model, or it names no procedures.
     """
-    door = Door(terms)
-    door.check()
-    found = door.describer(terms.models[0])
+    setup = RunSetup(terms)
+    setup.check()
+    found = setup.describer(terms.models[0])
     if not isinstance(found, NamesProcedures):
         raise InputError(f"--describer: {terms.models[0]!r} cannot propose procedures")
     model = cast(NamesProcedures, found)
     proposed: dict[str, tuple[str, ...]] = {}
-    async with door.open(run, Beginning("procedures", seed, {"kind": "procedures", "seed": seed})) as opened:
+    async with setup.open(run, NewRun("procedures", seed, {"kind": "procedures", "seed": seed})) as opened:
 
         async def carry(organ: str) -> None:
             known = list(listed[organ])

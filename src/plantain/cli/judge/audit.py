@@ -36,8 +36,8 @@ from plantain.records.suggestions import suggest
 from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
-from plantain.runs.door import Door
 from plantain.runs.settings.terms import load_terms
+from plantain.runs.setup import RunSetup
 from plantain.runs.summary import RunSummary
 
 LONG = 500
@@ -103,7 +103,7 @@ def audit(
         return _print_forecast(found, as_json=as_json)
     if (calls := sum(found["calls"].values())) > LONG and not yes:
         for one in (judge, *others):
-            jury_of(Door(terms), one, judged_by)  # an unknown name or a missing key is no reason to ask
+            jury_of(RunSetup(terms), one, judged_by)  # an unknown name or a missing key is no reason to ask
         cost = found["cost_usd"]
         price = "at unknown cost" if cost is None else f"for ${cost[0]:.2f} to ${cost[1]:.2f}"
         confirm(f"judge audit: up to {counted(calls, 'call')} {price}")
