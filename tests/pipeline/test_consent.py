@@ -26,7 +26,7 @@ from plantain.pipeline import consent as pipeline_consent
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 
 def licensed_catalogue(folder: Path, licence: Licence) -> Path:

@@ -29,7 +29,7 @@ from plantain.records import (
     TaskState,
 )
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 
 def build(recipe: Recipe, run: Path, method: Method, limit: int | None = None) -> RunSummary:

@@ -9,7 +9,7 @@ from plantain.api.blocking import finished
 from plantain.api.run import Run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.pipeline.forecast import BuildPlan
-from plantain.pipeline.ready import forecast
+from plantain.pipeline.method import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.runs.open_run import stoppable

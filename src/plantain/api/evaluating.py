@@ -23,8 +23,8 @@ from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.records import InputError
 from plantain.roles import Editor
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import load_terms
-from plantain.runs.summary import RunSummary
 
 if TYPE_CHECKING:
     import pandas

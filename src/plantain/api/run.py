@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from plantain.journal import JournalReader, TaskRow
 from plantain.journal.questions.telemetry import status_summary
 from plantain.records import Attempt, Direction, InputError, SourceImage, TaskState
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 if TYPE_CHECKING:
     import pandas

@@ -37,11 +37,10 @@ from plantain.records.commands import command_line
 from plantain.roles import Judge, JudgeRequest
 from plantain.rubrics import POLICIES, decide, recorded, rubric_named
 from plantain.runs.image_cache import ImageCache
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
-from plantain.runs.summary import RunSummary
 
 JURIES = "audit.juries"
 """Key of the run's meta: the juries that judged its attempts again, in the order of their numbers."""

@@ -22,7 +22,7 @@ from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.metrics.statistics.resampling import DRAWS, drawn_sums, resampled_weights
 from plantain.offline.workers import close_workers
 from plantain.pixels.arrays import Floats
-from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.runs.progress import SILENT, ProgressObserver
 from plantain.runs.settings.terms import load_terms
 
 EDITOR = "offline/procedural"

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.errors import (
-    BadBlob,
-    DiskFull,
-    RunLocked,
-)
-from plantain.journal.payload import clean_text
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
+    BadBlob,
     BlobRef,
     CallResult,
     CallRow,
+    DiskFull,
     JsonValue,
     RecordedTask,
     RunHeader,
+    RunLocked,
     SessionRow,
     StartedCall,
     StoredScore,
     StoredVerdict,
     TaskRow,
+    clean_text,
 )
 from plantain.journal.verify import verify
 from plantain.journal.writer import Journal

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from plantain.journal.payload import clean_text
 from plantain.journal.reader import JournalReader
+from plantain.journal.rows import clean_text
 from plantain.journal.statements import execute
 
 current_call: ContextVar[int] = ContextVar("current_call")

@@ -17,8 +17,9 @@ from pydantic import ValidationError
 
 from plantain.files.opening import read_regular
 from plantain.files.writing import replace_file
-from plantain.journal import payload
 from plantain.journal.reader import JournalReader
+from plantain.journal.rows import from_json as record_from_json
+from plantain.journal.rows import to_json
 from plantain.records import Figure, InputError, JudgeCard
 from plantain.records.card import SELF_CONSISTENCY, no_card
 
@@ -55,7 +56,7 @@ def from_json(data: bytes, where: str) -> JudgeCard:
         for name in _OF_RATES:
             fields[name] = _figures(record.get(name, {}))
         fields["gaps"] = {m: _figures(own) for m, own in dict(record.get("gaps", {})).items()}
-        return payload.from_json(JudgeCard, payload.to_json(fields))
+        return record_from_json(JudgeCard, to_json(fields))
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(

@@ -9,9 +9,17 @@ from typing import Self
 
 from plantain.journal.disk.blobs import BlobStore
 from plantain.journal.disk.connect import open_for_reading
-from plantain.journal.errors import BadBlob
-from plantain.journal.payload import dict_from_json, from_json
-from plantain.journal.rows import CallRow, RunHeader, SessionRow, StoredScore, StoredVerdict, TaskRow
+from plantain.journal.rows import (
+    BadBlob,
+    CallRow,
+    RunHeader,
+    SessionRow,
+    StoredScore,
+    StoredVerdict,
+    TaskRow,
+    dict_from_json,
+    from_json,
+)
 from plantain.journal.verdicts import read_verdicts
 from plantain.journal.withdrawal import account_of
 from plantain.records import (

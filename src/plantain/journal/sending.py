@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from plantain.journal.payload import from_json
 from plantain.journal.reader import JournalReader
+from plantain.journal.rows import from_json
 from plantain.records import SourceImage
 
 CONNECTIONS = "sent.connections"

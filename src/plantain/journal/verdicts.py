@@ -10,8 +10,7 @@ from itertools import groupby
 
 import orjson
 
-from plantain.journal.payload import clean_text
-from plantain.journal.rows import StoredVerdict
+from plantain.journal.rows import StoredVerdict, clean_text
 from plantain.records import CriterionResult, Observations, Verdict
 
 JUDGED_AGAIN = 10_000

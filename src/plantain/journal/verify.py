@@ -7,9 +7,9 @@ import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plantain.journal.disk.lock import last_holder
-from plantain.journal.errors import BadBlob
+from plantain.journal.disk.connect import last_holder
 from plantain.journal.reader import BLOBS_ABSENT, JournalReader
+from plantain.journal.rows import BadBlob
 from plantain.records.counts import counted
 
 _USES = "SELECT task, round, edited, mask, raw FROM attempt WHERE :sha IN (edited, mask, raw) ORDER BY 1, generation, 2"

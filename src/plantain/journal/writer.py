@@ -18,13 +18,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from plantain.journal import money, payload, sending, statements, verdicts
+from plantain.journal import money, sending, statements, verdicts
 from plantain.journal.batches import BatchLedger
 from plantain.journal.commit import Committer
-from plantain.journal.disk.blobs import BlobStore, sync_folder
-from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
-from plantain.journal.disk.lock import RunLock, check_filesystem
-from plantain.journal.disk.space import check_room, raise_if_full
+from plantain.journal.disk.blobs import BlobStore, check_room, raise_if_full, sync_folder
+from plantain.journal.disk.connect import (
+    JOURNAL_NAME,
+    RunLock,
+    check_filesystem,
+    open_for_writing,
+    refuse_foreign,
+)
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BlobRef,
@@ -35,6 +39,7 @@ from plantain.journal.rows import (
     StartedCall,
     StoredScore,
     StoredVerdict,
+    to_json,
 )
 from plantain.journal.schema import create_tables
 from plantain.journal.sending import SentPicture
@@ -230,7 +235,7 @@ class Journal:
         unit = 1e6 if sys.platform == "darwin" else 1024
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
         sql = "UPDATE session SET ended_at = ?, replayed = ?, peak_rss_mb = ?, detail = ? WHERE id = ?"
-        text = payload.to_json(dict(detail))
+        text = to_json(dict(detail))
         await self._submit(statements.execute, sql, _now(), replayed, peak, text, self._session)
 
     async def close(self) -> None:

@@ -35,7 +35,7 @@ from plantain.journal.merging import (
     open_jobs,
     put_meta,
 )
-from plantain.journal.payload import to_json
+from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
 from plantain.journal.withdrawal import META as WITHDRAWN

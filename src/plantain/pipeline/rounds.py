@@ -11,10 +11,18 @@ import orjson
 
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
-from plantain.journal.payload import clean_text, dumps, from_json, to_json
+from plantain.journal.rows import clean_text, dumps, from_json, to_json
 from plantain.pipeline.method import Method
-from plantain.pipeline.restore import NONE, RestoredEdit, restore_identity, restored
-from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
+from plantain.pipeline.post_edit import (
+    NAME,
+    NONE,
+    RestoredEdit,
+    TextCheck,
+    object_to,
+    restore_identity,
+    restored,
+    veto,
+)
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
 from plantain.pixels.fingerprint import pixel_sha256

@@ -12,21 +12,19 @@ from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import Journal, JournalReader, TaskRow
 from plantain.pipeline.consent import check_pending_consent, hold_to_sources, learn_from
 from plantain.pipeline.loop import Closing, edit_until_qualified, pass_through
-from plantain.pipeline.method import METHOD, Method, fingerprints
+from plantain.pipeline.method import METHOD, Method, Ready, fingerprints, make_ready
 from plantain.pipeline.plan import enumerate_tasks
-from plantain.pipeline.ready import Ready, make_ready
+from plantain.pipeline.post_edit import TextCheck, fingerprint
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Rounds
 from plantain.pipeline.shards import Shard, in_words, remember, within
-from plantain.pipeline.text_check import TextCheck, fingerprint
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import open_reader
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
 from plantain.runs.image_cache import ImageCache
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.setup import NewRun, changed_since
-from plantain.runs.summary import RunSummary
 
 Chosen = Callable[[JournalReader], Iterable[TaskRow]]
 

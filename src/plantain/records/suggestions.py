@@ -1,9 +1,13 @@
-"""The known word that a user probably meant by an unknown one."""
+"""The error for invalid input, and the nearest known word for its message."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """A user's input cannot be used. The message is one line: file, field, what is allowed."""
 
 
 def fold(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import cast
 from pydantic import TypeAdapter, ValidationError
 
 from plantain.journal import JsonValue, StoredScore, StoredVerdict, TaskRow
-from plantain.journal.payload import dumps
+from plantain.journal.rows import dumps
 from plantain.records import (
     Attempt,
     Direction,

@@ -9,8 +9,8 @@ from typing import TypeVar
 import orjson
 
 from plantain.journal import BadBlob, JournalReader, TaskRow
-from plantain.journal.payload import dumps
 from plantain.journal.reader import BLOBS_ABSENT
+from plantain.journal.rows import dumps
 from plantain.journal.verdicts import PUBLISHED
 from plantain.records import SourceImage
 

@@ -21,7 +21,7 @@ from plantain.engines.repeating import EngineThread, engine_thread
 from plantain.engines.settings import EngineSection
 from plantain.journal import DiskFull, Journal, JournalReader
 from plantain.records.counts import counted
-from plantain.runs.observer import ProgressObserver
+from plantain.runs.progress import ProgressObserver
 from plantain.runs.settings.terms import Terms
 
 OnWorker = Callable[[str, str], Awaitable[None]]

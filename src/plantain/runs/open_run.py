@@ -16,9 +16,8 @@ from plantain.calls import Interrupted, LimitReached, ModelClient, RunHalted, Ta
 from plantain.journal import BadBlob, DiskFull, Journal, JsonValue
 from plantain.records import TaskState
 from plantain.runs.limits import seconds_left, tasks_at_once
-from plantain.runs.observer import ProgressObserver
+from plantain.runs.progress import ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Limits, Terms
-from plantain.runs.summary import RunSummary
 
 T = TypeVar("T")
 

@@ -31,8 +31,8 @@ from plantain.roles.options import ProviderSettings
 from plantain.runs.consent import ConsentGate, check_consent, cleared, where
 from plantain.runs.engine import engine_open
 from plantain.runs.limits import budget_of, check_prices, model_limits
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun, interruptible, time_cap
+from plantain.runs.progress import SILENT, ProgressObserver
 from plantain.runs.settings.terms import PROVIDERS, Terms, recorded_part
 from plantain.version import __version__
 

@@ -35,8 +35,7 @@ from plantain.journal import JournalReader
 from plantain.metrics.grounding import ALPHA
 from plantain.pixels.arrays import Pixels
 from plantain.runs.engine import stored_state
-from plantain.runs.observer import ProgressObserver
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import ProgressObserver, RunSummary
 
 ARM = "diffusers/planted"
 

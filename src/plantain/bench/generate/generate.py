@@ -26,11 +26,10 @@ from plantain.pixels.encode import encode_mask
 from plantain.privacy.lineage import made_from
 from plantain.records import Attempt, Direction, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup
-from plantain.runs.summary import RunSummary
 
 GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
 """The model never answered, after all retries."""

@@ -21,9 +21,9 @@ from plantain.records import Direction, EditTask, InputError, SourceImage, Step,
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
 from plantain.runs.engine import engine_alone
 from plantain.runs.open_run import OpenRun, together
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup, changed_since
-from plantain.runs.summary import RunSummary
 
 AS_TOLD = "offline/as-told"
 GIVEN = ("modality", "action", "entity", "region", "context")

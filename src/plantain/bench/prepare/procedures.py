@@ -15,9 +15,9 @@ from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.prepare.describers import asked_once
 from plantain.records import Direction, EditTask, InputError, TaskKind
 from plantain.roles import Reply
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup
-from plantain.runs.summary import RunSummary
 
 MOST = 10
 """Procedures to ask for at once."""

@@ -30,10 +30,9 @@ from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Score, unscored
-from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
-from plantain.runs.summary import RunSummary
 
 MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
 """Measures of a map, each stored as `attention_NAME`; see `plantain.metrics.grounding.Grounding`."""

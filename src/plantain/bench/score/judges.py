@@ -21,7 +21,7 @@ from plantain.bench.score.judging import (
 from plantain.calls import Answer, CallSpec, TaskCalls
 from plantain.findings import load_taxonomy
 from plantain.journal import CallResult, StoredScore
-from plantain.journal.payload import from_json, to_json
+from plantain.journal.rows import from_json, to_json
 from plantain.privacy.lineage import made_from
 from plantain.records import CriterionResult, Finding, InputError, Observations, Step, derive_seed
 from plantain.roles import EncodedImage, JudgeRequest, Reply

@@ -26,11 +26,10 @@ from plantain.metrics.networks.available import find_networks
 from plantain.metrics.networks.encoders import Networks
 from plantain.records import InputError
 from plantain.roles import Judge
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
-from plantain.runs.summary import RunSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,16 +29,16 @@ from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import keep_card, write_card
 from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.pipeline.piloting.decision import PEOPLE
+from plantain.pipeline.pilot import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.setup import RunSetup
-from plantain.runs.summary import RunSummary
 
 LONG = 500
 """Calls above which an audit asks before it starts: about two minutes of the offline judge."""

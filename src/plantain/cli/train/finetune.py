@@ -30,9 +30,9 @@ from plantain.models.extras import require_extra
 from plantain.records import InputError
 from plantain.records.counts import counted
 from plantain.roles import Editor
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.setup import RunSetup
-from plantain.runs.summary import RunSummary
 from plantain.train.pairs import ListedExample, PairSource, TrainingPair
 from plantain.train.plans import FinetunePlan
 from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals

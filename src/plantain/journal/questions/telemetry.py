@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from plantain.journal.payload import clean_text
 from plantain.journal.reader import JournalReader
+from plantain.journal.rows import clean_text
 from plantain.journal.verify import not_closed
 from plantain.records import TaskState
 
