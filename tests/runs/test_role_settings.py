@@ -176,7 +176,7 @@ def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
         model_limits(recipe(server, SETTINGS).terms, "gemini/gemini-3.1-flash-image").image_tokens == 1680
     )  # 2K
     unknown = recipe(server, {"judge": {"service_tier": "ultrafast"}}, "openai", budget_usd=5.0)
-    with pytest.raises(InputError, match=r"settings.judge.service_tier: nobody has stated what the tier"):
+    with pytest.raises(InputError, match=r"settings.judge.service_tier: the price of the tier"):
         check_prices(unknown.terms)
 
 

@@ -17,7 +17,7 @@ CONNECTIONS = "sent.connections"
 
 
 @dataclass(frozen=True, slots=True)
-class SentPicture:
+class SentImage:
     """One image about to be sent, for one of the sources that it was made from.
 
     Attributes:
@@ -39,7 +39,7 @@ class SentPicture:
     at: str = ""
 
 
-def add_sent(connection: sqlite3.Connection, rows: Sequence[SentPicture]) -> None:
+def add_sent(connection: sqlite3.Connection, rows: Sequence[SentImage]) -> None:
     """Record images about to be sent; runs inside the writer's transaction."""
     for row in rows:
         there = (row.model, row.address, row.reach, row.agreement)
@@ -59,13 +59,13 @@ def connections(reader: JournalReader) -> dict[str, list[str]]:
     return dict(orjson.loads(reader.meta(CONNECTIONS) or "{}"))
 
 
-def sent_pictures(reader: JournalReader) -> Iterable[SentPicture]:
+def sent_images(reader: JournalReader) -> Iterable[SentImage]:
     """Return everything that this run has sent beyond this machine, in order."""
     rows = reader.connection.execute(
         "SELECT s.picture, s.image, d.model, d.address, d.reach, d.agreement, s.call, s.at "
         "FROM sent s JOIN destination d ON d.id = s.destination ORDER BY s.id"
     )
-    return (SentPicture(*row) for row in rows)
+    return (SentImage(*row) for row in rows)
 
 
 _NAMED = (
@@ -103,16 +103,16 @@ def sent_by_address(reader: JournalReader) -> list[dict[str, object]]:
     return [dict(zip(_SUMMED, row, strict=True)) for row in rows]
 
 
-def sent_with_sources(reader: JournalReader) -> Iterator[tuple[SentPicture, str, str]]:
+def sent_with_sources(reader: JournalReader) -> Iterator[tuple[SentImage, str, str]]:
     """Yield every image in every request, with dataset and licence of its source."""
     rows = reader.connection.execute(
         "SELECT s.picture, s.image, d.model, d.address, d.reach, d.agreement, s.call, s.at, "
         f"{_NAMED} {_SENT} ORDER BY s.id"
     )
-    return ((SentPicture(*row[:-2]), *row[-2:]) for row in rows)
+    return ((SentImage(*row[:-2]), *row[-2:]) for row in rows)
 
 
-def sources_of_picture(reader: JournalReader, sha256: str, call: int | None) -> dict[str, SourceImage]:
+def sources_of_image(reader: JournalReader, sha256: str, call: int | None) -> dict[str, SourceImage]:
     """Return the sources that a file was made from, by id; empty if the journal does not know the file.
 
     It is a prepared image, what an editor made of one in the task of this call, or an image that was cleared before.

@@ -42,7 +42,7 @@ from plantain.journal.rows import (
     to_json,
 )
 from plantain.journal.schema import create_tables
-from plantain.journal.sending import SentPicture
+from plantain.journal.sending import SentImage
 from plantain.records import EditTask, InputError, SourceImage, Step, TaskState
 
 P = ParamSpec("P")
@@ -175,7 +175,7 @@ class Journal:
         finally:
             self._open_edits.discard(settlement.call_id)
 
-    async def add_sent(self, pictures: Iterable[SentPicture]) -> None:
+    async def add_sent(self, pictures: Iterable[SentImage]) -> None:
         """Record images about to be sent beyond this machine; durable before they go."""
         at = _now()
         await self._submit(sending.add_sent, [replace(picture, at=at) for picture in pictures])

@@ -14,7 +14,7 @@ from plantain.records import Direction, InputError, Rubric
 from plantain.roles.options import Section
 from plantain.rubrics import MED_BANANA, frozen, rubric_named
 from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, read_toml
-from plantain.runs.settings.terms import Limits, Permissions, Terms, providers_beside
+from plantain.runs.settings.terms import Limits, Permissions, Terms, resolve_provider_paths
 
 
 class Data(Section):
@@ -183,7 +183,7 @@ def load_recipe(path: Path) -> Recipe:
             "finding_files": tuple(here / file for file in recipe.data.finding_files),
         }
     )
-    providers = providers_beside(path, recipe.providers)
+    providers = resolve_provider_paths(path, recipe.providers)
     rubric = str(here / recipe.rubric) if recipe.rubric.endswith(".toml") else recipe.rubric
     free = {"data": data, "providers": providers, "rubric": rubric}
     recipe = recipe.model_copy(update=free)

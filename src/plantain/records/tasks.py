@@ -54,7 +54,7 @@ class Outcome:
             model): the run stops instead of failing every task in turn.
         unbilled: the provider answered with an error or was never reached: nothing can have been billed.
         timed_out: no answer came in time: it may have been billed, and the provider may be overloaded.
-        lost: the worker that computed has ended without an answer, which says nothing about the request: such calls
+        lost: the worker that computed has ended without an answer, independently of the request: such calls
             have tries of their own.
 
     The last three are evidence of this process; they are neither journalled nor compared.
@@ -74,7 +74,7 @@ class Outcome:
 
     @property
     def costs_nothing(self) -> bool:
-        """True if it ended before the model worked, unless the provider's usage says otherwise."""
+        """True if it ended before the model worked, unless the provider reports usage."""
         return self.fatal or self.unbilled or self.kind in BEFORE_WORK
 
 
@@ -138,7 +138,7 @@ class EditTask:
 
 
 def task_id(source_sha256: str, frame: int, finding: str, direction: Direction) -> str:
-    """Return a task's id: 20 hex digits from what is edited and how, never from recipe or order."""
+    """Return a task's id: 20 hex digits from source image, finding and direction, never from recipe or order."""
     text = "\x1f".join((source_sha256, str(frame), finding, direction.value))
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 

@@ -27,7 +27,7 @@ from plantain.runs.settings.terms import Terms
 OnWorker = Callable[[str, str], Awaitable[None]]
 
 STATE = "engine.state"
-"""Key of the run's meta: the engine's state when the run last looked, as JSON; see `stored_state`."""
+"""Key of the run's meta: the engine's last recorded state, as JSON; see `stored_state`."""
 
 KINDS = "engine.kinds"
 """Key of the run's meta: model -> the kinds of workers that have answered, as JSON."""
@@ -46,7 +46,7 @@ async def engine_open(
         The terms, with the engine's room in them; and a function that receives the kind of worker that answered.
 
     Raises:
-        InputError: there is no such cluster, or no Ray.
+        InputError: the cluster does not answer, or Ray is not installed.
     """
     answered = KindsMet(journal, observer.note).answered
     async with _in_place(terms.engine) as engine:
@@ -95,7 +95,7 @@ class KindsMet:
 
     Args:
         journal: the run's.
-        note: receives a message for a person, once.
+        note: receives a message for the user, once.
     """
 
     def __init__(self, journal: Journal, note: Callable[[str], None]) -> None:
@@ -111,7 +111,7 @@ class KindsMet:
         if len(known) > 1:
             self._note(
                 f"{model} has answered on {len(known)} kinds of workers, whose images may differ in a bit: "
-                f"{' | '.join(known)}; which one made what is recorded with each call"
+                f"{' | '.join(known)}; each call records its kind"
             )
         await self._journal.set_meta(KINDS, orjson.dumps(self._kinds).decode())
 
@@ -145,7 +145,7 @@ async def watching(engine: WorkEngine, journal: Journal, address: str) -> AsyncI
 
 
 def stored_state(reader: JournalReader) -> dict[str, object] | None:
-    """Return the engine's state when the run last looked: the fields of `EngineState`, the cluster's address, pieces of
+    """Return the engine's last recorded state: the fields of `EngineState`, the cluster's address, pieces of
     work per second, the time, and whether the run had ended. None where it had only this machine's processes.
     """
     stored = reader.meta(STATE)
@@ -153,7 +153,7 @@ def stored_state(reader: JournalReader) -> dict[str, object] | None:
 
 
 def joined(metas: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return what a run remembers of the engines of the runs that it was merged from, by key of its meta.
+    """Return the merged engine records of several runs, by meta key.
 
     Every kind of worker that has answered, and the latest state, with all addresses.
     """

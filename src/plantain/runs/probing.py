@@ -1,4 +1,4 @@
-"""What `plantain models --probe` asks of a provider, as a call like any other: journalled, within the budget."""
+"""The call of `plantain models --probe`: journalled and within the budget, like any other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plantain.runs.setup import NewRun, RunSetup
 
 
 async def probe(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
-    """Return whether a model answers, and what it said; asked anew each time, since the state now is asked for.
+    """Return whether a model answers, and its answer; never replayed from the journal.
 
     Args:
         terms: the settings of its provider.

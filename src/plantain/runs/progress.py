@@ -1,4 +1,4 @@
-"""Progress of a run as callbacks, and the summary of what one process did."""
+"""Progress of a run as callbacks, and the summary of one process."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class ProgressObserver:
         """Before the first call: the number of tasks, their states, and the budget."""
 
     def asks(self, models: Sequence[str]) -> None:
-        """The tasks begin, with calls to these models."""
+        """The tasks start, with calls to these models."""
 
     def closed(self, state: TaskState, steps: int) -> None:
         """A task closed after `steps` rounds or outputs."""
 
     def begun(self, what: str, total: int) -> None:
-        """A stage begins that closes no tasks: "metrics" counts samples, "judges" outputs."""
+        """A stage starts that closes no tasks: "metrics" counts samples, "judges" outputs."""
 
     def advanced(self, stored: int) -> None:
         """One more item of the stage is done, with `stored` results."""
 
     def note(self, line: str) -> None:
-        """A message for a person, once."""
+        """A message for the user, once."""
 
     def stopping(self) -> None:
         """The run was asked to stop: calls in flight finish, no new one is sent."""
@@ -50,7 +50,7 @@ SILENT = ProgressObserver()
 
 @dataclass(slots=True)
 class RunSummary:
-    """What this process did, and whether something stopped it.
+    """The results of one process in a run, and why it stopped.
 
     Attributes:
         planned: tasks of the plan.
@@ -58,12 +58,12 @@ class RunSummary:
         measured, judged, sets: scores of metrics and of judges, and distances of sets, that it stored.
         kept: outputs that were measured before.
         made, replayed: calls.
-        spent_usd: what the run has cost so far, earlier processes included.
-        stopped: None when all is done, else why ("interrupted", "limit", or what halted the run).
-        failed: something is wrong, rather than used up.
+        spent_usd: cost of the run so far, earlier processes included.
+        stopped: None when all is done, else the reason ("interrupted", "limit", or another).
+        failed: stopped by a fault, not by a limit.
         left: which batch jobs are still under way, "" where none is.
         regrouped: images that have another group or split now than when the run took them.
-        notes: what was left out, and why, a line each.
+        notes: omitted items with their reasons, a line each.
     """
 
     planned: int = 0

@@ -157,7 +157,7 @@ class RunSetup:
 
         Raises:
             InputError: another process writes to the run; its frozen settings differ; the folder contains other files;
-                there is no such engine.
+                the engine does not exist.
         """
         hide_environment()  # a command has done so already; a caller from Python may not
         journal = Journal.open(run) if new is None else await _open_journal(run, new)
@@ -251,7 +251,7 @@ def _difference(now: JsonValue, was: JsonValue, field: str) -> tuple[str, JsonVa
 
 
 def _opened(value: JsonValue) -> JsonValue:
-    """Return a rubric's text as the settings in it, and a list of named things by their names."""
+    """Return a rubric's text as its settings, and a list of named tables by name."""
     if isinstance(value, str) and value.startswith("{"):
         return dict(orjson.loads(value))
     if isinstance(value, list) and value and all(isinstance(one, dict) and "name" in one for one in value):
