@@ -1,4 +1,4 @@
-"""The journal of a run, its blobs, and reading both: the one place where what happened is kept."""
+"""The journal of a run and its blobs: writing, reading and checking both."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ JOINED = "joined.runs"
 """Meta key of a merged run: the ids of its parts, as JSON."""
 
 _BY_KEY = ("task", "attempt", "verdict", "criterion", "score", "batch_job")
-"""Tables whose keys say what a row is; parts that share one are not disjoint."""
+"""Tables whose keys identify the content of a row; parts that share one are not disjoint."""
 
 _JOIN = """
 INSERT INTO main.blob SELECT * FROM part.blob WHERE true ON CONFLICT(sha256) DO UPDATE SET
@@ -32,7 +32,7 @@ INSERT INTO main.sent SELECT s.id + :sent, s.picture, s.image, d.id, s.call + :c
 
 
 def begin_joined(path: Path) -> sqlite3.Connection:
-    """Make an empty journal at `path` for `join` to fill; remove what an earlier attempt left there."""
+    """Make an empty journal at `path` for `join` to fill; remove the file of an interrupted merge."""
     for left in (path, path.with_name(f"{path.name}-journal")):
         left.unlink(missing_ok=True)
     connection = sqlite3.connect(sqlite_uri(path, "mode=rwc"), uri=True, isolation_level=None)

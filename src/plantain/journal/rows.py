@@ -22,7 +22,7 @@ class BadBlob(InputError):
 
 
 class DiskFull(InputError):
-    """The disk under the run is full. What was recorded is intact; the run can be resumed."""
+    """The disk under the run is full. Recorded rows are intact; the run can be resumed."""
 
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -30,7 +30,7 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What a run is: a unique id, name and seed of its recipe, and the plantain that created it.
+    """The header of a run: a unique id, name and seed of its recipe, and the plantain version that created it.
 
     `frozen` is the part of the recipe that a resumed run must repeat, as JSON.
     """
@@ -114,10 +114,10 @@ class CallResult:
         call_id: what `Journal.start_call` returned.
         outcome: how the try ended.
         final: the loop saw this answer; a replay takes it from here.
-        usage: what it consumed and who answered.
+        usage: tokens and images, and the model that answered.
         cost_usd: settled price, None if unknown.
         latency_s: seconds from sending to answer.
-        answer: what the memo returns on replay, as text; images by their hashes.
+        answer: text that the memo returns on replay; images by their hashes.
         raw: the provider's own answer as text, without image bytes.
         blobs: what `put_blob` returned for every hash that `attempt` names.
         attempt: the attempt's new row, inserted or replaced whole; its verdict is ignored.

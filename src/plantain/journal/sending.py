@@ -1,4 +1,4 @@
-"""What was sent where under which agreement, and whose image a file is, as the journal knows it."""
+"""Sent images with destination and agreement, and the sources of a stored file."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _SUMMED = (
 
 
 def sent_by_address(reader: JournalReader) -> list[dict[str, object]]:
-    """Return what was sent, a row for each model, address, dataset, licence and agreement, in this order.
+    """Return a summary of sent images, a row for each model, address, dataset, licence and agreement, in this order.
 
     Each has the numbers of different images, of files and of requests, and the times of the first and the last.
     """
@@ -115,7 +115,7 @@ def sent_with_sources(reader: JournalReader) -> Iterator[tuple[SentImage, str, s
 def sources_of_image(reader: JournalReader, sha256: str, call: int | None) -> dict[str, SourceImage]:
     """Return the sources that a file was made from, by id; empty if the journal does not know the file.
 
-    It is a prepared image, what an editor made of one in the task of this call, or an image that was cleared before.
+    The file is a prepared image, an edit of one in the task of this call, or an image that was allowed before.
     """
     known = {"sha": sha256, "call": call}
     run = reader.connection.execute

@@ -1,4 +1,4 @@
-"""What each journal operation does to the database; every function runs inside the writer's transaction."""
+"""The statements of each journal operation; every function runs inside the writer's transaction."""
 
 from __future__ import annotations
 

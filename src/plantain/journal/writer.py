@@ -61,7 +61,7 @@ class Journal:
     Operations that wait at the same time are committed together. `put_blob` may be called from any thread.
 
     Attributes:
-        reader, blobs: read what has been committed, and store files.
+        reader, blobs: read committed rows, and store files.
         batches: jobs at providers and the requests in them.
         on_commit: called with the number of durable events so far (operations and new blobs since this opening) after
             each, in the thread that made it. For observers such as a test that kills the process after its k-th event.
@@ -159,7 +159,7 @@ class Journal:
         """Record that a try is about to be sent; return its id.
 
         Raises:
-            DiskFull: there is no room for what this and the other open calls may bring back.
+            DiskFull: the images of this and the other open calls may not fit.
             ValueError: this try was already started.
         """
         check_room(self.run, call.key.step, len(self._open_edits))
@@ -169,19 +169,19 @@ class Journal:
         return call_id
 
     async def settle_call(self, settlement: CallResult) -> None:
-        """Record everything that a call brought, at once. Raises ValueError if it is not open."""
+        """Record all results of a call at once. Raises ValueError if it is not open."""
         try:
             await self._submit(statements.settle_call, settlement)
         finally:
             self._open_edits.discard(settlement.call_id)
 
-    async def add_sent(self, pictures: Iterable[SentImage]) -> None:
+    async def add_sent(self, images: Iterable[SentImage]) -> None:
         """Record images about to be sent beyond this machine; durable before they go."""
         at = _now()
-        await self._submit(sending.add_sent, [replace(picture, at=at) for picture in pictures])
+        await self._submit(sending.add_sent, [replace(image, at=at) for image in images])
 
     async def settle_lost(self, usd: float) -> int:
-        """Record what the calls of unknown cost came to, evenly among them; return their number."""
+        """Divide the real cost of the calls of unknown cost evenly among them; return their number."""
         return await self._submit(money.settle_lost, usd)
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
@@ -219,7 +219,7 @@ class Journal:
         return await self._in_batches(statements.add_scores, scores, BATCH)
 
     async def correct(self, correction: StoredVerdict) -> None:
-        """Store a person's verdict beside the others; no decision changes."""
+        """Store a human reader's verdict in addition to the others; no decision changes."""
         await self._submit(verdicts.put_correction, correction)
 
     async def make_decisive(self, judge: str, draw: int) -> int:
@@ -239,7 +239,7 @@ class Journal:
         await self._submit(statements.execute, sql, _now(), replayed, peak, text, self._session)
 
     async def close(self) -> None:
-        """Commit what was submitted, close the database and release the run. Later calls do nothing."""
+        """Commit submitted operations, close the database and release the run. Later calls do nothing."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -292,7 +292,7 @@ class Journal:
 
 
 def _refuse_other_files(run: Path) -> None:
-    """A folder with any file that a new run does not have is somebody's own."""
+    """Raise InputError for a folder with any file that a new run does not have."""
     ours = ("lock", "blobs", JOURNAL_NAME)
     foreign = sorted(path.name for path in run.iterdir() if not path.name.startswith(ours))
     if foreign:

@@ -15,7 +15,7 @@ from plantain.pipeline.forecast import BuildPlan, make_plan, read_pilot
 from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.post_edit import NONE, restore_identity
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.shards import Shard, Share, counted, lessened, share_begun
+from plantain.pipeline.shards import Shard, Share, counted, scaled_recipe, share_of_run
 from plantain.records import InputError, Rubric
 from plantain.records.suggestions import suggest
 from plantain.roles import Editor, Judge, TakesRegion, Writer, fingerprint_of
@@ -127,7 +127,7 @@ class Ready:
     """A recipe that a build can start with; the caller closes the catalogue.
 
     Attributes:
-        taxonomy, catalogue, setup, method: what it names.
+        taxonomy, catalogue, setup, method: opened from the recipe.
         plan: digest of its tasks, which changes when they could.
         share: which part of the tasks a shard takes; None for all of them.
     """
@@ -148,7 +148,7 @@ def make_ready(
     shard: Shard | None = None,
     missing: list[str] | None = None,
 ) -> Ready:
-    """Open what a recipe names, and refuse what cannot work.
+    """Open catalogue, models and taxonomy of a recipe, and reject a recipe that cannot run.
 
     Args:
         recipe: validated.
@@ -162,7 +162,7 @@ def make_ready(
             image may not be sent to a hosted model, or a budget meets a model without a price.
     """
     taxonomy = load_taxonomy(recipe.data.finding_files)
-    share = share_begun(run, shard)
+    share = share_of_run(run, shard)
     if method is None and (run is None or not (run / JOURNAL_NAME).exists()):
         check_known(recipe)
     check_prices(recipe.terms)
@@ -173,7 +173,7 @@ def make_ready(
         if share is not None:
             if share.plan != plan:
                 share = counted(enumerate_tasks(recipe, catalogue, taxonomy), share.shard, plan)
-            recipe = lessened(recipe, share)
+            recipe = scaled_recipe(recipe, share)
         setup = RunSetup(recipe.terms)
         made = method_of(recipe, setup, missing) if method is None else guarded(method, setup)
         return Ready(taxonomy, catalogue, setup, made, plan, share)
@@ -183,7 +183,7 @@ def make_ready(
 
 
 def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list[str]]:
-    """Return what a recipe will need, and remarks: missing keys, an editor that cannot work here; calls no model.
+    """Return the forecast of a recipe, and remarks (missing keys, an unsuitable editor). Call no model.
 
     Args:
         recipe: validated.
@@ -200,7 +200,7 @@ def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list
     editor = ready.method.editor
     if isinstance(editor, TakesRegion) and editor.takes_region:
         remarks.append(
-            f"{recipe.models.editor} has to be told where to edit, and a build has no regions: every edit would end "
-            "as not_applicable. Measure it on a benchmark with regions (plantain bench generate), or choose another"
+            f"{recipe.models.editor} needs a region to edit, and a build has none: every edit would end as "
+            "not_applicable. Measure it on a benchmark with regions (plantain bench generate), or choose another"
         )
     return made, remarks

@@ -46,7 +46,7 @@ MOST_NOT_APPLICABLE = 0.50
 """Share of tasks that cannot be shown on their image: above it, the plan is mostly about other images."""
 
 LEAST_ACCEPTED = 0.50
-"""Share of qualified edits that people accept: if its whole interval is below, people reject what the judge accepts."""
+"""Share of qualified edits that human readers accept: stop if its whole interval is below."""
 
 FEWEST_OF_FINDING = 3
 """Judged tasks of a finding and direction from which it can be found not to work: none qualified, or the interval of
@@ -161,7 +161,7 @@ def _per_success(each: CallEstimate, rate: Rate) -> CallEstimate | None:
 def pilot_numbers(
     reader: JournalReader, tasks: Sequence[str], forecast: BuildPlan, free: int
 ) -> PilotNumbers:
-    """Count what the journal has of these tasks.
+    """Count the results of these tasks.
 
     Args:
         reader: of the pilot's run.
@@ -265,7 +265,7 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
     if _above(numbers.not_applicable, MOST_NOT_APPLICABLE):
         why.append(f"{_in_words(numbers.not_applicable)} of the tasks cannot be shown on their image")
     if numbers.accepted.high is not None and numbers.accepted.high < LEAST_ACCEPTED:
-        why.append(f"people accept {_in_words(numbers.accepted)} of what the judge lets through")
+        why.append(f"human readers accept {_in_words(numbers.accepted)} of the edits that the judge accepts")
     failing = [part for part in numbers.parts if part.standing == "does not work"]
     share = sum(part.planned for part in failing) / max(1, sum(part.planned for part in numbers.parts))
     names = ", ".join(f"{part.direction} {part.finding}" for part in failing)
@@ -282,7 +282,7 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
             f"the whole needs {whole.disk.expected / 1e9:.1f} GB of disk; {numbers.free / 1e9:.1f} GB are free"
         )
     if not numbers.believed:
-        mind.append(f"no card says that this judge may qualify: the rates are {SELF_CONSISTENCY}")
+        mind.append(f"no card allows this judge to qualify edits: the rates are {SELF_CONSISTENCY}")
     if whole.cost_usd is None:
         mind.append(f"the cost is not known: no price for {', '.join(whole.unpriced)}")
     if numbers.accepted.n == 0:

@@ -49,7 +49,7 @@ class RestoredEdit(NamedTuple):
 
 
 def restore_identity(restore: str) -> dict[str, str]:
-    """Return the setting as a part of what a run freezes and a request is known by; empty where it is off."""
+    """Return the setting as part of the method and of a request's identity; empty if it is off."""
     if restore == NONE:
         return {}
     from plantain.pixels.restore import VERSION  # heavy
@@ -102,7 +102,7 @@ class TextCheck:
     async def objections(
         self, attempt: Attempt, image: SourceImage, original: bytes, edited: bytes
     ) -> tuple[str, ...]:
-        """Return what the edit did to text, in words; empty if it neither changed nor drew any."""
+        """Return the changes that the edit made to text, in words; empty without any."""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
             if stored.metric == METRIC and stored.round == attempt.round:
                 stored_changes = stored.detail["changes"]

@@ -17,7 +17,7 @@ from plantain.records import Step
 
 BLOBS = "blobs"
 THUMBNAILS = "thumbnails"
-"""Folder of a run, beside its blobs; it can be deleted at any time."""
+"""Folder of a run with thumbnails of its blobs; it can be deleted at any time."""
 
 _SUFFIX = ".tmp"
 _serial = itertools.count()
@@ -37,7 +37,7 @@ class BlobStore:
 
     Attributes:
         damaged: blobs that were found to be so, and count as missing.
-        synced: each blob is durable when it is put; else whoever puts them makes all durable at once.
+        synced: each blob is durable when it is put; otherwise the caller makes all durable at once.
     """
 
     def __init__(self, root: Path) -> None:
@@ -48,7 +48,7 @@ class BlobStore:
         self._making = threading.Lock()
 
     def path(self, sha256: str) -> Path:
-        """Return the path of a blob, whether or not it exists. Raises BadBlob if `sha256` is no SHA-256."""
+        """Return the path of a blob, whether or not it exists. Raises BadBlob if `sha256` is not a SHA-256."""
         if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
             raise BadBlob(f"{sha256[:80]!r} is not a SHA-256 in lower-case hex")
         return self.root / sha256[:2] / sha256
@@ -164,7 +164,7 @@ def raise_if_full(run: Path, error: OSError | sqlite3.Error, wanted: int = 0) ->
 
 
 def check_room(run: Path, step: Step, open_edits: int) -> None:
-    """Raise DiskFull when a further call could bring back more than fits beside those in flight."""
+    """Raise DiskFull if the images of a further call may not fit in addition to those in flight."""
     wanted = BASE_ROOM + EDIT_ROOM * (open_edits + (step is Step.EDIT))
     if shutil.disk_usage(run).free < wanted:
         raise _disk_full(run, wanted)

@@ -106,7 +106,7 @@ def open_for_reading(run: Path) -> sqlite3.Connection:
 
 
 def _mode(path: Path) -> str:
-    """SQLite cannot make its index file in a read-only folder; where nobody can write, none is needed."""
+    """SQLite cannot make its index file in a read-only folder; without writers it needs none."""
     log, index = (path.with_name(path.name + ending) for ending in ("-wal", "-shm"))
     if os.access(path.parent, os.W_OK) or index.exists():
         return "mode=ro"
@@ -118,7 +118,7 @@ def _mode(path: Path) -> str:
 
 
 def _no_run(run: Path) -> str:
-    """Why a folder is no run, and which one was probably meant: the demo keeps its own one folder deeper."""
+    """Return why a folder is not a run, and the run that was probably meant: the demo's is one folder deeper."""
     inner = next(iter(sorted(run.glob(f"*/{JOURNAL_NAME}"))), None) if run.is_dir() else None
     hint = f"; did you mean {inner.parent}?" if inner is not None else ""
     return f"{run} is not a run: it contains no {JOURNAL_NAME}{hint}"
@@ -218,7 +218,7 @@ os.register_at_fork(after_in_child=_drop_inherited)
 
 
 def last_holder(run: Path) -> tuple[int, str] | None:
-    """Return process and host that locked the run last, whether or not they still do; None if no file says."""
+    """Return process and host that locked the run last, even if they released it; None if unknown."""
     try:
         holder = orjson.loads((run / LOCK_NAME).read_bytes())
         return int(holder["pid"]), str(holder["host"])

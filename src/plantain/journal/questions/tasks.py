@@ -155,8 +155,8 @@ def images_used(reader: JournalReader) -> list[ImagesUsed]:
     )
     found = []
     for dataset, modality, licence, images, synthetic in rows:
-        said = tuple(row[3] for row in reader.connection.execute(notes, (dataset, modality, licence)))
-        found.append(ImagesUsed(dataset, modality, licence, images, synthetic or 0, said))
+        own_notes = tuple(row[3] for row in reader.connection.execute(notes, (dataset, modality, licence)))
+        found.append(ImagesUsed(dataset, modality, licence, images, synthetic or 0, own_notes))
     return found
 
 
@@ -178,18 +178,18 @@ def judged_again(reader: JournalReader) -> set[tuple[str, int, int]]:
 
 
 SET = {True: "qualified", False: "failed"}
-"""What a person can set."""
+"""Decisions that a human reader can set."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectedEdit:
-    """The latest correction of one attempt by one person, beside what was decided.
+    """The latest correction of one attempt by one human reader, with the recorded decision.
 
     Attributes:
-        by: the person's code.
-        qualified: what the person set.
+        by: the reader's code.
+        qualified: the reader's decision.
         decided: the decisive verdict, None if undecided; without one, whether the task succeeded in this round.
-        why: the person's reason.
+        why: the reader's reason.
     """
 
     task: str
@@ -209,7 +209,7 @@ class CorrectedEdit:
 
 
 def corrected_edits(reader: JournalReader) -> tuple[CorrectedEdit, ...]:
-    """Return every correction that counts, by task, attempt and person."""
+    """Return the valid corrections, by task, attempt and reader."""
     # Joined, since a release hides open tasks.
     query = f"SELECT DISTINCT t.id FROM verdict v JOIN task t ON t.id = v.task WHERE judge LIKE '{PERSON}%' ORDER BY 1"
     found = []
