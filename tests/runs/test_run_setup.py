@@ -31,7 +31,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.cli import main
 from plantain.cli.train import finetune as measuring
 from plantain.journal import JournalReader
-from plantain.journal.sending import sent_images
+from plantain.journal.sending import sent_with_sources
 from plantain.offline.workers import close_workers
 from plantain.privacy import lineage
 from plantain.records import InputError, Licence
@@ -269,8 +269,8 @@ def test_what_goes_is_journalled_asked_once_and_within_the_budget(
         calls = [
             call for row in reader.tasks() for call in reader.calls(row.id) if call.model in (MODEL, EDITOR)
         ]
-        recorded = {sent.picture for sent in sent_images(reader)}
-        assert {sent.agreement for sent in sent_images(reader)} <= {"licence open"}
+        recorded = {sent.picture for sent, *_ in sent_with_sources(reader)}
+        assert {sent.agreement for sent, *_ in sent_with_sources(reader)} <= {"licence open"}
         sessions = reader.sessions()
     shown = {
         hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.pictures_sent(call)
@@ -321,7 +321,7 @@ def test_what_training_measures_is_judged_through_the_run_setup(
             return
         assert measured() is None
     with JournalReader.open(run) as reader:
-        shown = {sent.picture for sent in sent_images(reader)}
+        shown = {sent.picture for sent, *_ in sent_with_sources(reader)}
     assert shown == {
         hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.pictures_sent(call)
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -57,15 +57,6 @@ def add_sent(connection: sqlite3.Connection, rows: Sequence[SentImage]) -> None:
 def connections(reader: JournalReader) -> dict[str, list[str]]:
     """Return every IP address that was connected to, by destination, in the order of first use."""
     return dict(orjson.loads(reader.meta(CONNECTIONS) or "{}"))
-
-
-def sent_images(reader: JournalReader) -> Iterable[SentImage]:
-    """Return everything that this run has sent beyond this machine, in order."""
-    rows = reader.connection.execute(
-        "SELECT s.picture, s.image, d.model, d.address, d.reach, d.agreement, s.call, s.at "
-        "FROM sent s JOIN destination d ON d.id = s.destination ORDER BY s.id"
-    )
-    return (SentImage(*row) for row in rows)
 
 
 _NAMED = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 USUAL_TIERS = frozenset({"", "default", "standard", "on_demand", "auto", "unspecified", "batch"})
 """Providers' names of the tier that list prices are for. A batch has a price list of its own (`times`)."""
@@ -65,6 +65,10 @@ class Usage:
         reported = self.output_tokens or 0
         whole = reported if reported - (self.thinking_tokens or 0) >= pictures else reported + pictures
         return replace(self, output_tokens=whole, output_image_tokens=pictures)
+
+
+RATES = ("_per_m", "_each")
+"""Endings of the fields of `Price` that are dollars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,22 +167,8 @@ class Price:
 
     def times(self, factor: float) -> Price:
         """Return the price list multiplied by a factor, e.g. one half for a batch."""
-
-        def scaled(rate: float | None) -> float | None:
-            return None if rate is None else rate * factor
-
-        return replace(
-            self,
-            input_per_m=self.input_per_m * factor,
-            output_per_m=self.output_per_m * factor,
-            cached_per_m=scaled(self.cached_per_m),
-            image_input_per_m=scaled(self.image_input_per_m),
-            image_output_per_m=scaled(self.image_output_per_m),
-            image_out_each=scaled(self.image_out_each),
-            cached_image_per_m=scaled(self.cached_image_per_m),
-            cache_write_per_m=scaled(self.cache_write_per_m),
-            batch_cached_per_m=scaled(self.batch_cached_per_m),
-        )
+        rates = {one.name: getattr(self, one.name) for one in fields(self) if one.name.endswith(RATES)}
+        return replace(self, **{name: rate * factor for name, rate in rates.items() if rate is not None})
 
     def holds_on(self, day: str) -> bool:
         """Return True if this is the price on a day, ISO."""

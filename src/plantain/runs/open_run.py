@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from plantain.calls import Interrupted, LimitReached, ModelClient, RunHalted, TaskCalls
-from plantain.journal import BadBlob, DiskFull, Journal, JsonValue
+from plantain.journal import BadBlob, DiskFull, Journal
 from plantain.records import TaskState
 from plantain.runs.limits import seconds_left, tasks_at_once
 from plantain.runs.progress import ProgressObserver, RunSummary
@@ -101,10 +101,6 @@ class OpenRun:
         unfinished = self.stopping if self.pending is None else self.pending()
         if done.stopped is None and unfinished:
             done.stopped = "interrupted" if self.stopping else "limit"
-
-    def telemetry(self) -> dict[str, JsonValue]:
-        """Return further telemetry for the session's row."""
-        return {"made": self.client.made}
 
     def _until_stopped(self, tasks: Iterable[T], limit: int | None) -> Iterator[T]:
         for taken, task in enumerate(tasks):

@@ -180,7 +180,7 @@ class RunSetup:
             opened.summary.left = await self._jobs.close()
             opened.sum_up()
             with contextlib.suppress(DiskFull):  # telemetry may be lost
-                await journal.end_session(client.replayed, opened.telemetry())
+                await journal.end_session(client.replayed, {"made": client.made})
         finally:
             self._gate.journal = None
             await self._jobs.close()

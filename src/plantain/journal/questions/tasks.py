@@ -38,6 +38,11 @@ class EndedTask:
     outcome: str | None
     step: str | None
 
+    @property
+    def ending(self) -> str:
+        """The outcome that stopped the task, else its state."""
+        return (self.outcome if self.state == TaskState.STOPPED else None) or self.state
+
 
 @dataclass(frozen=True, slots=True)
 class ImagesUsed:
