@@ -47,10 +47,6 @@ def begin_joined(path: Path) -> sqlite3.Connection:
 def join(joined: sqlite3.Connection, part: Path) -> None:
     """Add all rows of a part but its meta. After an error `joined` is of no use.
 
-    Args:
-        joined: from `begin_joined`.
-        part: the run's folder, held by the caller.
-
     Raises:
         InputError: the part has a task, or an image under the same id with other bytes, that is there already.
     """

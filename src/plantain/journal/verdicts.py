@@ -34,11 +34,7 @@ _PUT_CRITERION = f"INSERT INTO criterion VALUES ({', '.join('?' * 13)})"
 def published_verdict(
     scores: Iterable[tuple[str, float | None, Mapping[str, object]]],
 ) -> Verdict | None:
-    """Return an attempt's published verdict, which no judge of ours gave, or None.
-
-    Args:
-        scores: metric, value and detail of each score of the attempt.
-    """
+    """Return the published verdict among (metric, value, detail) of an attempt's scores, or None."""
     for metric, value, detail in scores:
         if metric == PUBLISHED:
             answers = {name: one for name, one in detail.items() if isinstance(one, bool)}

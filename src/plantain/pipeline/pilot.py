@@ -161,14 +161,7 @@ def _per_success(each: CallEstimate, rate: Rate) -> CallEstimate | None:
 def pilot_numbers(
     reader: JournalReader, tasks: Sequence[str], forecast: BuildPlan, free: int
 ) -> PilotNumbers:
-    """Count the results of these tasks.
-
-    Args:
-        reader: of the pilot's run.
-        tasks: ids, from `drawn_tasks`.
-        forecast: of the whole plan.
-        free: bytes on the disk of the run.
-    """
+    """Count the results of these tasks."""
     rows = [reader.task(task) for task in tasks]
     closed = [row for row in rows if row.state is not TaskState.PENDING]
     judged = [row for row in rows if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
@@ -304,14 +297,7 @@ NAME = "pilot.html"
 
 
 def write_pilot(numbers: PilotNumbers, decision: PilotDecision, title: str, command: str, to: Path) -> Path:
-    """Write the page and return its path.
-
-    Args:
-        numbers, decision: its contents.
-        title: the recipe's name.
-        command: continues with the whole.
-        to: the HTML file.
-    """
+    """Write the page and return its path."""
     target = html_target(to)
     template = _environment().get_template("pilot.html.j2")
     page = template.render(

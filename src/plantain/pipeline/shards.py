@@ -102,10 +102,6 @@ def share_of(reader: JournalReader) -> Share | None:
 def share_of_run(run: Path | None, asked: Shard | None) -> Share | None:
     """Return the share of an existing run, or of the shard that is requested for a new one.
 
-    Args:
-        run: its folder, which may not exist yet.
-        asked: on the command line.
-
     Returns:
         The share, not counted yet if the run is new; None for the whole plan.
 

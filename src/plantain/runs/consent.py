@@ -143,9 +143,6 @@ class ConsentGate:
 
     The records of the run's own journal decide, not those of a catalogue. Every allowed image is recorded there
     before it is sent; without a journal none is allowed.
-
-    Args:
-        terms: the owners' permission for the whole run, where one was stated.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -205,13 +202,7 @@ def _sources(reader: JournalReader, sha256: str, call: int | None) -> dict[str, 
 
 
 def cleared(role: T, gate: ConsentGate, to: Destination) -> T:
-    """Return a role whose requests pass the gate first; the role itself where it is local.
-
-    Args:
-        role: a writer, editor, judge or describer that holds a connection which is not ours.
-        gate: the run's.
-        to: how far it is.
-    """
+    """Return a role whose requests pass the gate first; the role itself where it is local."""
     return role if to.reach is Reach.LOOPBACK else cast(T, _Cleared(role, gate, to))
 
 

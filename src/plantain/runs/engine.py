@@ -48,7 +48,7 @@ async def engine_open(
     Raises:
         InputError: the cluster does not answer, or Ray is not installed.
     """
-    answered = KindsMet(journal, observer.note).answered
+    answered = record_kinds(journal, observer.note)
     async with _in_place(terms.engine) as engine:
         if engine is None:
             yield terms, answered
@@ -90,30 +90,23 @@ async def _in_place(section: EngineSection) -> AsyncIterator[RayEngine | None]:
         await engine.aclose()
 
 
-class KindsMet:
-    """Notices workers of another kind than those that answered before.
+def record_kinds(journal: Journal, note: Callable[[str], None]) -> OnWorker:
+    """Return a function that records the kinds of workers that answer for a model, and notes a second one."""
+    kinds: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
 
-    Args:
-        journal: the run's.
-        note: receives a message for the user, once.
-    """
-
-    def __init__(self, journal: Journal, note: Callable[[str], None]) -> None:
-        self._journal, self._note = journal, note
-        self._kinds: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
-
-    async def answered(self, model: str, kind: str) -> None:
-        """Record a kind of worker that answered for a model; report the second and every further one."""
-        known = self._kinds.setdefault(model, [])
+    async def answered(model: str, kind: str) -> None:
+        known = kinds.setdefault(model, [])
         if kind in known:
             return
         known.append(kind)
         if len(known) > 1:
-            self._note(
+            note(
                 f"{model} has answered on {len(known)} kinds of workers, whose images may differ in a bit: "
                 f"{' | '.join(known)}; each call records its kind"
             )
-        await self._journal.set_meta(KINDS, orjson.dumps(self._kinds).decode())
+        await journal.set_meta(KINDS, orjson.dumps(kinds).decode())
+
+    return answered
 
 
 @asynccontextmanager

@@ -25,14 +25,6 @@ async def look_first(
     """Return the request with the judge's description of the two images; unchanged for a judge without a first turn.
 
     The first turn is a memoised call of its own: a process killed between the two turns buys neither again.
-
-    Args:
-        calls: of the task.
-        judge: who is asked.
-        request: of the second turn.
-        round, draw: under which that turn is journalled, and so this one.
-        identity: names the two images by their hashes, as the call of the second turn does.
-        unanswered: completes the journal's record if the turn has no answer.
     """
     if not isinstance(judge, LooksFirst) or not judge.looks_first:
         return request, OK

@@ -19,11 +19,6 @@ from plantain.runs.setup import NewRun, RunSetup
 async def probe(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
     """Return whether a model answers, and its answer; never replayed from the journal.
 
-    Args:
-        terms: the settings of its provider.
-        name: the model; "SECTION/" for whatever a server has.
-        run: folder of the journal that counts probes.
-
     Raises:
         InputError: only hosted models can be probed.
     """

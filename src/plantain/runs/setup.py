@@ -90,13 +90,7 @@ class RunSetup:
         prompts: Path | None = None,
         named_by: str = "models.judge",
     ) -> Judge:
-        """Return the judge of that name; raise as `writer` does.
-
-        Args:
-            name, missing: as for a writer.
-            prompts: a folder of prompts of its own.
-            named_by: the field or option that named it, for messages.
-        """
+        """Return the judge of that name, with a folder of its own `prompts`; messages name the option `named_by`."""
         try:
             return cast(Judge, self._model(name, "judge", missing, prompts))
         except InputError as error:
@@ -202,11 +196,6 @@ async def changed_since(journal: Journal, key: str, today: dict[str, str]) -> st
 
     The run itself records prompts, versions of offline models and the rubric, which no recipe contains. New roles are
     added.
-
-    Args:
-        journal: the run's.
-        key: the meta entry with the recorded models.
-        today: role -> its model, with its fingerprint.
     """
     recorded = journal.reader.meta(key)
     before: dict[str, str] = orjson.loads(recorded) if recorded is not None else {}
