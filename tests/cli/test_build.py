@@ -100,8 +100,8 @@ def test_build_stops_at_its_limit_resumes_and_reports(project: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        (["build", "none.toml", "--run", "x"], "plantain: none.toml: no such recipe"),
-        (["build", ".", "--run", "x"], "plantain: .: a folder, not a recipe"),
+        (["build", "none.toml", "--run", "x"], "file 'none.toml' does not exist"),
+        (["build", ".", "--run", "x"], "file '.' is a directory"),
         (["status", "nowhere"], "is not a run"),
         (["bild"], "plantain: no command 'bild'; did you mean 'build'?"),
         (["build"], "RECIPE"),
@@ -185,5 +185,5 @@ def test_a_path_that_is_not_utf8_is_one_line(
     monkeypatch.chdir(folder)
     assert main([command, "run"]) == 2
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 2 and all("caf\\udce9: is not UTF-8" in line for line in said)
+    assert len(said) == 2 and all("caf\\udce9: the name is not UTF-8" in line for line in said)
     assert list(folder.iterdir()) == []

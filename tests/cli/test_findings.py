@@ -47,8 +47,11 @@ def test_findings_normal_is_shown_for_every_modality(capsys: pytest.CaptureFixtu
     [
         (["findings", "--modality", "fundos"], "did you mean 'fundus'"),
         (["findings", "glioms", "--modality", "brain_mri"], "did you mean 'glioma'"),
-        (["findings", "Support Devices"], "no such finding"),
-        (["findings", "Pleural Efusion"], "no such finding; did you mean 'Pleural Effusion'?"),
+        (["findings", "Support Devices"], "unknown finding 'Support Devices'"),
+        (
+            ["findings", "Pleural Efusion"],
+            "unknown finding 'Pleural Efusion'; did you mean 'Pleural Effusion'?",
+        ),
         (["findings", "--findings", "absent.toml"], "absent.toml: cannot be read"),
     ],
 )

@@ -197,7 +197,7 @@ def test_images_without_a_label_are_told_until_they_have_one(
     code, told, errors = ingest(capsys, *options, "--json")
     assert (code, json.loads(told)["unlabelled"], json.loads(told)["labelled"]) == (0, 2, 0)
     assert (
-        f"2 images without a label: no task is made of them; tell labels in {table} (file,labels[,group,split]), "
+        f"2 images without a label: no tasks use them; add labels in {table} (file,labels[,group,split]) "
         "and ingest again" in errors
     )
     table.write_text("file,labels\n0.png,Edema\n1.png,Pneumonia\n2.png,Edema\n")
@@ -242,7 +242,7 @@ def test_no_usable_picture_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture
         capsys, "folder", tmp_path / "scans", "--modality", "fundus", "--to", tmp_path / "c"
     )
     assert code == 1
-    assert "no picture could be used" in errors
+    assert "no image could be used" in errors
 
 
 def test_name_version_and_consent_are_recorded(

@@ -76,6 +76,6 @@ def test_what_is_not_run_says_what_it_needs() -> None:
         "a token of the Hub",
         "an installation",
         "data of yours",
-        "somebody who stops it",
+        "a person to stop it",
         "weights",
     }

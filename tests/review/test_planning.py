@@ -48,7 +48,7 @@ def test_pilot_gives_the_variances(capsys, tmp_path: Path):
     [
         (
             ["--effect", "0.6"],
-            "--base-rate 0.6: it lies between 0 and 1, and so does the rate with the effect (1.2)",
+            "--base-rate 0.6: both rates must be between 0 and 1; with the effect it is 1.2",
         ),
         (["--effect", "0"], "--effect 0: give a difference other than 0"),
         (["--effect", "0.1", "--sd", "2", "--base-rate", "0.5"], "--sd: the variances come from one of"),

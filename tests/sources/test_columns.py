@@ -122,10 +122,10 @@ def test_no_published_table_ends_in_a_catalogue_that_is_silently_ungrouped(
     ingested = Ingested(1, 0, [], ungrouped=table.files - table.grouped, tables=[table])
     said = list(group_remarks(ingested, [], takes_table=True))
     if table.columns.group is None and not table.grouped:
-        assert any("has no column of patients" in line for line in said)
+        assert any("has no patient column" in line for line in said)
         assert table.columns.unused == () or any("--column group=NAME" in line for line in said)
     elif not table.columns.patient:
-        assert any("not from a column of patients" in line for line in said)
+        assert any("not from a patient column" in line for line in said)
     for name in table.columns.unused[:12]:
         assert repr(name) in table_line(table)
 

@@ -1,4 +1,4 @@
-"""The command line: one thin module per command, imported when it is asked for.
+"""The command line: one thin module per command, imported when the command runs.
 
 Exit codes: 0 done, 1 failed, 2 usage or invalid input (one line), 3 stopped by a limit and resumable.
 """
@@ -16,56 +16,54 @@ from plantain.version import __version__
 COMMANDS = {
     "demo": (
         "plantain.cli.demo:demo",
-        "build a small dataset offline, on real images that come with the dependencies",
+        "Build a small dataset offline from real images that come with the dependencies",
     ),
-    "ingest": ("plantain.cli.ingest:command", "read images into a catalogue"),
-    "init": ("plantain.cli.init:init", "write a first recipe that fits a catalogue"),
-    "plan": ("plantain.cli.plan:plan", "estimate tasks, calls, cost, time and disk; calls nothing"),
-    "build": ("plantain.cli.build:build", "run or resume a recipe; --pilot N ends with go or stop"),
-    "status": ("plantain.cli.status:status", "print how far a run has come"),
-    "report": ("plantain.cli.report:report", "write tables and figures of a run as one HTML file"),
-    "view": ("plantain.cli.view:view", "browse a run, a release or a study, also while it is built"),
-    "show": ("plantain.cli.show:show", "list a run's tasks, or print one in full"),
-    "export": ("plantain.cli.export:export", "write a run as a dataset that others can use"),
+    "ingest": ("plantain.cli.ingest:command", "Read images into a catalogue"),
+    "init": ("plantain.cli.init:init", "Write a first recipe for a catalogue"),
+    "plan": ("plantain.cli.plan:plan", "Estimate tasks, calls, cost, time and disk space; calls no model"),
+    "build": ("plantain.cli.build:build", "Run or resume a recipe; --pilot N ends with go or stop"),
+    "status": ("plantain.cli.status:status", "Print the progress of a run"),
+    "report": ("plantain.cli.report:report", "Write tables and figures of a run as one HTML file"),
+    "view": ("plantain.cli.view:view", "Browse a run, a release or a study, also during a build"),
+    "show": ("plantain.cli.show:show", "List a run's tasks, or print one in full"),
+    "export": ("plantain.cli.export:export", "Write a run as a dataset that others can use"),
     "import": (
         "plantain.cli.import_run:import_run",
-        "read a published release or a table of pairs into a run",
+        "Read a published release or a table of pairs into a run",
     ),
-    "verify": ("plantain.cli.verify:verify", "check every checksum, count, row and licence of a release"),
-    "bench": ("plantain.cli.bench:app", "measure editing models: benchmarks, outputs, scores, tables"),
+    "verify": ("plantain.cli.verify:verify", "Check every checksum, count, row and licence of a release"),
+    "bench": ("plantain.cli.bench:app", "Measure editing models: benchmarks, outputs, scores, tables"),
     "judge": (
         "plantain.cli.judge:app",
-        "measure a judge, judge stored edits again, correct verdicts, edit prompts",
+        "Audit a judge, judge stored edits again, correct verdicts, edit prompts",
     ),
-    "review": ("plantain.cli.review:app", "run reader studies: people judge, compare, rank and outline"),
+    "review": ("plantain.cli.review:app", "Run reader studies: accept, rate, compare, rank and outline"),
     "run": (
         "plantain.cli.run:app",
-        "look after runs and catalogues: retry, merge, consent, withdraw, quarantine",
+        "Maintain runs and catalogues: retry, merge, consent, withdraw, quarantine",
     ),
-    "models": ("plantain.cli.models:app", "list models by provider with roles, prices and keys"),
-    "findings": ("plantain.cli.findings:findings", "list what can be added and removed"),
+    "models": ("plantain.cli.models:app", "List models by provider with roles, prices and keys"),
+    "findings": ("plantain.cli.findings:findings", "List the findings that can be added and removed"),
     "train": (
         "plantain.cli.train:app",
-        "train editors on pairs or preferences; measure what training with edits is worth",
+        "Train editors on pairs or preferences; measure the value of edits as training data",
     ),
-    "completion": ("plantain.cli.completion:completion", "print the completion script for bash, zsh or fish"),
+    "completion": ("plantain.cli.completion:completion", "Print the completion script for bash, zsh or fish"),
 }
-"""Every command: the module that has its typer application `app`, and its line of help."""
+"""Command -> (module and name of its function or group, one line of help)."""
 
 JOBS = {
-    "Make edits": "demo ingest init plan build",
-    "Look": "status report view show",
+    "Build": "demo ingest init plan build",
+    "Inspect": "status report view show",
     "Share": "export import verify",
-    "Measure": "bench judge review",
-    "Look after": "run models findings",
-    "Learn": "train",
-    "Shell": "completion",
+    "More (each has commands of its own)": "bench judge review run train",
+    "Reference": "findings models completion",
 }
-"""Commands by the job that they are for, in the order of `plantain --help`."""
+"""Group title -> commands, in the order of `plantain --help`."""
 
 ABOUT = """Build, judge and benchmark text-guided edits of medical images.
 
-A research tool: it diagnoses nothing, and what it makes is synthetic."""
+A research tool, never for diagnosis. Every image that it makes is synthetic."""
 
 EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 invalid input, 3 stopped by a limit and resumable."
 
@@ -73,7 +71,7 @@ _BY_CTRL_C = 130
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs one command and returns its exit code; bad input becomes one line on stderr and code 2."""
+    """Run one command and return its exit code; bad input becomes one line on stderr and code 2."""
     args = sys.argv[1:] if argv is None else argv
     redact_terminal()
     if args[:1] == ["--version"]:
@@ -81,7 +79,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     for word in (*args, *_working_directory()):
         if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
-            return _end(f"{word}: is not UTF-8, so no record could name it; rename it", 2)
+            return _end(f"{word}: the name is not UTF-8 and cannot be recorded; rename it", 2)
     import typer
 
     from plantain.cli.terminal.groups import COMPLETING, LazyGroup
@@ -106,14 +104,14 @@ def main(argv: list[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return _end("interrupted", 3)
     except _database_error() as error:
-        return _end(f"{name}: a database cannot be read or written: {error}", 1)
+        return _end(f"{name}: cannot read or write a database: {error}", 1)
     if result == _BY_CTRL_C:
         return _end("interrupted", 3)
     return result if isinstance(result, int) else 0
 
 
 def _working_directory() -> list[str]:
-    """Return its path, which relative arguments become part of; [] if it is gone."""
+    """Return the path that relative arguments are resolved against; [] if it no longer exists."""
     try:
         return [str(Path.cwd())]
     except OSError:
@@ -121,7 +119,7 @@ def _working_directory() -> list[str]:
 
 
 def _database_error() -> type[Exception]:
-    """Looked up when something went wrong: help and usage load no database."""
+    """Return sqlite3's error class, imported late: help and usage need no database."""
     import sqlite3
 
     return sqlite3.Error

@@ -135,16 +135,15 @@ def _print_decision(numbers: PilotNumbers, decision: PilotDecision, page: Path) 
 
 
 def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:
-    """What groups that were learned or corrected mean for releases that were made before."""
+    """Yield warnings about earlier releases whose groups have changed since."""
     if not images:
         return
     how_many = counted(len(images), "image has", "images have")
     yield (
-        f"{how_many} another group or split now than when the run took them; splits and withdrawals go by the "
-        f"new ones"
+        f"{how_many} another group or split than at the start of the run; splits and withdrawals use the new ones"
     )
     for release in releases_with(run, images):
-        yield f"  {release} was made before: one group may stand in several of its splits; export it anew"
+        yield f"  {release} was exported before: a group may be in several of its splits; export it again"
 
 
 def build_watched(
@@ -157,7 +156,7 @@ def build_watched(
     quiet: bool = False,
     accept_model_change: bool = False,
 ) -> RunSummary:
-    """`run_build` with a live progress line."""
+    """Run or resume a build with a live progress line."""
     with BuildProgress(quiet=quiet) as progress:
         return run_to_end(
             run_build(

@@ -1,4 +1,4 @@
-"""`plantain completion`: what a shell needs to complete commands and options."""
+"""`plantain completion`: shell completion of commands and options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plantain.cli.terminal.groups import COMPLETING
 
 
 class Shell(StrEnum):
-    """Shells that typer writes a script for."""
+    """Shells that typer supports."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -19,7 +19,7 @@ class Shell(StrEnum):
 
 
 def completion(shell: Shell = typer.Argument(..., metavar="SHELL", help="bash, zsh or fish")) -> None:
-    """Prints a script that completes commands and options; nothing is installed.
+    """Print a script that completes commands and options; nothing is installed.
 
     Example: plantain completion bash > ~/.local/share/bash-completion/completions/plantain
     """

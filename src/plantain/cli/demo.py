@@ -24,12 +24,13 @@ from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.questions.telemetry import costs, status_summary
 from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue, peak_rss_mb
+from plantain.records.commands import command_line
 from plantain.report.page import make_report
 from plantain.report.terminal import table_one
 from plantain.runs.settings.terms import Terms
 
 CARD_PAIRS, CARD_KINDS = 4, (CLEAN, "blob")
-"""A few edits of each kind: the demo shows what a card is, and four people's pictures can show no more."""
+"""Edits of each kind: enough to show a card; four images cannot validate a judge."""
 
 NOTICE = """\
 Real images, offline models: a template writer, a procedural editor and an instrument judge (an instrument, not an
@@ -39,15 +40,15 @@ rendered by plantain so that there is something to remove. Research only; everyt
 
 def demo(
     context: typer.Context,
-    folder: Path = typer.Argument(Path("demo-run"), metavar="[DIR]", help="made or resumed"),
-    limit: int | None = typer.Option(None, min=1, help="close at most this many tasks"),
+    folder: Path = typer.Argument(Path("demo-run"), metavar="[DIR]", help="Folder; created or resumed."),
+    limit: int | None = typer.Option(None, min=1, help="Close at most N tasks."),
     as_json: AsJson = False,
 ) -> int:
-    """Builds a small dataset of judged edits offline. Kill it and type it again: it goes on.
+    """Build a small dataset of judged edits offline. Rerun the same command to resume.
 
     Example: plantain demo
     """
-    begun = time.monotonic()
+    started = time.monotonic()
     if not as_json:
         print(NOTICE, file=sys.stderr)
     fill_demo_catalogue(folder / "catalogue")
@@ -63,7 +64,7 @@ def demo(
         extra = {
             "report": str(written.path),
             "cards": [card_json(card) for card in cards_of(run)],
-            "seconds": round(time.monotonic() - begun, 3),
+            "seconds": round(time.monotonic() - started, 3),
             "peak_rss_mb": round(peak_rss_mb(), 1),
             "peak_rss_mb_worker": round(peak_rss_mb(resource.RUSAGE_CHILDREN), 1),
             "seconds_per_call": steps,
@@ -73,18 +74,17 @@ def demo(
         TerminalConsole().print(table_one(run, written.numbers.composition))
         for card in cards_of(run):
             print(f"judge's card: {card.line}")
-        print(f"Look at it: {written.path}")
+        print(f"report: {written.path}")
+        print(f"next: {command_line('view', run)}")
     return print_end(context, summary)
 
 
 def _card(folder: Path, run: Path, *, quiet: bool) -> None:
-    """A small card of the demo's judge: what it says of clean edits and of one blob, on the demo's own pictures."""
+    """Audit the demo's judge on the demo's images: clean edits and one blob."""
     if cards_of(run):
         return
     taxonomy, judge = load_taxonomy(), "offline/instruments"
-    plan = AuditPlan(
-        CARD_PAIRS, seed=SEED, split="the demo's own pictures", findings=FINDINGS, kinds=CARD_KINDS
-    )
+    plan = AuditPlan(CARD_PAIRS, seed=SEED, split="images of the demo", findings=FINDINGS, kinds=CARD_KINDS)
 
     async def audited() -> None:
         terms = Terms((judge,))

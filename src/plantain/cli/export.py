@@ -1,4 +1,4 @@
-"""`plantain export`: a run as a dataset that others can use."""
+"""`plantain export`: write a run as a dataset."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEFAULT_LAYOUTS = "med-banana,parquet,preference,trajectory"
 
 def export(
     run: RunArgument,
-    to: Path = typer.Option(..., metavar="OUT", help="New folder; an interrupted one is continued."),
+    to: Path = typer.Option(..., metavar="OUT", help="New folder, or one to resume."),
     layout: str = typer.Option(
         DEFAULT_LAYOUTS, metavar="NAMES", help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas."
     ),
@@ -50,7 +50,7 @@ def export(
     key: Path | None = typer.Option(None, metavar="KEY", help="Private key of CERT, PEM."),
     as_json: AsJson = False,
 ) -> int:
-    """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Type it again to continue.
+    """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Rerun the command to resume.
 
     Example: plantain export runs/demo --to release --licence CC-BY-4.0
     """
@@ -102,7 +102,7 @@ def _document(summary: ExportSummary) -> dict[str, object]:
 
 
 def _licence_line(summary: ExportSummary) -> str:
-    """What the release lets others do."""
+    """Return one line about the licences of the release."""
     parts = ", ".join(f"{part['part']} {part['licence']}" for part in summary.licences)
     return f"licences: {parts}; read LICENSES/ before you publish"
 
@@ -117,9 +117,9 @@ def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
 
 
 def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """Which sources' originals go along, and which stay."""
+    """Return one line about the originals that are included."""
     carried = [f"{name} {count['carried']} of {sum(count.values())}" for name, count in counts.items()]
-    return f"originals: {', '.join(carried)}; those of credentialed or unknown sources never leave"
+    return f"originals: {', '.join(carried)}; originals of credentialed or unknown sources are never included"
 
 
 def _lines(summary: ExportSummary) -> str:
@@ -137,7 +137,7 @@ def _lines(summary: ExportSummary) -> str:
     ]
     if none := empty_splits(facts.splits, facts.split_groups):
         lines.append(
-            f"{none}; each has one from 10 groups on: hold out whole groups yourself, or release a larger run"
+            f"{none}; splits need at least 10 groups: hold out whole groups yourself, or release a larger run"
         )
     if facts.ungrouped_images:
         lines.append(
@@ -150,5 +150,5 @@ def _lines(summary: ExportSummary) -> str:
     if facts.left_out:
         lines.append(f"left out: {counted(facts.left_out, 'task that is', 'tasks that are')} not closed yet")
     if summary.complete:
-        lines.insert(0, "This release was already whole; nothing was written.")
+        lines.insert(0, "The release was already complete; nothing was written.")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`plantain findings`: what can be added and removed, as a table or one finding in full."""
+"""`plantain findings`: the findings that can be added and removed, as a table or one in full."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PAPER = ("chest_xray", "brain_mri", "fundus")
 
 
 def findings(
-    name: str = typer.Argument("", metavar="NAME", help="one finding, to be shown in full"),
-    modality: str = typer.Option("", help="only this modality"),
+    name: str = typer.Argument("", metavar="NAME", help="Print this finding in full."),
+    modality: str = typer.Option("", help="Only this modality."),
     files: OwnFindings = None,
     as_json: AsJson = False,
 ) -> None:
-    """What can be added and removed, where it can be shown, and what it is called in each source.
+    """List the findings that can be added and removed, their views, and their names in each source.
 
     Example: plantain findings "Pleural Effusion"
     """
@@ -42,18 +42,18 @@ def findings(
 
 
 def _named(taxonomy: Taxonomy, name: str, modalities: tuple[str, ...]) -> tuple[Finding, ...]:
-    """Every finding of that name or label; "normal" may well be several."""
+    """Return every finding of that name or label; "normal" may match several modalities."""
     matches = tuple(match for m in modalities if (match := taxonomy.match_label(m, name)) is not None)
     if matches:
         return matches
     if len(modalities) == 1:
         return (taxonomy.get(modalities[0], name),)
     names = [finding.name for finding in taxonomy.findings if not finding.normal]
-    raise InputError(f"finding {name!r}: no such finding; {suggest(name, names)}")
+    raise InputError(f"unknown finding {name!r}; {suggest(name, names)}")
 
 
 def shown_on(visibility: Visibility) -> str:
-    """The conditions of a finding in a few words; "unknown" is left out, as it only says that a guess is allowed."""
+    """Return the views, sequences and planes that show a finding, without "unknown"."""
     names = ("views", "projections", "positions", "sequences", "planes")
     parts = (getattr(visibility, name) for name in names)
     conditions = (" ".join(value for value in part if value != "unknown") for part in parts)
@@ -61,15 +61,15 @@ def shown_on(visibility: Visibility) -> str:
 
 
 def how_23_is_reached(taxonomy: Taxonomy) -> str:
-    """The paper's count, from the findings that come with plantain."""
+    """Return how the paper's 23 classes follow from the built-in findings."""
     counts = [(len(taxonomy.targets(m)), taxonomy.normal(m).name) for m in PAPER]
     own = {finding.name for m in PAPER for finding in taxonomy.targets(m)}
     optional = [f.name for m in PAPER for f in taxonomy.targets(m, optional=True) if f.name not in own]
     sums = " + ".join(f"({count} + 1 {normal})" for count, normal in counts)
     return (
-        f"Med-Banana-50K counts 23 classes: {sums} = {sum(count + 1 for count, _ in counts)}. The paper says 12, 4"
-        " and 7 and names the class without disease for brain and fundus; that it is also the twelfth for the chest is"
-        f" inferred from its samples. Not counted: {', '.join(optional)}, which a recipe must name to have it."
+        f"Med-Banana-50K counts 23 classes: {sums} = {sum(count + 1 for count, _ in counts)}. The paper states 12, 4"
+        " and 7 and names the normal class for brain and fundus; for the chest it is inferred from the samples."
+        f" Optional, not counted: {', '.join(optional)}; name it in the recipe to use it."
     )
 
 
@@ -92,7 +92,7 @@ def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
     if {finding.modality for finding in shown} >= set(PAPER):
         print(how_23_is_reached(load_taxonomy()))
     one = command_line("findings", "Pleural Effusion")
-    print(f"One in full: {one}. Written from named sources; no clinician has read it yet.")
+    print(f"One in full: {one}. Definitions follow cited sources; no clinician has reviewed them yet.")
 
 
 def _print_one(finding: Finding) -> None:
@@ -114,11 +114,7 @@ def _rows(finding: Finding) -> list[tuple[str, str]]:
         f"{zone}: {shown_on(condition)}{f' ({condition.note})' if condition.note else ''}"
         for zone, condition in finding.zone_visibility.items()
     ]
-    kind = (
-        "class without disease, source for add"
-        if finding.normal
-        else f"{finding.polarity}, {finding.support}"
-    )
+    kind = "normal class, source for add" if finding.normal else f"{finding.polarity}, {finding.support}"
     return [
         (finding.name, f"{finding.title} ({finding.modality}{', optional' if finding.optional else ''})"),
         ("changes", kind),
@@ -129,8 +125,8 @@ def _rows(finding: Finding) -> list[tuple[str, str]]:
         ("shown on", shown_on(finding.visibility)),
         ("condition", finding.visibility.note),
         ("signs", lines(finding.signs)),
-        ("goes with it", lines(finding.secondary_signs)),
-        ("told apart from", lines(tuple(f"{other.name}: {other.how}" for other in finding.differentials))),
+        ("secondary signs", lines(finding.secondary_signs)),
+        ("distinguish from", lines(tuple(f"{other.name}: {other.how}" for other in finding.differentials))),
         ("removal restores", lines(finding.restores)),
         ("limits", lines(finding.limits)),
         ("implies", ", ".join(finding.implies)),

@@ -1,4 +1,4 @@
-"""`plantain import`: a published release back into a journal."""
+"""`plantain import`: read a published release or a table of edits into a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def import_run(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Read a release back, to look at it, report on it or export it again. What it does not say stays unknown.
+    """Read a release or a table of edits into a run, to view, report, judge or export it. Missing fields stay unknown.
 
     Example: plantain import release --run runs/theirs
     """
@@ -51,8 +51,8 @@ def import_run(
     )
     if summary.signed:
         print(
-            f"{counted(summary.signed, 'image was', 'images were')} signed and kept as judged, without manifest; the "
-            "signatures were not checked here (plantain verify does that)"
+            f"{counted(summary.signed, 'image was', 'images were')} imported without its signed manifest; check the "
+            "signatures with plantain verify"
         )
     if summary.originals or summary.without_original:
         print(
@@ -61,12 +61,12 @@ def import_run(
         )
     if summary.missing:
         print(
-            f"{counted(summary.missing, 'image is', 'images are')} named but did not come along; the hash is kept"
+            f"{counted(summary.missing, 'image is', 'images are')} named but not included; the hash is recorded"
         )
 
 
 def _is_table(path: Path) -> bool:
-    """Return True if a path is a file, or a folder with a table of edits that is no release."""
+    """Return True for a file, or a folder with a table of edits that is not a release."""
     from plantain.release.importing.pair_rows import tables_in
     from plantain.release.importing.reading import OurRelease
 
@@ -99,14 +99,16 @@ def _pairs(
         f"{run}: {counted(summary.tasks, 'edit')} of {counted(summary.rows, 'row')}; published verdicts: {published}"
     )
     if summary.without_original:
-        print(f"{summary.without_original} without their original: no judge can judge them (--originals DIR)")
+        print(
+            f"{summary.without_original} without their original: no judge can judge them; pass --originals DIR"
+        )
     if summary.without_instruction:
         print(
-            f"{counted(summary.without_instruction, 'row')} without an instruction: the finding stands in for it"
+            f"{counted(summary.without_instruction, 'row')} without an instruction: the finding's name is used"
         )
     if summary.guessed:
         words = ", ".join(f"{n} {direction}" for direction, n in sorted(summary.guessed.items()))
-        print(f"direction taken from the instruction's words: {words}")
+        print(f"direction inferred from the instruction: {words}")
     if summary.rejected is not None:
         n = sum(summary.left_out.values())
         print(f"left out {counted(n, 'row')}; each with its reason: {summary.rejected}")

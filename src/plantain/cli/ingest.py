@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import timedelta
 from pathlib import Path
 
 import typer
@@ -20,7 +19,7 @@ from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.ending import print_stop
 from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile
-from plantain.cli.terminal.progress import Bar, say
+from plantain.cli.terminal.progress import Bar, say, time_left
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.repeating import EngineThread
 from plantain.findings import load_taxonomy
@@ -35,12 +34,12 @@ from plantain.sources.entries import NamingReader, Reader, Refused, SourceOption
 from plantain.sources.registry import kinds, load, parse_settings
 
 SHOWN, ALIKE = 20, 3
-"""Refused files told one by one, and of one reason; the rest are counted, and in rejected.csv."""
+"""Rejected files named in all, and for one reason; rejected.csv lists the rest."""
 
 BAR_AFTER_S = 2.0
 
 _MOST = 12
-"""Unused columns, and groups that cross splits, that are named."""
+"""Unused columns, and groups in several splits, that are named."""
 
 
 def command(
@@ -50,12 +49,12 @@ def command(
     out: Path | None = typer.Option(
         None, "--to", "--out", metavar="CATALOGUE", help="New or growing folder."
     ),
-    modality: str = typer.Option("", help="What the pictures of a folder show, e.g. chest_xray."),
+    modality: str = typer.Option("", help="Modality of a folder's images, e.g. chest_xray."),
     licence: str = typer.Option("unknown", help="open, attribution, credentialed or unknown."),
-    dataset: str = typer.Option("", help="Name of the dataset; else what the kind or the folder is called."),
-    version: str = typer.Option("", help="Its version, where the source does not tell."),
-    consent_by: str = typer.Option("", help="Who allowed hosted models to see these images; recorded."),
-    agreement: str = typer.Option("", help="Where that permission is written down."),
+    dataset: str = typer.Option("", help="Name of the dataset; default: that of the kind or the folder."),
+    version: str = typer.Option("", help="Version of the dataset, if the source does not state it."),
+    consent_by: str = typer.Option("", help="Who permitted sending these images to hosted models; recorded."),
+    agreement: str = typer.Option("", help="Reference to that written permission."),
     stretch: bool = typer.Option(False, "--stretch", help="Stretch instead of padding."),
     settings: list[str] = typer.Option([], "--set", help="Setting of the kind, name=value; repeatable."),
     table: Path | None = typer.Option(
@@ -71,23 +70,22 @@ def command(
     as_json: AsJson = False,
     list_kinds: bool = typer.Option(False, "--list", help="Name the kinds of source and stop."),
 ) -> None:
-    """Reads a source into a catalogue of prepared images, 1024x1024, pixels only.
+    """Read a source into a catalogue of prepared images: 1024x1024, pixels only.
 
     Example: plantain ingest folder scans/ --modality chest_xray --licence open --to catalogue
 
-    scans/ holds one folder per finding (normal/, Pneumothorax/, ...) with pictures inside, or pictures and a table
-    labels.csv (or .xlsx) with the columns file, labels and maybe group (the patient) and split; columns as published
-    datasets call them are known, e.g. `Image Index`, `Finding Labels`, `Patient ID`. A file that cannot be used is one
-    line in catalogue/rejected.csv and stops nothing. Running it again adds what is new, and takes groups that were
-    corrected. An image with text that may be somebody's name, date or number, or with a face, waits for
-    `plantain run quarantine`.
+    scans/ contains one folder per finding (normal/, Pneumothorax/, ...), or images and a table labels.csv (or .xlsx)
+    with the columns file, labels and optionally group (the patient) and split. Column names of published datasets
+    work too, e.g. `Image Index`, `Finding Labels`, `Patient ID`. A file that cannot be used becomes one line in
+    catalogue/rejected.csv. Run it again to add new images and corrected groups. Images with a face, or with text that
+    may identify a patient, are quarantined until `plantain run quarantine` releases or masks them.
     """
     if list_kinds:
         _print_kinds(as_json)
         return
     if not kind or path is None or out is None:
         missing = "KIND" if not kind else "PATH" if path is None else "--to CATALOGUE"
-        raise InputError(f"ingest: {missing} is missing; as in `plantain ingest folder PATH --to CATALOGUE`")
+        raise InputError(f"ingest: {missing} is missing, e.g. `plantain ingest folder PATH --to CATALOGUE`")
     stated = _permission(licence, consent_by, agreement)
     source = load(kind)
     if (table is not None or columns) and not source.label_table:
@@ -113,21 +111,19 @@ def command(
         raise typer.Exit(print_stop(context, f"interrupted; finished images stay in {out}")) from None
     except (OSError, sqlite3.OperationalError) as error:
         why = getattr(error, "strerror", None) or error
-        rest = "what is in it is whole, ingest again" if (out / NAME).exists() else "choose another --to"
+        rest = "it is intact; run ingest again" if (out / NAME).exists() else "choose another --to"
         raise InputError(f"{out}: cannot be written ({why}); {rest}") from error
     if not (done.added or done.unchanged or done.labelled or done.regrouped or done.quarantined):
-        say(f"{path}: no picture could be used")
+        say(f"{path}: no image could be used")
         raise typer.Exit(1)
 
 
 def _permission(licence: str, by: str, agreement: str) -> Consent | None:
-    """The stated consent, if any. Raises InputError where licence or consent is not said as it must be."""
+    """Return the consent, if any. Raise InputError for an unknown licence or an incomplete consent."""
     if licence not in tuple(Licence):
         raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
     if bool(by) != bool(agreement):
-        raise InputError(
-            "--consent-by, --agreement: give both, who allowed it and where that is written down"
-        )
+        raise InputError("--consent-by, --agreement: give both, the person and the document")
     return Consent(by, agreement) if by else None
 
 
@@ -141,9 +137,9 @@ def _run(
     as_json: bool,
     workers: EngineThread | None,
 ) -> Ingested:
-    """Ingests under a dataset's name, writes both lists, and prints the summary.
+    """Ingest, write the lists of rejected files and near duplicates, and print the summary.
 
-    `table` is where labels may be told, None where this kind of source has its own.
+    `table` is the path of an optional label table, None if this kind of source has its own.
     """
     with Catalogue.create(out) as catalogue:
         gate = PrivacyGate(catalogue, None if skip_text else open_reader())
@@ -172,32 +168,31 @@ def _print_kinds(as_json: bool) -> None:
 
 
 def _read_earlier(catalogue: Catalogue, gate: PrivacyGate, done: Ingested) -> None:
-    """Reads what an earlier ingest, without the extra, put into the catalogue unread."""
+    """Look for text in images that an earlier ingest added without the extra."""
     unread = catalogue.count_by("text_checked").get("0", 0)
     if unread:
-        say(f"looking for text in {counted(unread, 'image that was', 'images that were')} never read")
+        say(f"looking for text in {counted(unread, 'image')} of earlier ingests")
         done.newly_quarantined += check_earlier(catalogue, gate)
         done.near = join_near_duplicates(catalogue)
         done.quarantined = [waiting.image.id for waiting in held(catalogue)]
 
 
 def _why_unread(catalogue: Catalogue, skipped: bool) -> str:
-    """Why images of the catalogue are unread; "" where none is."""
+    """Return a warning about images in which text was not looked for; "" if there are none."""
     unread = catalogue.count_by("text_checked").get("0", 0)
     if not unread:
         return ""
     why = "--skip-text" if skipped else why_no_reader() or "rendered or edited"
     return (
-        f"burned-in text was not checked in {counted(unread, 'image')} ({why}): look for names and dates "
-        f"before you share."
+        f"burned-in text was not checked in {counted(unread, 'image')} ({why}): check for names and dates "
+        f"before sharing."
     )
 
 
 def _unlabelled(images: int, table: Path | None) -> str:
-    """That no task is made of images without a label, and where a person can tell labels."""
-    how = "" if table is None else f"; tell labels in {table} (file,labels[,group,split]), and ingest again"
-    made = "no task is made of " + ("it" if images == 1 else "them")
-    return f"{counted(images, 'image')} without a label: {made}{how}"
+    """Return a warning about images without a label, and the remedy."""
+    how = "" if table is None else f"; add labels in {table} (file,labels[,group,split]) and ingest again"
+    return f"{counted(images, 'image')} without a label: no tasks use {'it' if images == 1 else 'them'}{how}"
 
 
 def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_json: bool) -> None:
@@ -219,8 +214,8 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         }
         print_json({**numbers, **counts, **more})
         return
-    changed = f", {done.labelled} labelled now" if done.labelled else ""
-    changed += f", {done.regrouped} of another group or split now" if done.regrouped else ""
+    changed = f", {done.labelled} newly labelled" if done.labelled else ""
+    changed += f", {done.regrouped} with another group or split" if done.regrouped else ""
     print(
         f"{out}: {counted(len(catalogue), 'image')}, {done.added} new{changed}; "
         f"{counted(_files(done), 'file')} rejected"
@@ -229,28 +224,30 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         print(table_line(table))
     if done.synthetic:
         print(
-            f"{counted(done.synthetic, 'picture says', 'pictures say')} in the file to be synthetic: recorded so, and "
-            f"never taken for real"
+            f"{counted(done.synthetic, 'image is', 'images are')} marked as synthetic in the file and recorded so"
         )
     for label, count in counts["by_label"].items():
         print(f"  {count:6d}  {label}")
     if done.near:
-        print(f"{counted(len(done.near), 'pair')} of near duplicates, each kept in one group: {out / NEAR}")
+        print(
+            f"{counted(len(done.near), 'pair')} of near duplicates, each assigned to one group: {out / NEAR}"
+        )
     for item in done.left_out:
         print(f"left out {item.count}: {item.reason}")
     if done.quarantined:
         new = f", {done.newly_quarantined} new" if done.newly_quarantined else ""
         print(
-            f"{counted(len(done.quarantined), 'image')} in quarantine{new}; none takes part in a build until it "
-            f"is released or masked:"
+            f"{counted(len(done.quarantined), 'image')} in quarantine{new}; builds skip them until they are released "
+            f"or masked:"
         )
         print(f"  {command_line('run', 'quarantine', out)}")
     if done.refused:
-        print(f"rejected files and why: {out / REJECTED}")
+        print(f"rejected files with reasons: {out / REJECTED}")
+    print(f"next: {command_line('init', out)}")
 
 
 def _files(done: Ingested) -> int:
-    """Files that were left out, each once; a folder counts with what is in it."""
+    """Return the number of rejected files; a rejected folder counts with its files."""
     return sum({refused.name: refused.files for refused in done.refused}.values())
 
 
@@ -259,14 +256,14 @@ def _named(counts: dict[str, int]) -> dict[str, int]:
 
 
 class _Watch:
-    """Progress of an ingest; refused files are named at once, up to `ALIKE` of one reason and `SHOWN` in all."""
+    """Progress of an ingest; names rejected files, up to `ALIKE` for one reason and `SHOWN` in all."""
 
     def __init__(self, total: int | None, *, quiet: bool) -> None:
         self._bar = Bar("ingest", quiet=quiet)
         self._total, self._done, self._named = total, 0, 0
         self._reasons: Counter[str] = Counter()
         self._unnamed: Counter[str] = Counter()
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
 
     def __enter__(self) -> _Watch:
         return self
@@ -279,9 +276,9 @@ class _Watch:
             say(f"and {rest} more rejected files")
 
     def file(self, refused: Refused | None) -> None:
-        """One more file is done."""
+        """Count one more file; name it if it was rejected."""
         self._done += 1
-        seconds = max(time.monotonic() - self._begun, 1e-3)
+        seconds = max(time.monotonic() - self._started, 1e-3)
         rate = f"{self._done / seconds:.0f} files/s"
         if refused is not None:
             self._reasons[refused.reason] += 1
@@ -291,14 +288,13 @@ class _Watch:
                 self._named += 1
                 say(f"rejected {refused.name}: {refused.reason}")
         if seconds > BAR_AFTER_S:
-            self._bar.move(self._done, self._total, rate)
-        left = max((self._total or 0) - self._done, 0) * seconds / self._done
-        shown = f", {timedelta(seconds=round(left))} left" if self._total else ""
-        self._bar.line(lambda _: f"{self._done}/{self._total or '?'} files, {rate}{shown}")
+            self._bar.move(self._done, self._total)
+        shown = time_left(self._done, self._total, seconds) if self._total else rate
+        self._bar.line(lambda _: f"{self._done}/{self._total or '?'} files, {shown}")
 
 
 def table_line(table: TableRead) -> str:
-    """Which columns of a table tell what, and which tell nothing."""
+    """Return one line about the columns of a table: their roles, and those not used."""
     columns = table.columns
     roles = (
         ("file", columns.file),
@@ -310,10 +306,10 @@ def table_line(table: TableRead) -> str:
     )
     used = ", ".join(f"{role} from {one_line(name)!r}" for role, name in roles if name is not None)
     if columns.marked:
-        used += f", labels from the columns {_some(columns.marked)} (1: there; 0, -1 or empty: not)"
+        used += f", labels from the columns {_some(columns.marked)} (1: present; 0, -1 or empty: absent)"
     unused = f"; not used: {_some(columns.unused)}" if columns.unused else ""
     grouped = (
-        f"; {counted(table.grouped, 'picture')} of {counted(table.groups, 'group')}" if table.grouped else ""
+        f"; {counted(table.grouped, 'image')} of {counted(table.groups, 'group')}" if table.grouped else ""
     )
     return f"{one_line(table.name)}: {used}{grouped}{unused}"
 
@@ -321,52 +317,49 @@ def table_line(table: TableRead) -> str:
 def group_remarks(
     done: Ingested, crossed: Sequence[tuple[str, tuple[str, ...]]], *, takes_table: bool
 ) -> Iterator[str]:
-    """What a person must know of the groups, one line each.
+    """Yield warnings about groups, one line each.
 
     Args:
         done: the ingest.
-        crossed: groups of the catalogue that its sources put into several splits.
-        takes_table: whether this kind of source takes a table from a person.
+        crossed: groups whose sources assign them to several splits.
+        takes_table: True if this kind of source accepts a label table.
     """
     for table in done.tables:
         columns = table.columns
         if table.grouped and not columns.patient:
             whose = f"column {one_line(columns.group)!r}" if columns.group else "names of folders"
-            yield f"{one_line(table.name)}: groups come from {whose}, not from a column of patients" + _other(
+            yield f"{one_line(table.name)}: groups come from {whose}, not from a patient column" + _other(
                 table
             )
         if table.groups == 1 < table.grouped:
-            yield f"{one_line(table.name)}: every picture is of one and the same group, so that no split can part them"
+            yield f"{one_line(table.name)}: all images belong to one group, so no split can separate them"
     if done.ungrouped:
         without_groups = [table for table in done.tables if table.columns.group is None]
         if without_groups:
-            how = f"; {one_line(without_groups[0].name)} has no column of patients" + _other(
-                without_groups[0]
-            )
+            how = f"; {one_line(without_groups[0].name)} has no patient column" + _other(without_groups[0])
         else:
-            how = "; tell whose they are in the table's column group, and ingest again" if takes_table else ""
+            how = "; add the patient in the table's column group and ingest again" if takes_table else ""
         yield (
-            f"{counted(done.ungrouped, 'image')} without a known patient: pictures of one patient may come to "
-            f"both sides of a split, "
-            f"and a patient who withdraws must be found picture by picture (plantain run withdraw --image){how}"
+            f"{counted(done.ungrouped, 'image')} without a known patient: images of one patient may be on both sides "
+            f"of a split, and must be withdrawn one by one (plantain run withdraw --image){how}"
         )
     if done.by_study:
         yield (
             f"{counted(done.by_study, 'image')} without a known patient (PatientID is missing or a placeholder), "
-            f"grouped by study: images of one patient may come to both sides of a split"
+            f"grouped by study: images of one patient may be on both sides of a split"
         )
     if crossed:
         named = "; ".join(f"{one_line(group)} in {' and '.join(splits)}" for group, splits in crossed[:_MOST])
         rest = f"; and {len(crossed) - _MOST} more" if len(crossed) > _MOST else ""
-        number = counted(len(crossed), "group crosses", "groups cross")
-        yield f"{number} the splits that the source gave: {named}{rest}"
+        number = counted(len(crossed), "group is", "groups are")
+        yield f"{number} in several splits of the source: {named}{rest}"
 
 
 def _other(table: TableRead) -> str:
-    """How to name another column."""
+    """Return the hint to name another column."""
     if not table.columns.unused:
         return ""
-    return f": if one of these is, say --column group=NAME: {_some(table.columns.unused)}"
+    return f"; if one of these is the patient, pass --column group=NAME: {_some(table.columns.unused)}"
 
 
 def _some(names: Sequence[str]) -> str:

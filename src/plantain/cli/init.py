@@ -19,12 +19,12 @@ from plantain.records.counts import counted
 
 
 def init(
-    catalogue: Path = typer.Argument(..., metavar="CATALOGUE", help="a folder made by `plantain ingest`"),
-    to: Path = typer.Option(Path("pilot.toml"), metavar="FILE", help="the recipe to write"),
+    catalogue: Path = typer.Argument(..., metavar="CATALOGUE", help="Folder made by `plantain ingest`."),
+    to: Path = typer.Option(Path("pilot.toml"), metavar="FILE", help="The recipe to write."),
     findings: OwnFindings = None,
     as_json: AsJson = False,
 ) -> None:
-    """Writes a commented recipe of a small pilot: findings that the catalogue has images for, offline models.
+    """Write a commented recipe of a small pilot with offline models, for the findings that the catalogue allows.
 
     Example: plantain init catalogue --to pilot.toml
     """

@@ -1,4 +1,4 @@
-"""`plantain plan`: what a recipe will need, before anything is called."""
+"""`plantain plan`: estimates of tasks, calls, cost, time and disk space of a recipe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plan(
     run: Path | None = typer.Option(None, metavar="DIR", help="A pilot's run: use its rates and costs."),
     as_json: AsJson = False,
 ) -> None:
-    """Tasks, calls, cost, time and disk that a recipe needs: low, expected, high. Calls no model.
+    """Estimate tasks, calls, cost, time and disk space of a recipe: low, expected, high. Calls no model.
 
     Example: plantain plan cxr.toml --run runs/cxr-pilot
     """
@@ -100,9 +100,7 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         tasks.add_row("", "controls: nothing to change", "", str(made.controls))
     print_table(tasks)
     source = (
-        "by the pilot's rates"
-        if by_pilot
-        else "by the paper's rates; those of a pilot (--run) are more exact"
+        "by the pilot's rates" if by_pilot else "by the paper's rates; pass --run PILOT for measured ones"
     )
     needs = Table(title=f"needs, {source}")
     needs.add_column("", overflow="fold")
@@ -140,9 +138,9 @@ def _remarks(recipe: Recipe, made: BuildPlan, free: int) -> list[str]:
         lines.append(f"cost unknown: no price for {', '.join(made.unpriced)}")
     budget = recipe.limits.budget_usd
     if budget is not None and made.cost_usd is not None and made.cost_usd.expected > budget:
-        lines.append(f"More is expected than limits.budget_usd = {budget:g}: the run will stop there.")
+        lines.append(f"Expected cost exceeds limits.budget_usd = {budget:g}; the run will stop there.")
     if made.disk.expected > free:
-        lines.append(f"The disk is too small for what is expected: {gigabytes(free)} free.")
+        lines.append(f"Not enough disk space: {gigabytes(free)} free.")
     else:
         lines.append(f"{gigabytes(free)} free on the disk")
     return lines
@@ -157,5 +155,5 @@ def _row(estimate: CallEstimate, how: str) -> tuple[str, ...]:
 
 
 def gigabytes(count: float) -> str:
-    """Bytes for a person: "12.3 GB" or "45 MB"."""
+    """Return a size in readable form: "12.3 GB" or "45 MB"."""
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

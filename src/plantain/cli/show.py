@@ -1,4 +1,4 @@
-"""`plantain show`: a run's tasks as a list, or one task's whole story."""
+"""`plantain show`: a list of a run's tasks, or one task in full."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from plantain.report.task_list import TaskFilter, listed
 def show(
     run: RunArgument,
     task: str | None = typer.Argument(
-        None, metavar="TASK", help="Id of a task, or its first digits; default: list all."
+        None, metavar="TASK", help="Id of a task or a unique prefix; default: list all."
     ),
     as_json: AsJson = False,
     to: Path | None = typer.Option(None, metavar="FILE.html", help="Write the task as a page."),
@@ -30,9 +30,9 @@ def show(
     modality: str = typer.Option("", help="Only tasks of this modality."),
     direction: str = typer.Option("", help="Only tasks that add or remove."),
     image: str = typer.Option("", metavar="ID", help="Only tasks of this image."),
-    limit: int = typer.Option(100, min=1, help="At most so many lines."),
+    limit: int = typer.Option(100, min=1, help="Show at most N tasks."),
 ) -> None:
-    """List a run's tasks; or tell one in full: every round, instruction, verdict, file and call.
+    """List a run's tasks, or print one in full: every round, instruction, verdict, file and call.
 
     Example: plantain show runs/demo --state failed,stopped
     """
@@ -44,19 +44,19 @@ def show(
         "--image": image,
     }
     if task is not None and (given := [name for name, value in filters.items() if value]):
-        raise InputError(f"{given[0]}: filters a list of tasks; leave out either it or the task's id")
+        raise InputError(f"{given[0]}: filters the list of tasks; remove it or the task id")
     with JournalReader.open(run) as reader:
         if task is not None:
             _story(reader, task, as_json, to)
             return
         if to is not None:
-            raise InputError("--to: writes the story of one task; name it after the run")
+            raise InputError("--to: writes one task as a page; give its id after the run")
         wanted = TaskFilter(_states(state), finding or (), modality, direction, image)
         _list(reader, wanted, limit, as_json)
 
 
 def _states(words: str) -> tuple[TaskState, ...]:
-    """Raises InputError for a state that there is not."""
+    """Return the states. Raise InputError for an unknown one."""
     states = []
     for word in filter(None, (word.strip().replace(" ", "_") for word in words.split(","))):
         if word not in tuple(TaskState):
@@ -76,9 +76,9 @@ def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) 
     if shown:
         print_table(task_table(shown))
     else:
-        typer.echo("no such task")
+        typer.echo("no task matches")
     if len(tasks) > limit:
-        typer.echo("and more: give --limit, or filter by --state, --finding, --direction, --image")
+        typer.echo("there are more: raise --limit, or filter by --state, --finding, --direction, --image")
     elif shown:
         typer.echo(f"one in full: {command_line('show', reader.run, shown[0].id)}")
 

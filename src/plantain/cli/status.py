@@ -1,4 +1,4 @@
-"""`plantain status`: where a run stands, also while it is being built."""
+"""`plantain status`: progress of a run, also during a build."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.limits import costs_of
 
 NAMED = 5
-"""Failed tasks, and stopped ones, that are named one by one."""
+"""Failed and stopped tasks that are listed by id."""
 
 STALE_S = 60.0
-"""After which an engine is said to have been seen so long ago: its head was killed, or is held up."""
+"""Age of the last engine state, in seconds, from which that age is printed."""
 
 
 def status(run: RunArgument, as_json: AsJson = False) -> None:
-    """Where a run stands. Reads only, and works while the run is being built.
+    """Print the progress of a run. Read-only, also works during a build.
 
     Example: plantain status runs/cxr-pilot
     """
@@ -94,13 +94,13 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     print_table(table)
     if document["calls_held"]:
         print(
-            f"Record what the bill shows for held calls: {command_line('run', 'retry', run, '--settle-held', 'USD')}"
+            f"Record the billed amount for held calls: {command_line('run', 'retry', run, '--settle-held', 'USD')}"
         )
     print_unsuccessful(ended, run)
 
 
 def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
-    """Workers, queue, lost, rate and time left, as the run last looked."""
+    """Return workers, queue, losses, rate and time left, as last recorded."""
     tasks = summary["tasks"]
     assert isinstance(tasks, dict)
     known = {f.name: engine[f.name] for f in fields(EngineState) if f.name in engine}
@@ -118,13 +118,13 @@ def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
 
 
 def print_unsuccessful(ended: Unsuccessful, run: Path) -> None:
-    """Names tasks that failed or stopped, one line each."""
+    """Print failed and stopped tasks, one line each."""
     for line in ended.lines(run):
         print(one_line(line))
 
 
 def tasks_line(summary: dict[str, object]) -> str:
-    """The tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
+    """Return the tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
     tasks = summary["tasks"]
     assert isinstance(tasks, dict)
     always = ("success", "failed")
@@ -138,7 +138,7 @@ def tasks_line(summary: dict[str, object]) -> str:
 
 
 def reasons(reader: JournalReader, most: int = 4) -> list[str]:
-    """Why tasks ended as neither success nor failure: the `most` commonest reasons, one line each with its count."""
+    """Return the `most` frequent reasons of tasks without a result, one line each with its count."""
     rows = why_not_done(reader)
     lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
     if len(rows) > most:

@@ -1,4 +1,4 @@
-"""`plantain verify`: proves a release."""
+"""`plantain verify`: check a release against its manifest."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from plantain.models.extras import require_extra
 from plantain.records.counts import counted
 
 SHOWN = 10
-"""Problems that are named on the terminal; --json has all."""
+"""Problems shown on the terminal; --json prints all."""
 
 _CAUSES = frozenset(
     {"unfinished", "manifest", "sums", "missing", "checksum", "size", "link", "path", "unreadable", "extra"}
 )
-"""Kinds that are told first: where a file is gone or changed, hundreds of references to it break as well."""
+"""Kinds that are printed first: one changed file breaks hundreds of references to it."""
 
 
 def verify(
@@ -29,7 +29,7 @@ def verify(
 ) -> int:
     """Check every checksum, count, row, schema, reference, licence and signature of a release.
 
-    Exit code 0 when all of it holds, 1 when not.
+    Exit code 0 if everything is correct, else 1.
 
     Example: plantain verify releases/pilot --against runs/pilot --pixels
     """
@@ -58,11 +58,11 @@ def verify(
     for problem in shown[:SHOWN]:
         typer.echo(f"  {problem}")
     if len(proof.problems) > SHOWN:
-        typer.echo(f"  and {len(proof.problems) - SHOWN:,} more (--json names all)")
+        typer.echo(f"  and {len(proof.problems) - SHOWN:,} more (--json prints all)")
     return 1
 
 
 def _system(paths: Sequence[str]) -> str:
-    """Return the remark about files that a system or a download left among the release's."""
+    """Return a remark about files of the system or of a download tool in the folder."""
     more = ", …" if len(paths) > 5 else ""
     return f"; not of the release, and not checked: {', '.join(paths[:5])}{more}" if paths else ""

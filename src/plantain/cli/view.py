@@ -1,4 +1,4 @@
-"""`plantain view`: look around in a run, a benchmark's run, a release or a study."""
+"""`plantain view`: a read-only browser view of a run, a benchmark's run, a release or a study."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 
 def view(
-    what: Path = typer.Argument(..., metavar="RUN|BENCH-RUN|RELEASE|STUDY", help="May still be building."),
+    what: Path = typer.Argument(
+        ..., metavar="RUN|BENCH-RUN|RELEASE|STUDY", help="Folder; a run may still be building."
+    ),
     port: Port = 8766,
     as_json: AsJson = False,
 ) -> None:
-    """Every task, round, verdict and call in the browser, read-only, on 127.0.0.1, until Ctrl-C.
+    """Show every task, round, verdict and call in the browser, on 127.0.0.1, until Ctrl-C. Read-only.
 
-    Everybody with an account on this machine can open the address while it is served.
+    Every user account on this machine can open the address while it is served.
 
     Example: plantain view runs/pilot
     """
@@ -41,7 +43,7 @@ def view(
 
             print(orjson.dumps({"url": address}).decode(), flush=True)
             return
-        print(f"{what}: {address}\nCtrl-C stops", flush=True)
+        print(f"{what}: {address}\nPress Ctrl-C to stop.", flush=True)
 
     with ExitStack() as held:
         view_until_stopped(_opened(what, held), port, announce)

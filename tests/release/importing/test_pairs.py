@@ -305,10 +305,7 @@ def test_rows_are_told_by_their_instruction_and_constants_and_missing_columns_ar
     assert "no column for the finding, modality; name each with --column finding=NAME, or one value" in asked
     assert main([*command, "--set", "modality=OCT"]) == 0  # none of ours, so without a finding
     said = capsys.readouterr().out
-    assert (
-        "2 edits of 3 rows" in said
-        and "direction taken from the instruction's words: 1 add, 1 remove" in said
-    )
+    assert "2 edits of 3 rows" in said and "direction inferred from the instruction: 1 add, 1 remove" in said
     assert f"left out 1 row; each with its reason: {tmp_path / 'run' / 'rejected.csv'}" in said
     with JournalReader.open(tmp_path / "run") as reader:
         told = {(row.task.modality, row.task.finding, row.task.direction.value) for row in reader.tasks()}

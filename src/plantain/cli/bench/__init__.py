@@ -1,4 +1,4 @@
-"""`plantain bench`: measuring editing models; one module per sub-command, imported when it is asked for."""
+"""`plantain bench`: benchmarks of editing models."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ app = LazyGroup(
     {
         "demo": (
             "plantain.cli.bench.demo:demo",
-            "a small benchmark from real images, offline editors, a leaderboard",
+            "Build, run and score a small benchmark offline",
         ),
-        "check": ("plantain.cli.bench.check:check", "what is wrong with a benchmark, one line a problem"),
+        "check": ("plantain.cli.bench.check:check", "List the problems of a benchmark, one per line"),
         "leakage": (
             "plantain.cli.bench.check:leakage",
-            "images of a benchmark that also occur in a catalogue, release or folder",
+            "Find a benchmark's images in a catalogue, release or folder",
         ),
         "describe": (
             "plantain.cli.bench.describe:describe",
-            "organs, tasks, sizes of regions: what a benchmark consists of",
+            "Describe a benchmark: organs, tasks, region sizes",
         ),
-        "prepare": ("plantain.cli.bench.prepare:prepare", "a benchmark from raw pairs of images"),
+        "prepare": ("plantain.cli.bench.prepare:prepare", "Make a benchmark from raw pairs of images"),
         "from-build": (
             "plantain.cli.bench.from_build:from_build",
-            "a benchmark with exact regions from any build",
+            "Make a benchmark with exact regions from a build",
         ),
         "generate": (
             "plantain.cli.bench.generate:generate_outputs",
-            "run editors over a benchmark, or take outputs in",
+            "Run editors over a benchmark, or import outputs",
         ),
-        "score": ("plantain.cli.bench.score:score", "metrics and judges over what was generated"),
-        "table": ("plantain.cli.bench.table:table", "the leaderboard: HTML, CSV, LaTeX, JSON"),
+        "score": ("plantain.cli.bench.score:score", "Score outputs with metrics and judges"),
+        "table": ("plantain.cli.bench.table:table", "Make the leaderboard: HTML, CSV, LaTeX, JSON"),
         "attention": (
             "plantain.cli.bench.attention:attention",
-            "attention of open editors, against the region",
+            "Compare the attention of open editors with the region",
         ),
-        "rank": ("plantain.cli.bench.rank:rank", "how metrics agree with people"),
+        "rank": ("plantain.cli.bench.rank:rank", "Compare metrics with human ratings"),
     },
 )

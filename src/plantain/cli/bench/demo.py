@@ -1,4 +1,4 @@
-"""`plantain bench demo`: a benchmark from real images, editors of known worth, and the leaderboard that ranks them."""
+"""`plantain bench demo`: a benchmark of real images, editors of known quality, and their leaderboard."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.demo import peak_rss_mb
 
 NOTICE = """\
-Real images from four sources, findings rendered on them by plantain, an instrument judge (not an expert). The editors
-called planted/… know the answer and spoil it in one stated way: what each is worth is known, and the benchmark has to
-find it again. Research only; everything edited is synthetic."""
+Real images from four sources, findings rendered by plantain, and an instrument judge (not an expert). Each editor
+planted/… damages the ground truth in one stated way, so its rank is known and the benchmark must recover it.
+Research only; every edited image is synthetic."""
 
 
 def demo(
     context: typer.Context,
-    folder: Path = typer.Argument(Path("bench-demo"), metavar="[DIR]", help="made or resumed"),
+    folder: Path = typer.Argument(Path("bench-demo"), metavar="[DIR]", help="Folder; created or resumed."),
     as_json: AsJson = False,
 ) -> int:
-    """Runs a whole benchmark offline, ending with a leaderboard. Kill it and type it again: it goes on.
+    """Run a whole benchmark offline and make its leaderboard. Rerun the same command to resume.
 
     Example: plantain bench demo bench-demo
     """
-    begun = time.monotonic()
+    started = time.monotonic()
     if not as_json:
         print(NOTICE, file=sys.stderr)
     with generate_progress(quiet=as_json) as generating, StageProgress(quiet=as_json) as scoring:
         made = asyncio.run(bench_demo(folder, generating=generating, scoring=scoring))
     if as_json:
-        print_json(_as_dict(made, time.monotonic() - begun))
+        print_json(_as_dict(made, time.monotonic() - started))
     else:
         TerminalConsole().print(leaderboard(made.table))
         for recovery in made.recoveries:
             print(recovery.line)
-        print(f"Look at it: {made.report}")
+        print(f"leaderboard: {made.report}")
     return 0 if made.stopped is None else print_stop(context, made.stopped)
 
 

@@ -1,4 +1,4 @@
-"""`plantain bench describe`: what a benchmark consists of."""
+"""`plantain bench describe`: organs, tasks, regions and prompts of a benchmark."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _print(description: Description) -> None:
 
 
 def _detectable(description: Description) -> str:
-    """What differences a benchmark of this size can show."""
+    """Return the smallest differences that a benchmark of this size can detect."""
     two, seven = description.detectable, description.detectable_of_seven
     if None in two.values():
         return (

@@ -18,7 +18,7 @@ from plantain.records.counts import counted
 
 def from_build(
     run: RunArgument,
-    out: Path = typer.Option(..., "--to", metavar="DIR", help="A new folder for the benchmark."),
+    out: Path = typer.Option(..., "--to", metavar="DIR", help="New folder for the benchmark."),
     name: str = typer.Option("", help="Name of the benchmark; default: the build's."),
     real_only: bool = typer.Option(False, "--real-only", help="Only real images as ground truth."),
     side: int = typer.Option(0, min=0, max=4096, help="Longest side in pixels; 0: as the build."),
@@ -27,8 +27,8 @@ def from_build(
 ) -> int:
     """Turn a build's successes into samples with exact regions.
 
-    Each success becomes two samples: back to the real original (what was added is to be removed, and the other way
-    round), and there, with the judged edit as a ground truth that is marked as synthetic.
+    Each success becomes two samples: the reverse edit, whose ground truth is the real original, and the edit itself,
+    whose ground truth is the judged edit, marked as synthetic.
 
     Example: plantain bench from-build runs/pilot --to benches/pilot
     """

@@ -29,7 +29,7 @@ from plantain.runs.settings.terms import load_terms
 
 
 class Restore(StrEnum):
-    """Whether restored arms are made."""
+    """Choice of restored arms."""
 
     NONE, OUTSIDE = "none", "outside"
 
@@ -65,8 +65,8 @@ def generate_outputs(
 ) -> int:
     """Make every arm's outputs for every sample; existing outputs are never made again.
 
-    The baselines copy-input, resize-only, jpeg-75 and ground-truth are always included. Press Ctrl-C to finish what is
-    in flight and stop; rerun the same command to resume.
+    The baselines copy-input, resize-only, jpeg-75 and ground-truth are always included. Press Ctrl-C to finish the
+    calls in flight and stop; rerun the same command to resume.
 
     Example: plantain bench generate medebench --run runs/bench --editor gemini/gemini-3.1-flash-image --seeds 3
     """
@@ -93,7 +93,7 @@ def generate_outputs(
     if task and not wanted.shots:
         raise InputError("--task: names the tasks of a few-shot study; give --shots as well")
     if wanted.shots and not (wanted.names or own):
-        raise InputError("--shots: name the editors that are shown demonstrations with --editor")
+        raise InputError("--shots: name the editors with --editor")
     for imported in wanted.outputs:
         if imported.strangers:
             files = counted(len(imported.strangers), "file belongs", "files belong")
@@ -188,6 +188,6 @@ def generate_progress(*, quiet: bool) -> BuildProgress:
     return BuildProgress(
         quiet=quiet,
         what="generate",
-        words=("complete", "lack an image"),
+        words=("complete", "without an image"),
         steps=lambda tasks, outputs: counted(outputs, "output") if outputs != tasks else "one output each",
     )

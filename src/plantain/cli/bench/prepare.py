@@ -30,7 +30,7 @@ from plantain.runs.settings.terms import Terms, load_terms
 
 
 class Regions(StrEnum):
-    """What proposes regions."""
+    """Method that proposes regions."""
 
     DIFFERENCE = "difference"
     GROUNDED_SAM = "grounded-sam"
@@ -42,7 +42,7 @@ def prepare(
     out: Path | None = typer.Option(None, "--to", "--out", metavar="DIR", help="A new folder."),
     name: str = typer.Option("", help="Name of the benchmark; default: the folder's."),
     describer: str = typer.Option(AS_TOLD, metavar="MODEL", help="Describes pairs; hosted or as-told."),
-    regions: Regions = typer.Option(Regions.DIFFERENCE, help="What proposes regions of interest."),
+    regions: Regions = typer.Option(Regions.DIFFERENCE, help="Method that proposes regions of interest."),
     no_region: bool = typer.Option(False, "--no-region", help="Leave regions open."),
     side: int = typer.Option(SIDE, min=64, max=4096, help="Longest side in pixels."),
     keep_unaligned: bool = typer.Option(False, "--keep-unaligned", help="Keep and mark unaligned pairs."),
@@ -68,8 +68,7 @@ def prepare(
 ) -> int:
     """Align raw pairs, describe them, propose regions, and write a benchmark in plantain's own format.
 
-    Pairs that cannot be aligned well enough, or that show what may identify a person, are left out and listed in
-    rejected.csv with the reason.
+    Pairs that cannot be aligned, or whose images may identify a patient, are listed in rejected.csv with the reason.
 
     Example: plantain bench prepare raw --to benches/hands
     """
@@ -85,7 +84,7 @@ def prepare(
         raise InputError(f"bench prepare: give RAW and --to; RAW has before/, after/ and {TABLE}: {columns}")
     reader = None if accept_text else open_reader()
     if reader is None and not accept_text:
-        print(f"plantain: warning: text in images is not looked for: {why_no_reader()}", file=sys.stderr)
+        print(f"plantain: warning: text in images is not detected: {why_no_reader()}", file=sys.stderr)
     rules = PairRules(side, LEAST_QUALITY, keep_unaligned, accept_text, accept_faces, reader)
     plan = PreparePlan(
         name or out.name,
@@ -117,15 +116,13 @@ def _proposer(regions: Regions) -> RegionProposer:
 def _print_procedures(
     context: typer.Context, organ: str, terms: Terms, run: Path | None, seed: int, as_json: bool
 ) -> int:
-    """Our list, and where a hosted describer is named what it adds."""
+    """Print the built-in procedures and those that a hosted describer proposes."""
     listed = listed_procedures() if organ == "all" else dict((procedures_of(organ),))
     document = {name: {"listed": list(found), "proposed": list[str]()} for name, found in listed.items()}
     model = terms.models[0]
     if model != AS_TOLD:
         if run is None:
-            raise InputError(
-                "--procedures: name a folder for the describer's answers with --run; they are paid for"
-            )
+            raise InputError("--procedures: name a folder for the describer's paid answers with --run")
         proposed, summary = asyncio.run(propose_procedures(listed, terms, run, seed))
         for name, added in proposed.items():
             document[name]["proposed"] = list(added)
@@ -168,35 +165,35 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
 
 
 def _concepts(benchmark: Path | None, file: Path, as_json: bool) -> int:
-    """Show the key concepts of a benchmark in a file, or take them from it."""
+    """Write the key concepts of a benchmark to a new file, or read them from an edited one."""
     if benchmark is None:
         raise InputError("--concepts: name the benchmark")
     if file.exists():
         changed = store_concepts(benchmark, read_concepts(file))
-        said: dict[str, object] = {"changed": changed}
+        document: dict[str, object] = {"changed": changed}
         lines = [f"{benchmark}: {counted(changed, 'key concept')} written from {file}"]
     else:
         loaded = Benchmark.load(benchmark)
         missing = write_concepts(loaded, file)
-        said = {"samples": len(loaded), "missing": missing, "file": str(file)}
+        document = {"samples": len(loaded), "missing": missing, "file": str(file)}
         lines = [f"{file}: concepts of {counted(len(loaded), 'sample')}; edit it and repeat this command"]
         lines += [f"{sample}: no concept: {reason}" for sample, reason in missing.items()]
     if as_json:
-        print_json(said)
+        print_json(document)
     else:
         print("\n".join(lines))
     return 0
 
 
 def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
-    """Readers' regions into a benchmark."""
+    """Use readers' regions in a benchmark."""
     if benchmark is None:
         raise InputError("--study: name the benchmark that the study was made from")
     found, undecided = take_regions(benchmark, study)
     if as_json:
         print_json({"chosen": found, "undecided": undecided})
     else:
-        print(f"{benchmark}: {counted(len(found), 'region is', 'regions are')} now those that readers chose")
+        print(f"{benchmark}: {counted(len(found), 'region')} taken from the readers")
         for sample in undecided:
-            print(f"{sample}: keeps what it had, since its readers' regions do not meet")
+            print(f"{sample}: region unchanged, its readers' regions do not overlap")
     return 0

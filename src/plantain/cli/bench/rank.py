@@ -1,4 +1,4 @@
-"""`plantain bench rank`: how well every metric agrees with people, and how well people agree with each other."""
+"""`plantain bench rank`: agreement of metrics with raters, and of raters with each other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rank(
     as_json: AsJson = False,
     as_latex: AsLatex = False,
 ) -> None:
-    """Compare metrics with people, image by image (Table 3), and people with each other.
+    """Compare metrics with raters, image by image (Table 3), and raters with each other.
 
     A rater's CSV has the columns sample, model, and EA, CP, VQ (higher is better) or EA_rank, CP_rank, VQ_rank.
 
@@ -79,13 +79,13 @@ def rank(
     if found.agreement:
         print_table(_agreements(found))
     else:
-        print("one rater: no agreement and no ceiling")
+        print("one rater: no agreement between raters")
 
 
 def _correlations(found: Ranking) -> RichTable:
     dimensions = list(found.images)
     shown = RichTable(
-        title="Table 3: rank correlation with people, mean over images",
+        title="Table 3: rank correlation with raters, mean over images",
         caption=f"{counted(len(found.raters), 'rater')}, {counted(len(found.models), 'model')}; images "
         + ", ".join(f"{name} {n}" for name, n in found.images.items())
         + "\nSpearman's rho, tie-corrected, and its 95 % interval / Kendall's tau-b / rho by the paper's formula (1),"
@@ -111,7 +111,7 @@ def _correlations(found: Ranking) -> RichTable:
 
 def _by_organ(found: Ranking) -> RichTable:
     """Return each dimension by its own column of Table 2, organ by organ; the JSON has all metrics."""
-    shown = RichTable(title="By organ: EA, CP and VQ with people", title_justify="left")
+    shown = RichTable(title="By organ: EA, CP and VQ with raters", title_justify="left")
     shown.add_column("organ")
     for name in found.images:
         shown.add_column(name, justify="right")

@@ -40,7 +40,7 @@ def score(
     run: BenchRunArgument,
     bench: BenchPath = None,
     metrics: list[str] | None = typer.Option(
-        None, help=f"only these of {', '.join(METRICS)}; default: all that can be measured"
+        None, help=f"Only these of {', '.join(METRICS)}; default: all that can be measured."
     ),
     judge: list[str] | None = typer.Option(None, help="provider/model, repeatable; 'none' for none."),
     variant: list[str] | None = typer.Option(None, help="P: judge by the prompt; D: by the description."),
@@ -48,18 +48,20 @@ def score(
     draws: int | None = typer.Option(None, help="Answers per output; default: 3, offline 1."),
     prompts: str = typer.Option("ours", metavar="NAME", help="ours, published, or a folder of templates."),
     rubric: str = typer.Option(MEDEBENCH.name, help="A name, or a file.toml."),
-    retry: bool = typer.Option(False, "--retry", help="ask judges again where they failed"),
+    retry: bool = typer.Option(False, "--retry", help="Ask judges again where they failed."),
     settings: SettingsFile = None,
-    clip: str = typer.Option(CLIP, help="weights of CLIP on this machine: their name or folder"),
-    inception: Path | None = typer.Option(None, help="TorchScript file of FID's Inception network"),
-    inception_sha256: str | None = typer.Option(None, help="its published hash; makes FID be called FID"),
+    clip: str = typer.Option(CLIP, help="CLIP weights on this machine: name or folder."),
+    inception: Path | None = typer.Option(None, help="TorchScript file of FID's Inception network."),
+    inception_sha256: str | None = typer.Option(
+        None, help="Its published hash; without it the metric is not called FID."
+    ),
     engine: EngineKind = "",
     accept_model_change: ModelChange = False,
     as_json: AsJson = False,
 ) -> int:
-    """Scores what the stored outputs lack; nothing is generated again, and no answer is asked for twice.
+    """Compute the missing scores of stored outputs. Stored scores and answers are reused; nothing is generated.
 
-    Ctrl-C finishes the calls in flight and stops; the same command resumes.
+    Press Ctrl-C to finish the calls in flight and stop; rerun the same command to resume.
 
     Example: plantain bench score runs/bench --judge offline/instruments --judge gemini/gemini-3.1-pro-preview --draws 3
     """
@@ -78,12 +80,17 @@ def score(
     )
     terms = load_terms(settings, tuple(name.model for name in names), engine=engine, run=run)
     networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)
-    wish = ScoreRequest(named, names, networks, retry)
+    request = ScoreRequest(named, names, networks, retry)
     benchmark = Benchmark.load(root)
     with StageProgress(quiet=as_json) as progress:
         summary = run_to_end(
             score_run(
-                run, benchmark, wish, terms=terms, observer=progress, accept_model_change=accept_model_change
+                run,
+                benchmark,
+                request,
+                terms=terms,
+                observer=progress,
+                accept_model_change=accept_model_change,
             )
         )
     _print_scores(run, summary, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Answers of reader studies for a benchmark: ratings that metrics are compared with, and chosen regions."""
+"""Answers of reader studies for a benchmark: ratings and regions."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def _enter(tables: dict[str, Floats], row: Row, at: tuple[int, int], arm: dict[s
 
 
 def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Makes the readers' regions the samples' own.
+    """Replace the samples' regions by those of the readers.
 
-    Three readers or more: STAPLE; two: what both took in; one: theirs. A proposal counts as the region that it is.
-    Where that leaves nothing, since their regions do not meet, the sample keeps what it had.
+    Three or more readers are joined by STAPLE, two by their intersection. A sample whose readers' regions do not
+    overlap keeps its region.
 
     Returns:
-        How each was chosen, and what was said of each that was not, by sample.
+        By sample: how the region was chosen; and the readers' answers where none was.
 
     Raises:
         InputError: no study, no answers about regions, or a sample that the benchmark does not have.
@@ -75,7 +75,7 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
     study = open_study(folder)
     rows = main_rows(study, ReaderTask.CHOOSE_ROI)
     if not rows:
-        raise InputError(f"--study {folder}: nobody has answered a choose-roi question of this study")
+        raise InputError(f"--study {folder}: no reader has answered a choose-roi question")
     chosen: dict[str, str] = {}
     undecided: dict[str, str] = {}
     for sample in sorted({row.source for row in rows}):
@@ -85,7 +85,7 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
         words = ", ".join(
             f"{n} x {answer}" for answer, n in sorted(Counter(row.answer for row in mine).items())
         )
-        how = f"{words}; {'STAPLE' if len(regions) >= FEWEST else 'what all took in'} of {len(regions)}"
+        how = f"{words}; {'STAPLE' if len(regions) >= FEWEST else 'intersection'} of {len(regions)}"
         if not joint.any():
             undecided[sample] = how
             continue

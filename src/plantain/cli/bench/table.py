@@ -1,4 +1,4 @@
-"""`plantain bench table`: the leaderboard of runs for a terminal, a paper, a spreadsheet, a script, a browser."""
+"""`plantain bench table`: the leaderboard as terminal table, HTML, CSV, LaTeX or JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def table(
         ..., metavar="RUN...", help="Runs of one benchmark, or published JSON files."
     ),
     as_json: AsJson = False,
-    as_csv: bool = typer.Option(False, "--csv", help="The same rows and those by task, as CSV."),
+    as_csv: bool = typer.Option(False, "--csv", help="Print the rows, also by task, as CSV."),
     as_latex: AsLatex = False,
     by: str = typer.Option("organ", help="With --json: rows by organ or by task."),
     judge: ScoringJudge = None,
@@ -48,7 +48,7 @@ def table(
     Example: plantain bench table runs/bench --to leaderboard
     """
     if sum((as_json, as_csv, as_latex)) > 1:
-        raise InputError("--json, --csv and --latex print one thing each: choose one")
+        raise InputError("--json, --csv and --latex exclude each other: choose one")
     if by not in ("organ", "task"):
         raise InputError(f"--by {by}: organ or task")
     if len({run.resolve() for run in runs}) < len(runs):
@@ -74,7 +74,7 @@ def table(
 def _print(runs: list[Path], made: Table) -> None:
     if made.unfinished:
         again = " && ".join(command_line("bench", "score", run) for run in runs)
-        print(f"scoring is not finished: {made.unfinished}; resume with: {again}")
+        print(f"scoring is unfinished: {made.unfinished}; resume with: {again}")
     print_table(leaderboard(made))
     for line in made.blind.values():
         TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)

@@ -8,15 +8,18 @@ app = LazyGroup(
     "judge",
     "Measure a judge, judge stored edits again, correct a verdict, edit the prompts.",
     {
-        "audit": ("plantain.cli.judge.audit:audit", "make a judge's card: what its verdicts may be used for"),
-        "rejudge": ("plantain.cli.judge.rejudge:rejudge", "judge stored edits with other judges or prompts"),
+        "audit": (
+            "plantain.cli.judge.audit:audit",
+            "Make a judge's card: the uses that its verdicts are fit for",
+        ),
+        "rejudge": ("plantain.cli.judge.rejudge:rejudge", "Judge stored edits with other judges or prompts"),
         "override": (
             "plantain.cli.judge.override:override",
-            "correct a verdict by hand, with a name and a reason",
+            "Correct a verdict by hand, with a name and a reason",
         ),
         "prompts": (
             "plantain.cli.judge.prompts:prompts",
-            "write the prompt templates into a folder, to edit them",
+            "Write the prompt templates into a folder, to edit them",
         ),
     },
 )

@@ -1,4 +1,4 @@
-"""`plantain judge audit`: a judge's card, which states what its verdicts may be used for."""
+"""`plantain judge audit`: make a judge's card, which states the uses that its verdicts are fit for."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from plantain.runs.settings.terms import load_terms
 from plantain.runs.setup import RunSetup
 
 LONG = 500
-"""Calls above which an audit asks before it starts: about two minutes of the offline judge."""
+"""Calls above which an audit asks for confirmation; about two minutes of the offline judge."""
 
 
 def audit(
@@ -49,34 +49,36 @@ def audit(
     folder: Path | None = typer.Argument(
         None,
         metavar="[DIR]",
-        help="images to draw on: a run (which keeps the card), a catalogue or a folder <modality>/<name>.png; "
-        "default: the package images",
+        help="Images to draw on: a run (which stores the card), a catalogue or a folder <modality>/<name>.png; "
+        "default: images of installed packages.",
     ),
     judge: str = typer.Option(
         "offline/instruments", metavar="MODEL", help="A judge, or a panel: names with commas."
     ),
-    beside: list[str] | None = typer.Option(None, metavar="MODEL", help="another judge to compare it with"),
+    beside: list[str] | None = typer.Option(
+        None, metavar="MODEL", help="Another judge to compare it with; repeatable."
+    ),
     studies: list[Path] | None = typer.Option(
         None, "--study", metavar="STUDY", help="Study of the run DIR to compare with."
     ),
     run: Path | None = typer.Option(None, metavar="DIR", help="The audit's own run; hosted judges need one."),
     settings: SettingsFile = None,
-    pairs: int = typer.Option(40, min=1, help="edits of each kind"),
+    pairs: int = typer.Option(40, min=1, help="Edits of each kind."),
     seed: Seed = 0,
     findings: list[str] | None = typer.Option(
         None, "--finding", metavar="NAME", help="Only this finding; repeatable."
     ),
-    kinds: str = typer.Option("", help="names of controls and defects, separated by commas; default: all"),
+    kinds: str = typer.Option("", help="Controls and defects, separated by commas; default: all."),
     rubric: str | None = typer.Option(None, help="Default: that of the run DIR, else med-banana."),
-    to: Path | None = typer.Option(None, metavar="FOLDER", help="for card.html and card.json"),
-    yes: bool = typer.Option(False, "--yes", help="Start a long audit without a question."),
+    to: Path | None = typer.Option(None, metavar="FOLDER", help="Folder for card.html and card.json."),
+    yes: bool = typer.Option(False, "--yes", help="Start a long audit without confirmation."),
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Make a judge's card: controls, planted defects, repeats, agreement, and what its verdicts may be used for.
+    """Make a judge's card: controls, planted defects, repeats, agreement, and the uses that they support.
 
-    A run that is named is only read, and gets the card; `plantain report` and `plantain bench table` print its line.
-    Answers are kept in --run and reused.
+    The run DIR is not changed except for the card, which `plantain report` and `plantain bench table` then print.
+    Answers are stored in --run and reused.
 
     Example: plantain judge audit --judge offline/instruments --pairs 5
     """
@@ -90,7 +92,9 @@ def audit(
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give a run, a catalogue or images")
     if run is None and not dry_run and not all(map(runs_here, named)):
-        raise InputError(f"--run: name a folder for the answers of {judge}, so that they are paid once")
+        raise InputError(
+            f"--run: name a folder for the answers of {judge}, so that finished calls are reused"
+        )
     by_people = _with_people(studies or [], folder, judge)
     taxonomy = load_taxonomy()
     terms, judged_by = load_terms(settings, named), _rubric(rubric, folder)
@@ -103,7 +107,9 @@ def audit(
         return _print_forecast(found, as_json=as_json)
     if (calls := sum(found["calls"].values())) > LONG and not yes:
         for one in (judge, *others):
-            jury_of(RunSetup(terms), one, judged_by)  # an unknown name or a missing key is no reason to ask
+            jury_of(
+                RunSetup(terms), one, judged_by
+            )  # an unknown name or a missing key fails before the question
         cost = found["cost_usd"]
         price = "at unknown cost" if cost is None else f"for ${cost[0]:.2f} to ${cost[1]:.2f}"
         confirm(f"judge audit: up to {counted(calls, 'call')} {price}")
@@ -140,7 +146,7 @@ def _with_people(studies: list[Path], folder: Path | None, judge: str) -> dict[s
 
 
 def _keep(card: JudgeCard, folder: Path | None, run: Path | None, to: Path | None) -> None:
-    """Store the card in the run that was named and in the audit's own, and its pages where they are wanted."""
+    """Store the card in the named run and in the audit's run, and write its page."""
     for home in (folder, run):
         if home is not None and (home / JOURNAL_NAME).is_file():
             keep_card(home, card)
@@ -179,7 +185,7 @@ def _print_forecast(found: dict[str, Any], *, as_json: bool) -> int:
     print_bill(found, "at most ")
     needed = int(thresholds().rank["pictures"].least)
     if independent < needed:
-        print(f"too few independent images for a card that says more than neither: {needed} are needed")
+        print(f"too few independent images for a pass: {needed} are needed")
     return 0
 
 

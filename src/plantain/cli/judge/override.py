@@ -1,4 +1,4 @@
-"""`plantain judge override`: a named person's verdict on an edit, stored next to the judge's."""
+"""`plantain judge override`: a reader's verdict on an edit, stored next to the judge's."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def override(
     run: RunArgument,
     task: str = typer.Argument(..., metavar="TASK", help="First digits of the task's id."),
     set_to: str = typer.Option(..., "--set", metavar="WORD", help="qualified or failed."),
-    by: str = typer.Option(..., metavar="CODE", help="Code of the person; releases carry it."),
-    why: str = typer.Option(..., metavar="TEXT", help="The reason; releases carry it."),
+    by: str = typer.Option(..., metavar="CODE", help="Code of the reader; releases contain it."),
+    why: str = typer.Option(..., metavar="TEXT", help="The reason; releases contain it."),
     round: int | None = typer.Option(None, min=1, help="Default: the round that ended the task."),
     as_json: AsJson = False,
 ) -> None:
-    """Correct a verdict by hand. show, report and releases list it next to the judge's; it decides nothing.
+    """Correct a verdict by hand. show, report and releases list it next to the judge's; it does not change the task.
 
-    To let another judge decide, use judge rejudge --decisive. A person's latest verdict counts; all are kept.
+    To let another judge decide, use judge rejudge --decisive. The latest verdict of a reader counts; all are stored.
 
     Example: plantain judge override runs/cxr 3f2a --set failed --by RT --why "the effusion is still there"
     """

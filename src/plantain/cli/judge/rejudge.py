@@ -108,8 +108,8 @@ def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | No
         return
     for one in (*asked, *others):
         cost = f", {one['calls']} calls, ${one['cost_usd']:z.4f}" if one.get("cost_usd") is not None else ""
-        told = f"{one['judged']} judged, {one['qualified']} accepted, {one['unscored']} unscored"
-        print(f"{one['judge']}: {told}{cost}")
+        counts = f"{one['judged']} judged, {one['qualified']} accepted, {one['unscored']} unscored"
+        print(f"{one['judge']}: {counts}{cost}")
     for (judge, why), n in done.unjudged.items():
         print(f"{judge}: {n} without a verdict: {why}")
     for study in studies:

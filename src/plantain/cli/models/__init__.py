@@ -1,4 +1,4 @@
-"""`plantain models`: the known models; weights on this machine are tried and converted."""
+"""`plantain models`: list known models; try and convert local weights."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from plantain.cli.terminal.groups import CommandWithOthers, application
 
 app = application()
 app.callback(cls=CommandWithOthers, invoke_without_command=True)(models)
-app.command("try", short_help="one edit with weights as they are on disk, timed")(try_model)
-app.command("convert", short_help="InstructDiffusion's checkpoint, for its preset")(convert_weights)
+app.command("try", short_help="Time one edit with local weights")(try_model)
+app.command("convert", short_help="Convert InstructDiffusion's checkpoint for its preset")(convert_weights)

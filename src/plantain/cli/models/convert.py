@@ -19,11 +19,11 @@ PRESET = "diffusers/medebench-instruct-diffusion"
 
 
 def convert_weights(
-    checkpoint: Path = typer.Argument(..., metavar="FILE", help="a checkpoint in CompVis's layout: .ckpt"),
+    checkpoint: Path = typer.Argument(..., metavar="FILE", help="Checkpoint in CompVis's layout (.ckpt)."),
     to: Path = typer.Option(..., metavar="DIR", help="A new folder."),
     base: str = typer.Option(..., metavar="FOLDER|ID", help="Stable Diffusion 1 or InstructPix2Pix here."),
 ) -> int:
-    """Writes InstructDiffusion's checkpoint, as its authors publish it, as a folder that its preset runs.
+    """Convert InstructDiffusion's published checkpoint into a folder for its preset.
 
     Example: plantain models convert v1-5-pruned-emaonly-adaption-task.ckpt --to weights/instruct-diffusion --base
     timbrooks/instruct-pix2pix
@@ -36,8 +36,8 @@ def convert_weights(
             f"--base {base}: is not on this machine; name a folder of Stable Diffusion 1 or InstructPix2Pix"
         )
     if not checkpoint.is_file():
-        raise InputError(f"{checkpoint}: there is no such file")
-    quiet_libraries()  # before the classes are imported, about which there are remarks
+        raise InputError(f"{checkpoint}: file not found")
+    quiet_libraries()  # before the import, which prints warnings
     from plantain.models.diffusers.converting import convert_instruct_diffusion
 
     unfinished = to.with_name(to.name + ".part")
@@ -49,5 +49,5 @@ def convert_weights(
         unfinished.rename(to)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    print(f"{to}: every weight was converted. Try them: {command_line('models', 'try', f'{PRESET}@{to}')}")
+    print(f"{to}: every weight was converted; next: {command_line('models', 'try', f'{PRESET}@{to}')}")
     return 0

@@ -1,4 +1,4 @@
-"""`plantain models` by itself: what each model can do and costs, and whether its key and package are there."""
+"""`plantain models`: roles, prices, keys and packages of the known models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def models(
     run: Path | None = typer.Option(None, metavar="DIR", help="Run that keeps the calls of probes."),
     as_json: AsJson = False,
 ) -> int:
-    """Known models: roles, price with its date, key found or not. Other ids of the providers work as well.
+    """List known models: roles, price with its date, key found or missing. Other ids of the providers work too.
 
     Example: plantain models --probe gemini/gemini-3.8-flash
     """
@@ -59,7 +59,7 @@ def models(
 
 
 def model_rows() -> list[dict[str, Any]]:
-    """Every model known by name, by provider; of providers that take any id, one row "provider/…"."""
+    """Return a row for every known model, and "provider/…" for providers that accept any id."""
     rows: list[dict[str, Any]] = []
     for name in provider_names():
         try:
@@ -133,7 +133,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
         title = f"{first['name'].partition('/')[0]}: {about}".rstrip(": ")
         # Without frames: a long id, its roles, price and end fit a terminal of 80 columns.
         table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-        if "on_disk" in first:  # open weights: what they need
+        if "on_disk" in first:  # open weights
             table.add_column("editor", overflow="fold", min_width=24)
             table.add_column("on disk", overflow="fold")
             table.add_column("GB", justify="right", no_wrap=True)
@@ -204,7 +204,7 @@ def _probe_model(terms: Terms, name: str, run: Path) -> dict[str, Any]:
 
 
 def _probe_file(file: Path, run: Path) -> list[dict[str, Any]]:
-    """A row for each hosted model of a recipe, and for each server of a recipe or settings file."""
+    """Return a row for each hosted model and server of a recipe or settings file."""
     terms = load_recipe(file).terms if "data" in read_toml_table(file) else load_terms(file, ())
     named = {name.partition("/")[0]: name for name in terms.models}
     servers = [name for name in terms.providers if terms.kind(f"{name}/") == "openai-compatible"]

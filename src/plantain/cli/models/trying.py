@@ -1,4 +1,4 @@
-"""`plantain models try`: one edit by weights as they are on disk, and what it took."""
+"""`plantain models try`: one edit with local weights, with its time and memory."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from plantain.runs.settings.terms import load_terms
 
 def try_model(
     name: str = typer.Argument(..., metavar="NAME", help="A preset, hub id, folder or PRESET@FOLDER."),
-    steps: int = typer.Option(2, min=1, help="of denoising; from 2 on a step is timed"),
-    device: str = typer.Option("", help='e.g. "cuda:1" or "cpu"; default: the first GPU'),
+    steps: int = typer.Option(2, min=1, help="Denoising steps; 2 or more to time a step."),
+    device: str = typer.Option("", help='E.g. "cuda:1" or "cpu"; default: the first GPU.'),
     settings: SettingsFile = None,
-    out: Path | None = typer.Option(None, "--to", metavar="FILE", help="for the edited picture, PNG"),
+    out: Path | None = typer.Option(None, "--to", metavar="FILE", help="File for the edited image (PNG)."),
     as_json: AsJson = False,
 ) -> int:
-    """Makes one edit with open weights as they are on disk: size, memory, seconds a step, licence, what is missing.
+    """Make one edit with local open weights; print size, memory, seconds per step, licence and missing parts.
 
-    Nothing is fetched unless the settings allow it. Exit code 1 where nothing could be drawn, with the reason.
+    Nothing is downloaded unless the settings allow it. Exit code 1, with the reason, if there is no image.
 
     Example: plantain models try flux2-klein-4b --steps 2
     """

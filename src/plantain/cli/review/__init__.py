@@ -1,4 +1,4 @@
-"""`plantain review`: reader studies; one module per sub-command, imported when it is asked for."""
+"""`plantain review`: reader studies."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ from plantain.cli.terminal.groups import LazyGroup
 
 app = LazyGroup(
     "review",
-    "Reader studies: people judge, compare, rank and outline; and what their answers say.",
+    "Reader studies: accept, rate, compare, rank and outline; and their results.",
     {
         "new": (
             "plantain.cli.review.new:new",
-            "freeze a study from a run, a benchmark's run, a release or pairs",
+            "Freeze a study of a run, a benchmark's run, a release or pairs",
         ),
-        "invite": ("plantain.cli.review.readers:invite", "a link for each reader"),
-        "serve": ("plantain.cli.review.readers:serve", "serve a study to its readers"),
-        "export": ("plantain.cli.review.answers:export", "answers as CSV and Parquet, with the frozen study"),
-        "results": ("plantain.cli.review.answers:results", "what the answers say: page, JSON, LaTeX"),
-        "import": ("plantain.cli.review.answers:import_", "ratings made elsewhere, as CSV"),
-        "demo": ("plantain.cli.review.demo:demo", "a study on the demo's run with two simulated readers"),
+        "invite": ("plantain.cli.review.readers:invite", "Make a link for each reader"),
+        "serve": ("plantain.cli.review.readers:serve", "Serve a study to its readers"),
+        "export": (
+            "plantain.cli.review.answers:export",
+            "Write answers as CSV and Parquet, with the frozen study",
+        ),
+        "results": ("plantain.cli.review.answers:results", "Analyse the answers: page, JSON, LaTeX"),
+        "import": ("plantain.cli.review.answers:import_", "Import ratings from CSV files"),
+        "demo": (
+            "plantain.cli.review.demo:demo",
+            "Make a study of the demo's run with two simulated readers",
+        ),
         "plan": (
             "plantain.cli.review.plan:plan",
-            "how many readers and cases show a difference, and their hours",
+            "Plan readers and cases for a difference, with hours",
         ),
     },
 )

@@ -21,8 +21,8 @@ from plantain.review.study import open_study
 
 JUDGE = {
     "agreement": "reader and judge agree",
-    "strict": "judge too strict: rejects what is accepted",
-    "lenient": "judge too lenient: accepts what is not",
+    "strict": "judge too strict: rejects accepted edits",
+    "lenient": "judge too lenient: accepts rejected edits",
 }
 """Outcomes of the comparison with the run's judge (Med-Banana-50K, human validation)."""
 
@@ -33,7 +33,7 @@ def results(
     as_json: AsJson = False,
     as_latex: AsLatex = False,
 ) -> None:
-    """Acceptance, scores, strengths, accuracy, agreement, regions and times, readers and cases random.
+    """Analyse acceptance, scores, strengths, accuracy, agreement, regions and times, with readers and cases random.
 
     Example: plantain review results studies/pilot --to results.html
     """
@@ -96,7 +96,7 @@ def import_(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Take ratings made elsewhere into a study, as imported readers; the same file again changes nothing.
+    """Import ratings into a study as imported readers. Importing the same file again changes nothing.
 
     Example: plantain review import studies/pilot ana.csv ben.csv
     """

@@ -19,7 +19,7 @@ from plantain.review.simulated import simulate
 from plantain.review.study import ReaderTask, open_study
 from plantain.rubrics import MED_BANANA
 
-NOTICE = "plantain: the two readers of this study are simulated: their answers show how results look, and nothing else"
+NOTICE = "plantain: the two readers of this study are simulated: their answers only show the form of results"
 
 
 def demo(

@@ -24,7 +24,7 @@ def materials_at(source: Path, kept: ExitStack) -> list[Material]:
     """Return the cases of a run, a benchmark or its run, a release or a table of pairs.
 
     Args:
-        kept: closes the temporary run of what has to be imported first, once the images were read.
+        kept: removes the temporary run of an imported source after the images were read.
 
     Raises:
         InputError: none of these, or without edited images.

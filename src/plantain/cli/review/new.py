@@ -48,15 +48,15 @@ def new(
     scale: str = typer.Option("0-10", metavar="A-B", help="Of ratings, e.g. 0-10 or 1-5."),
     groups: int = typer.Option(1, min=1, help="Groups of readers with cases of their own (split-plot)."),
     training: int = typer.Option(0, min=0, help="Training items before each block."),
-    pass_mark: float = typer.Option(0.0, "--pass", min=0, max=1, help="Share of training to pass."),
-    repeats: float = typer.Option(0.0, min=0, max=1, help="Share of items that are read twice."),
+    pass_mark: float = typer.Option(0.0, "--pass", min=0, max=1, help="Fraction of training items to pass."),
+    repeats: float = typer.Option(0.0, min=0, max=1, help="Fraction of items read twice."),
     anchors: int = typer.Option(0, min=0, help="Items of known truth in each block."),
     name: str = typer.Option("", help="Name of the study that readers see; it must not contain a model's."),
     arms: str = typer.Option("", metavar="MODEL,...", help="Models to read; default: no baselines."),
     preset: str = typer.Option("", metavar="NAME", help="med-banana-validation: 100 judged edits."),
     as_json: AsJson = False,
 ) -> int:
-    """Draw cases, lay out items, blind the images, and freeze all of it under a hash.
+    """Draw cases, order items, blind the images, and freeze the study under a hash.
 
     Example: plantain review new studies/pilot --from runs/pilot --task accept --task real-or-edited --cases 60
     """
@@ -80,9 +80,6 @@ def new(
     )
     with ExitStack() as kept:
         parts = [materials_at(path, kept) for path in source]
-        for path, part in zip(source, parts, strict=True):
-            if (path / JOURNAL_NAME).is_file():  # a withdrawal from the run then finds the study
-                register(path, study, "study", {one.original or one.source for one in part})
         for path, part in zip(source, parts, strict=True):
             if (path / JOURNAL_NAME).is_file():  # a withdrawal from the run then finds the study
                 register(path, study, "study", {one.original or one.source for one in part})

@@ -1,4 +1,4 @@
-"""`plantain review plan`: how many readers and cases show a difference."""
+"""`plantain review plan`: power of a study by readers and cases."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plan(
     to: Path | None = typer.Option(None, metavar="FILE.html", help="Write table and figure as a page."),
     as_json: AsJson = False,
 ) -> None:
-    """Power and type-1 error of a study with readers and cases random, and its hours.
+    """Compute power, type-1 error and hours of a study with readers and cases random.
 
     Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6 --to plan.html
     """
@@ -94,7 +94,7 @@ def _components(
     other = rate + effect
     if not 0 < rate < 1 or not 0 <= other <= 1:
         raise InputError(
-            f"--base-rate {rate:g}: it lies between 0 and 1, and so does the rate with the effect ({other:g})"
+            f"--base-rate {rate:g}: both rates must be between 0 and 1; with the effect it is {other:g}"
         )
     return stated(
         (rate * (1 - rate) + other * (1 - other)) / 2
@@ -102,10 +102,10 @@ def _components(
 
 
 def table_of(plan: ReaderStudyPlan) -> Table:
-    """Power by readers and cases, for a terminal."""
+    """Return power by readers and cases, for a terminal."""
     rows = by_readers(plan.table)
     table = Table(
-        title="power, and hours of reading; everybody reads everything",
+        title="power and hours; every reader reads every case",
         caption=f"bold: at least {100 * WANTED:.0f} %",
     )
     table.add_column("readers", justify="right")

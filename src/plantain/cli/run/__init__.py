@@ -1,4 +1,4 @@
-"""`plantain run`: looking after runs and catalogues; one module per sub-command, imported when it is called."""
+"""`plantain run`: maintenance of runs and catalogues."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from plantain.cli.terminal.groups import LazyGroup
 
 app = LazyGroup(
     "run",
-    "Look after runs and catalogues: retry, merge, consent, withdraw, quarantine.",
+    "Maintain runs and catalogues: retry, merge, consent, withdraw, quarantine.",
     {
-        "retry": ("plantain.cli.run.retry:retry", "make tasks pending again by how they ended"),
-        "merge": ("plantain.cli.run.merge:merge_runs", "join the runs of all shards of a plan into one run"),
-        "consent": ("plantain.cli.run.consent:consent", "list what a run sent where, under which agreement"),
+        "retry": (
+            "plantain.cli.run.retry:retry",
+            "Make ended tasks pending again, chosen by outcome or state",
+        ),
+        "merge": ("plantain.cli.run.merge:merge_runs", "Join the runs of all shards of a plan into one run"),
+        "consent": (
+            "plantain.cli.run.consent:consent",
+            "List the images sent to each provider, with the agreement",
+        ),
         "withdraw": (
             "plantain.cli.run.withdraw:withdraw",
-            "remove a patient or single images, and all that was made of them",
+            "Remove a patient or images with everything derived from them",
         ),
         "quarantine": (
             "plantain.cli.run.quarantine:quarantine",
-            "release or mask images that may identify a person",
+            "Release or mask images that may identify a patient",
         ),
     },
 )

@@ -1,4 +1,4 @@
-"""`plantain run consent`: what a run has sent where, under which agreement, for those who answer for the images."""
+"""`plantain run consent`: the images that a run sent, by address and agreement, for the data's owners."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from plantain.runs.engine import stored_state
 
 
 def consent(run: RunArgument, as_json: AsJson = False) -> None:
-    """What left this machine: for each address and agreement, how many pictures of which datasets were sent to it.
+    """List the images that left this machine, by dataset, address and agreement.
 
-    Recorded before each request goes out: the SHA-256 of the very bytes, and the IP address really connected to (a
-    proxy's, where one stands between). Models that run here are not in it. Workers of a Ray cluster count as the
-    owner's own machines: no agreement is asked for them, and one line says that pictures went to them.
+    The SHA-256 of the sent bytes and the connected IP address (or a proxy's) are recorded before each request. Local
+    models are not listed. Workers of a Ray cluster count as the owner's machines: one line names the cluster.
 
     Example: plantain run consent runs/cxr-pilot
     """
@@ -35,7 +34,7 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
             return
     if cluster is not None:
         print(
-            f"pictures went to workers of the Ray cluster at {cluster}, which counts as the owner's own machines"
+            f"images were sent to workers of the Ray cluster at {cluster}, which count as the owner's machines"
         )
     if not summary:
         print("nothing was sent to a provider" if cluster else "nothing was sent beyond this machine")
@@ -45,13 +44,13 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
         print(
             f"{line['model']} at {line['address']}{connected}, under {line['agreement']}:\n"
             f"  {line['dataset']} ({line['licence'] or 'licence unknown'}): {counted(line['images'], 'image')}, "
-            f"{counted(line['pictures'], 'picture')}, in {counted(line['requests'], 'request')} from "
+            f"{counted(line['pictures'], 'file')} in {counted(line['requests'], 'request')} from "
             f"{line['from']} to {line['to']}"
         )
 
 
 def _print_json(reader: JournalReader, summary: list[dict[str, object]], cluster: str | None) -> None:
-    """Print one object, its many rows one by one: they do not fit in memory together."""
+    """Print one JSON object row by row: all rows may not fit in memory."""
     rest = orjson.dumps({"summary": summary, "cluster": cluster}, option=orjson.OPT_INDENT_2).decode()
     print('{\n  "sent": [', end="")
     for number, (sent, dataset, licence) in enumerate(sent_with_sources(reader)):

@@ -1,4 +1,4 @@
-"""`plantain run merge`: the runs of all shards become one."""
+"""`plantain run merge`: join the runs of all shards."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from plantain.release.register import copy_register
 
 
 def merge_runs(
-    runs: list[Path] = typer.Argument(..., metavar="RUN...", help="the runs of all shards"),
-    run: Path = typer.Option(..., metavar="DIR", help="new folder for the run of the whole plan"),
+    runs: list[Path] = typer.Argument(..., metavar="RUN...", help="Runs of all shards."),
+    run: Path = typer.Option(..., metavar="DIR", help="New folder for the joined run."),
     accept_model_change: ModelChange = False,
     as_json: AsJson = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`plantain run quarantine`: images that may show who somebody is, for a person to release or to mask."""
+"""`plantain run quarantine`: release or mask images that may identify a patient."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def quarantine(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """List the images in quarantine, with a page that shows why; release them, or mask what was found.
+    """List quarantined images and write a page with the reasons; release them, or mask the marked places.
 
     Example: plantain run quarantine catalogue --mask dicom-2f1c90ab4e7d5513
     """
@@ -39,7 +39,7 @@ def quarantine(
         raise InputError(f"{root}: no catalogue there (no {NAME}); make one with `plantain ingest`")
     if both := sorted({*(releases or ())} & {*(masks or ())}):
         raise InputError(f"--release {both[0]} --mask {both[0]}: give only one of them; nothing was changed")
-    # A look needs no right to write: the catalogue may be somebody else's.
+    # Listing works on a read-only catalogue.
     with Catalogue.create(root) if releases or masks else Catalogue.open(root) as catalogue:
         released, masked = _decide(catalogue, releases or [], masks or [])
         if released or masked:
@@ -72,10 +72,10 @@ def quarantine(
 
 
 def _decide(catalogue: Catalogue, releases: list[str], masks: list[str]) -> tuple[list[str], list[str]]:
-    """Releases and masks; images that are named come before all of the rest. Returns those for which it was new."""
+    """Release and mask, named images before "all". Return the ids that changed."""
     reader = open_reader() if masks else None
     if masks and reader is None:
-        print(f"plantain: masked images are not read again: {why_no_reader()}", file=sys.stderr)
+        print(f"plantain: masked images are not checked again for text: {why_no_reader()}", file=sys.stderr)
     released = [name for name in releases if name != ALL and release(catalogue, name)]
     masked = [name for name in masks if name != ALL and mask(catalogue, name, reader)]
     rest = list(held(catalogue))

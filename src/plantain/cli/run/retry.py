@@ -1,4 +1,4 @@
-"""`plantain run retry`: makes tasks pending again by how they ended; `plantain build` then goes on with them."""
+"""`plantain run retry`: make ended tasks pending again."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def retry(
     ),
     start: str = typer.Option("", "--from-step", help="Repeat the last round from: edit or write."),
     settle_held: float | None = typer.Option(
-        None, metavar="USD", min=0.0, help="Record what the calls of unknown cost cost together."
+        None, metavar="USD", min=0.0, help="Record the total cost of calls whose cost is unknown."
     ),
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make tasks pending again by how they ended; `plantain build` then continues them.
+    """Make ended tasks pending again, chosen by outcome or state; `plantain build` then continues them.
 
     A stopped task keeps its generation: the call that failed is tried again, and recorded answers are reused. A failed
     or not applicable task starts a new generation; the old one stays, marked superseded.
@@ -50,7 +50,7 @@ def retry(
     Example: plantain run retry runs/cxr-pilot --outcome refused,malformed --step edit --finding Pneumothorax
     """
     if settle_held is not None:
-        _settle_held(run, settle_held, only_say=dry_run)
+        _settle_held(run, settle_held, dry_run=dry_run)
         if not outcome and not state:
             return
     if start not in ("", Step.EDIT, Step.WRITE):
@@ -93,7 +93,7 @@ def retry(
         print_json(document)
         return
     if not chosen:
-        print("no task ended so")
+        print("no task matches")
         return
     table = Table(title=f"{'to be ' if dry_run else ''}pending again: {counted(len(chosen), 'task')}")
     for heading in ("ended as", "step", "finding", "direction"):
@@ -109,13 +109,13 @@ def retry(
         )
 
 
-def _settle_held(run: Path, usd: float, *, only_say: bool) -> None:
+def _settle_held(run: Path, usd: float, *, dry_run: bool) -> None:
     if not math.isfinite(usd):
         raise InputError(f"--settle-held {usd}: not an amount of dollars")
     with JournalReader.open(run) as reader:
         costs = costs_of(reader).values()
     held, lost = sum(cost.held_usd for cost in costs), sum(cost.lost for cost in costs)
-    if lost and not only_say:
+    if lost and not dry_run:
 
         async def settle() -> None:
             async with Journal.open(run) as journal:
@@ -125,7 +125,7 @@ def _settle_held(run: Path, usd: float, *, only_say: bool) -> None:
     if not lost:
         print("no money is held", file=sys.stderr)
         return
-    verb = "would be" if only_say else "are"
+    verb = "would be" if dry_run else "are"
     print(
         f"${held:.4f} held for {counted(lost, 'call')} {verb} released; ${usd:.4f} {verb} recorded as spent",
         file=sys.stderr,
@@ -133,7 +133,7 @@ def _settle_held(run: Path, usd: float, *, only_say: bool) -> None:
 
 
 async def _retry(run: Path, ids: list[str], start: str) -> tuple[int, int]:
-    """How many tasks go on in their generation, and how many begin a new one."""
+    """Return how many tasks continue their generation, and how many start a new one."""
     if not ids:
         return 0, 0
     async with Journal.open(run) as journal:

@@ -1,4 +1,4 @@
-"""`plantain run withdraw`: images of a patient or single ones, and what came of them, out of runs and catalogues."""
+"""`plantain run withdraw`: remove images and everything derived from them from runs and catalogues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from plantain.release.withdraw import (
 from plantain.train.finished import DONE, trainings
 
 _MOST = 20
-"""Names that one line holds."""
+"""Names shown on one line."""
 
 
 def withdraw(
@@ -50,10 +50,10 @@ def withdraw(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take patients, studies or images out for good, with tasks, edits, verdicts. Names releases that hold some of it.
+    """Delete patients, studies or images with their tasks, edits and verdicts. Affected releases are listed.
 
-    Name everything that there is in one command: the catalogue knows groups that near duplicates were joined under,
-    the run knows which samples of a benchmark were made of it. Trained models cannot forget; they are named.
+    Name all folders in one command: the catalogue knows the groups of near duplicates, and the run knows the samples
+    of a benchmark made from it. Trained models cannot forget; they are listed.
 
     Example: plantain run withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run
     """
@@ -79,7 +79,7 @@ def withdraw(
     trained = {folder: _learned(folder, runs, samples, tasks) for folder in of["training"]}
     if not dry_run:
         concerned_runs = {folder: found for folder, found in runs.items() if found is not None}
-        # Whoever is known only by another's word goes before that other: a second call still knows what is meant.
+        # Folders that depend on another's record go first, so that a repeated command still finds the names.
         for folder in filter(is_bench_run, concerned_runs):
             withdraw_from_run(folder, asked, concerned_runs[folder])
         for sampled in benchmarks.values():
@@ -121,7 +121,7 @@ def _of_run(found: WithdrawnRun | None) -> dict[str, object]:
 
 
 def _listed(path: Path) -> list[str]:
-    """The lines of a file that are not empty. Raises InputError where it is none, or holds nothing."""
+    """Return the non-empty lines of a file. Raise InputError if it is unreadable or empty."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -133,7 +133,7 @@ def _listed(path: Path) -> list[str]:
 
 
 def _kind(folder: Path) -> Literal["run", "catalogue", "benchmark", "training"]:
-    """Return what a folder is; raise InputError for any other folder."""
+    """Return the kind of a folder. Raise InputError if it is none of them."""
     if is_run(folder):
         return "run"
     if (folder / NAME).is_file():
@@ -151,7 +151,7 @@ def _learned(
     samples: Mapping[str, Collection[str]],
     tasks: Collection[str],
 ) -> list[Path]:
-    """Models that learned from what goes; where a training tells no examples, from a release that holds some of it."""
+    """Return models trained on withdrawn examples, or on an affected release if examples are not recorded."""
     sources = {Path(path).name for run in runs.values() if run is not None for path in run.releases}
     gone = {*tasks, *(sample for ids in samples.values() for sample in ids)}
     return [
@@ -168,7 +168,7 @@ def _in_catalogue(folder: Path, asked: Withdrawal) -> WithdrawnImages:
 
 
 def _clear_catalogue(folder: Path, asked: Withdrawal, images: Sequence[SourceImage]) -> None:
-    """The images, and the lists beside the catalogue that could name them."""
+    """Remove the images from a catalogue and from the lists next to it."""
     withdraw_from_catalogue(folder, asked)
     with Catalogue.create(folder) as catalogue:
         write_near_duplicates(folder / NEAR, join_near_duplicates(catalogue))
@@ -177,7 +177,7 @@ def _clear_catalogue(folder: Path, asked: Withdrawal, images: Sequence[SourceIma
 
 
 def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) -> InputError:
-    """One line that names what nobody knows, with the nearest that there is; nothing was taken."""
+    """Return an error that names the unknown groups and images, with the nearest known name."""
     groups, images = _names(folders)
     lines = []
     for what, names, there in (("group", asked.groups, groups), ("image", asked.images, images)):
@@ -192,7 +192,7 @@ def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) 
 
 
 def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
-    """The nearest name that there is, else some of those."""
+    """Return the nearest known name, else some of the known names."""
     if not images:
         return "no image is left there"
     if not there:
@@ -202,7 +202,7 @@ def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
 
 
 def _names(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
-    """Groups and images that the folders know."""
+    """Return the groups and images of the folders."""
     groups, images = set[str](), set[str]()
     for folder in folders:
         if is_run(folder):
@@ -220,7 +220,7 @@ def _names(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
 def _line(row: dict[str, Any], dry_run: bool) -> str:
     """Return one folder's row as a line."""
     if row.get("before"):
-        return f"{row['folder']}: withdrawn before; nothing of it is left"
+        return f"{row['folder']}: already withdrawn"
     if row["kind"] == "training":
         return f"{row['folder']}: {counted(len(row['models']), 'model')} learned from it"
     if row["kind"] == "benchmark":
@@ -233,11 +233,11 @@ def _line(row: dict[str, Any], dry_run: bool) -> str:
         taken = ", ".join(
             [taken, *(counted(row[key], name) for key, name in zip(counts, names, strict=True))]
         )
-    return f"{row['folder']}: {'would take out' if dry_run else 'took out'} {taken}"
+    return f"{row['folder']}: {'would remove' if dry_run else 'removed'} {taken}"
 
 
 def _print_elsewhere(row: dict[str, Any]) -> None:
-    """Print what else holds parts of it: releases, batch jobs at a provider, trained models."""
+    """Print releases, studies, batch jobs and models that also contain withdrawn data."""
     if row.get("releases"):
         names = f" as {', '.join(row['released_as'][:_MOST])}" if row["released_as"] else ""
         print(f"{row['folder']}: these releases contain parts of it{names}:")
@@ -247,11 +247,13 @@ def _print_elsewhere(row: dict[str, Any]) -> None:
     for path in row.get("studies", ()):
         print(f"{row['folder']}: this study contains images of it, and its answers: {path}; delete it")
     for own in own_folders(Path(row["folder"])) if row["kind"] == "run" else ():
-        print(f"{row['folder']}: {own.name} in it is something of its own, and was left: name it as well")
+        print(
+            f"{row['folder']}: {own.name} in it is a folder of its own and was not changed: name it as well"
+        )
     if row.get("batch_jobs"):
         print(
             f"{row['folder']}: files of batch jobs that contain it could not be deleted at the provider; delete "
             f"them there, or open the run again with its models: {', '.join(row['batch_jobs'])}"
         )
     for path in row.get("models", ()):
-        print(f"  {path}: learned from what was withdrawn, and cannot forget it: delete it and train again")
+        print(f"  {path}: trained on withdrawn data: delete it and train again")

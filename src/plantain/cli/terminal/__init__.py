@@ -1,1 +1,1 @@
-"""What all commands share: how they are found and called, progress, Ctrl-C."""
+"""Shared parts of all commands: groups, options, tables, progress and endings."""

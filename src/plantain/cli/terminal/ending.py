@@ -1,4 +1,4 @@
-"""How a command ends that can be stopped: the reason, the command that resumes it, and the exit code."""
+"""The end of a resumable command: why it stopped, the command that resumes it, and the exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Ended(Protocol):
-    """How a run ended: `stopped` is None when all is done."""
+    """The end of a run: `stopped` is the reason, or None when all tasks are done."""
 
     stopped: str | None
     failed: bool
@@ -79,7 +79,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 def confirm(work: str) -> None:
-    """Ask before long work; raise InputError if stdin is no terminal, and Exit(3) if declined."""
+    """Ask before long work. Raise InputError without a terminal, and Exit(3) if the user declines."""
     if not sys.stdin.isatty():
         raise InputError(f"{work}: pass --yes to start, or --dry-run for calls and cost")
     if not typer.confirm(f"{work}. Start?"):

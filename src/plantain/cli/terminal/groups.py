@@ -1,4 +1,4 @@
-"""Groups of commands: each command is a function, whose module is imported when it is called."""
+"""Command groups that import a command's module only when the command runs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,24 @@ if TYPE_CHECKING:
 WIDTH = 120
 """Columns that help may use."""
 
+OTHER_WORDS = {"eval": "bench score", "evaluate": "bench score", "resume": "build", "serve": "review serve"}
+"""Commands of other tools, with ours."""
+
+OWN_GROUPS = ("bench", "judge", "review", "run", "train")
+
 COMPLETING = "_PLANTAIN_COMPLETE"
-"""The variable by which a shell asks for completions, instead of running a command."""
+"""Environment variable that a shell sets to request completions."""
 
 
 class LazyGroup(TyperGroup):
-    """A group whose help needs none of its commands' modules.
+    """A group that shows its help without importing its commands.
 
     Args:
-        name: as it is typed, e.g. "bench"; "" for all of plantain.
-        about: what it is for.
-        homes: command -> ("module:name", line of help); the name is a function, a typer application or a group.
-        epilog: printed below the commands.
-        jobs: title -> names of commands that its help shows under it; one list without.
+        name: of the group, e.g. "bench"; "" for the top level.
+        about: description in the help.
+        homes: command -> ("module:name", one line of help); name is a function, a typer application or a group.
+        epilog: text below the commands.
+        jobs: title -> commands listed under it; default: one list.
     """
 
     def __init__(
@@ -68,7 +73,9 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name not in self.homes:
-            hint = suggest(cmd_name, self.homes, otherwise=f"see {ctx.command_path} --help")
+            hint = suggest(
+                cmd_name, self.homes, self._meant(cmd_name), otherwise=f"see {ctx.command_path} --help"
+            )
             raise InputError(f"{f'{self.name}: ' if self.name else ''}no command {cmd_name!r}; {hint}")
         module, _, attribute = self.homes[cmd_name][0].partition(":")
         found = getattr(importlib.import_module(module), attribute)
@@ -79,8 +86,23 @@ class LazyGroup(TyperGroup):
             found.command(name=cmd_name)(function)
         return typer.main.get_command(found)
 
+    def _meant(self, word: str) -> str | None:
+        """Return the command for a word of another tool, or of a group below, e.g. "bench score" for "score"."""
+        if self.name == "run" and word.endswith(".toml"):
+            return f"plantain build {word}"
+        if self.name:
+            return None
+        if word in OTHER_WORDS:
+            return OTHER_WORDS[word]
+        below = {
+            name: self.get_command(typer.Context(self), name) for name in OWN_GROUPS if name in self.homes
+        }
+        return next(
+            (f"{name} {word}" for name, group in below.items() if word in getattr(group, "homes", ())), None
+        )
+
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands, with no command's module imported; else the group's own options."""
+        """Complete command names without importing them; else the group's own options."""
         named = [(name, text) for name, (_, text) in self.homes.items() if name.startswith(incomplete)]
         if named and not incomplete.startswith("-"):
             return [CompletionItem(name, help=text) for name, text in named]
@@ -102,11 +124,11 @@ _VALUES = {
     "<path>": "PATH",
     "<list[Path]>": "PATH",
 }
-"""What help calls the value of an option, by what typer would write: a reader knows numbers, not types."""
+"""Placeholder of an option's value in help, by typer's name of its type."""
 
 
 class _Readable(Command):
-    """Help for people: numbers and paths instead of types, and examples that can be copied."""
+    """Help with readable placeholders and examples on one line that can be copied."""
 
     def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
         self.help = self.help and "\n\n".join(map(_whole_example, self.help.split("\n\n")))
@@ -120,7 +142,7 @@ class _Readable(Command):
 
 
 class _Command(_Readable, TyperCommand):
-    """A command whose usage has `RECIPE` for what is required, `[DIR]` for what is optional."""
+    """A command whose usage shows required arguments as `RECIPE` and optional ones as `[DIR]`."""
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         pieces = [self.options_metavar] if self.options_metavar else []
@@ -130,30 +152,30 @@ class _Command(_Readable, TyperCommand):
 
 
 class CommandWithOthers(_Readable, TyperGroup):
-    """A command that does something by itself and has others below it."""
+    """A command that also has subcommands."""
 
 
 def _whole_example(paragraph: str) -> str:
-    """An example as one line that can be copied; it would be broken at the hyphens of its options."""
+    """Return an example as one line; click would wrap it at the hyphens of its options."""
     if not paragraph.startswith("Example: "):
         return paragraph
     return "\b\n" + " ".join(paragraph.split())
 
 
 def _shown(argument: TyperArgument) -> str:
-    """`RECIPE` for what is needed, `[DIR]` for what is not, `FILE...` for one or more."""
+    """Return `RECIPE` if required, `[DIR]` if optional, `FILE...` for one or more."""
     name = argument.display_name_raw.removesuffix("...").strip("[]")
     several = "..." if argument.nargs != 1 else ""
     return (name if argument.required else f"[{name}]") + several
 
 
 class _Application(typer.Typer):
-    """Its commands are `_Command`s."""
+    """An application whose commands are `_Command`s."""
 
     def command(self, *args: Any, **options: Any) -> Callable[[CommandFunction], CommandFunction]:
         return super().command(*args, **{"cls": _Command, **options})
 
 
 def application() -> typer.Typer:
-    """An application without completion options, markup in help texts or dressed-up tracebacks."""
+    """Return a typer application without completion options, markup or formatted tracebacks."""
     return _Application(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

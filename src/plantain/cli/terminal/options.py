@@ -1,4 +1,4 @@
-"""Options that mean the same in every command that has them."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done; do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 EngineKind = Annotated[
     str,
-    typer.Option("--engine", metavar="KIND", help="Where heavy work runs, local or ray; replaces [engine]."),
+    typer.Option(
+        "--engine", metavar="KIND", help="Where edits and metrics run: local or ray; overrides [engine]."
+    ),
 ]
 ModelChange = Annotated[
     bool, typer.Option("--accept-model-change", help="Continue although a provider serves another model.")
@@ -29,7 +31,9 @@ SettingsFile = Annotated[
 RunArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")
 ]
-RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe in TOML.")]
+RecipeArgument = Annotated[
+    Path, typer.Argument(metavar="RECIPE", exists=True, dir_okay=False, help="A recipe in TOML.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
 Gallery = Annotated[int, typer.Option("--gallery", min=0, help="Most samples to show.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any free one.")]
@@ -48,9 +52,13 @@ BenchArgument = Annotated[
 BenchRunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run of `plantain bench generate`.")]
 BenchPath = Annotated[
     Path | None,
-    typer.Option("--bench", metavar="PATH", help="The benchmark; default: where the run found it."),
+    typer.Option("--bench", metavar="PATH", help="The benchmark; default: the path recorded in the run."),
 ]
 ScoringJudge = Annotated[
     str | None,
-    typer.Option("--judge", metavar="NAME", help="Whose scores are used; default: the best informed."),
+    typer.Option(
+        "--judge",
+        metavar="NAME",
+        help="The judge whose scores are used; default: the one given most information.",
+    ),
 ]

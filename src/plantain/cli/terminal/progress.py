@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, a line now and then elsewhere; and Ctrl-C for work in steps."""
+"""Progress on stderr: a bar on a terminal, periodic lines elsewhere; and Ctrl-C for work in steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 from plantain.calls import Budget
 from plantain.cli.terminal.tables import TerminalConsole
@@ -25,10 +26,10 @@ from plantain.train.plans import TrainingProgress
 PLAIN_EVERY_S = 10.0
 TICK_S = 10.0
 WAITING_EVERY_S = 60.0
-"""Seconds between plain lines while no task closes, because calls wait for batch jobs."""
+"""Seconds between plain lines while calls wait for batch jobs."""
 
-ENOUGH = 20
-"""Items that must be done for an estimate of the time left; of less than 2,000, one in a hundred."""
+ESTIMATE_FROM, ESTIMATE_AFTER_S = 0.05, 10.0
+"""Finished share of the work, and seconds, before the time left is estimated."""
 
 
 def say(line: str) -> None:
@@ -37,7 +38,7 @@ def say(line: str) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds for a person: "40 s", "12 min", "7.5 h" or "3.2 days"."""
+    """Return seconds in readable form: "40 s", "12 min", "7.5 h" or "3.2 days"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5_400:
@@ -45,13 +46,22 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3_600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
-def time_left(done: int, wanted: int, since: float, now: float) -> str:
-    """Return rate and time left, e.g. "2.4 s each, about 80 s left"; the rate alone where little is done."""
-    each = (now - since) / max(1, done)
+def time_left(done: int, total: int, seconds: float) -> str:
+    """Return rate and time left, e.g. "2.4 s each, about 80 s left"; the rate alone at the start."""
+    each = seconds / max(1, done)
     rate = f"{each:.1f} s each" if each >= 1 else f"{1 / max(each, 1e-9):.0f}/s"
-    if done < ENOUGH and 100 * done < wanted:
+    if done < ESTIMATE_FROM * total or seconds < ESTIMATE_AFTER_S or done >= total:
         return rate
-    return f"{rate}, about {duration(max(0, wanted - done) * each)} left"
+    return f"{rate}, about {duration((total - done) * each)} left"
+
+
+class _Speed(ProgressColumn):
+    """Rate and time left of a bar."""
+
+    def render(self, task: Task) -> Text:
+        if not task.total or not task.completed:
+            return Text("")
+        return Text(time_left(int(task.completed), int(task.total), task.elapsed or 0.0))
 
 
 class Bar:
@@ -71,7 +81,7 @@ class Bar:
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[tally]}"),
-            TimeRemainingColumn(),
+            _Speed(),
             console=console,
             transient=transient,
             disable=not self.live,
@@ -91,14 +101,14 @@ class Bar:
         self._bar.reset(self._task, total=total, description=what, tally="")
 
     def move(self, done: int | None = None, total: int | None = None, tally: str | None = None) -> None:
-        """Show the bar with these values; those that are None stay."""
+        """Show the bar with these values; None keeps the current one."""
         fields = {} if tally is None else {"tally": tally}
         self._bar.update(self._task, completed=done, total=total, **fields)  # type: ignore[arg-type]
         if self.live:
             self._bar.start()
 
     def line(self, text: Callable[[float], str], every: float | None = None) -> None:
-        """Without a terminal, print a line if the last one is `every` seconds ago, `PLAIN_EVERY_S` by default."""
+        """Without a terminal, print a line at most every `every` seconds (default `PLAIN_EVERY_S`)."""
         now = time.monotonic()
         if self.plain and now - self._last >= (PLAIN_EVERY_S if every is None else every):
             self._last = now
@@ -107,7 +117,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield the function that moves a bar: how many are done, and of how many (None if unknown)."""
+    """Yield a function that moves a bar: (done, total or None if unknown)."""
     with Bar(what, quiet=quiet, transient=True) as bar:
 
         def move(done: int, wanted: int | None) -> None:
@@ -118,7 +128,7 @@ def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, i
 
 
 class _Observer(ProgressObserver):
-    """What every observer of a run prints."""
+    """Messages that all observers of a run print."""
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
@@ -133,20 +143,20 @@ class _Observer(ProgressObserver):
         say(line)
 
     def stopping(self) -> None:
-        say("finishing the calls in flight; Ctrl-C again stops at once")
+        say("finishing the calls in flight; press Ctrl-C again to stop at once")
 
 
 class StageProgress(_Observer):
-    """The stages of a scoring or an audit."""
+    """Progress of the stages of a scoring or an audit."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         super().__init__(Bar(quiet=quiet))
         self._stage, self._done, self._total, self._measured = "", 0, 0, 0
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
 
     def begun(self, what: str, total: int) -> None:
         self._stage, self._done, self._total, self._measured = what, 0, total, 0
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._bar.restart(what, total)
 
     def advanced(self, stored: int) -> None:
@@ -161,11 +171,11 @@ class StageProgress(_Observer):
         if not self._measured:
             return line
         earlier = self._done - self._measured
-        return f"{line}, {time_left(self._measured, self._total - earlier, self._begun, now)}"
+        return f"{line}, {time_left(self._measured, self._total - earlier, now - self._started)}"
 
 
 class TrainingBar(TrainingProgress):
-    """Steps of the current training with its loss."""
+    """Progress of a training: step and loss."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._bar = Bar("training", quiet=quiet, transient=True)
@@ -195,13 +205,13 @@ class TrainingBar(TrainingProgress):
 
 
 class BuildProgress(_Observer):
-    """The tasks of a run by state.
+    """Progress of a run: its tasks by state.
 
     Args:
         quiet: show nothing.
         what: name of the work.
         words: names of the states success and failed.
-        steps: describes the closed tasks' steps, from the number of tasks and that of their steps.
+        steps: text for closed tasks, from their number and that of their steps.
     """
 
     def __init__(
@@ -220,7 +230,7 @@ class BuildProgress(_Observer):
         self._engine: Callable[[], EngineState] | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._total = self._rounds = self._closed_here = 0
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
 
     def __exit__(self, *ended: object) -> None:
         if self._ticking is not None:
@@ -305,8 +315,8 @@ class BuildProgress(_Observer):
         line = f"{self._done}/{self._total}: {self._tally()}"
         if not self._closed_here:
             return line
-        rest = (self._total - self._done) * (now - self._begun) / self._closed_here
-        return f"{line}; about {duration(rest)} left"
+        rest = self._total - self._done + self._closed_here
+        return f"{line}; {time_left(self._closed_here, rest, now - self._started)}"
 
 
 def _cost_so_far(budget: Budget) -> str:
@@ -324,7 +334,7 @@ def stopping_on_ctrl_c() -> Iterator[Callable[[], bool]]:
         if pressed:
             signal.default_int_handler(number, frame)
         pressed.append(number)
-        say("stopping after this step; finished work is kept (Ctrl-C again: at once)")
+        say("stopping after this step; press Ctrl-C again to stop at once")
 
     before = signal.signal(signal.SIGINT, ask)
     try:

@@ -1,4 +1,4 @@
-"""Results on stdout: JSON, and tables fitted to the terminal in which no number or name is broken."""
+"""Results on stdout: JSON, and tables that fit the terminal without breaking numbers or names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.table import Table
 from plantain.files.secrets import RedactedStream, harmless
 
 FOLDED = 24
-"""Characters that a column of long names is given at least; these may go over several lines."""
+"""Minimum width of a column whose long names may wrap."""
 
 
 def print_json(document: object) -> None:
@@ -24,7 +24,7 @@ def print_json(document: object) -> None:
 
 
 class TerminalConsole(Console):
-    """A console whose texts, whoever wrote them, are shown and never done."""
+    """A console that prints control characters in texts instead of executing them."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         stream = sys.stderr if stderr else sys.stdout
@@ -37,9 +37,9 @@ class TerminalConsole(Console):
 
 
 def print_table(table: Table) -> None:
-    """Prints a table as wide as the terminal, or as wide as its longest words ask: then `less -S` scrolls it.
+    """Print a table as wide as the terminal, or as its longest words need (then use `less -S`).
 
-    Columns with overflow "fold" are broken within words, down to `FOLDED` characters.
+    Columns with overflow "fold" may break words, down to `FOLDED` characters.
     """
     console = TerminalConsole()
     cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
@@ -54,7 +54,7 @@ def print_table(table: Table) -> None:
     frame = 3 * len(cells) + 1
     console.width = max(console.width, frame + sum(least))
     if frame + sum(natural) > console.width:
-        # Rich would narrow the widest columns first, whatever their words ask.
+        # Rich would narrow the widest columns first, even below their longest word.
         for column, width in zip(table.columns, _shared(least, natural, console.width - frame), strict=True):
             column.width = width
     console.print(table)
@@ -64,9 +64,9 @@ def _longest(texts: Iterable[str]) -> int:
     return max(map(cell_len, texts), default=0)
 
 
-def _shared(least: Sequence[int], natural: Sequence[int], room: int) -> list[int]:
-    """Widths of columns that have the room together: what each asks at least, then equal parts of the rest."""
-    widths, spare = list(least), room - sum(least)
+def _shared(least: Sequence[int], natural: Sequence[int], total: int) -> list[int]:
+    """Return column widths of this total: the minimum of each, plus equal shares of the rest."""
+    widths, spare = list(least), total - sum(least)
     needs = [max(0, wanted - given) for wanted, given in zip(natural, least, strict=True)]
     for done, place in enumerate(sorted(range(len(needs)), key=needs.__getitem__)):
         more = min(needs[place], spare // (len(needs) - done))

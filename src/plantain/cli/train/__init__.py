@@ -1,4 +1,4 @@
-"""`plantain train`: learning from a benchmark or a release; one module per sub-command."""
+"""`plantain train`: training on a benchmark or a release."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from plantain.cli.terminal.groups import LazyGroup
 
 app = LazyGroup(
     "train",
-    "Train open editors on pairs or preferences; measure what training with edits is worth.",
+    "Train open editors on pairs or preferences; measure the value of edits as training data.",
     {
         "finetune": (
             "plantain.cli.train.finetune:finetune",
-            "an open editor on n samples of each task, measured on others",
+            "Fine-tune an open editor on n samples per task and measure it on others",
         ),
-        "dpo": ("plantain.cli.train.dpo:dpo", "on a release's preferences, after supervised steps"),
+        "dpo": ("plantain.cli.train.dpo:dpo", "Train an open editor on a release's preferences"),
         "utility": (
             "plantain.cli.train.utility:utility",
-            "does training with edits help on real held-out images?",
+            "Measure if training with edits helps on real held-out images",
         ),
     },
 )

@@ -50,7 +50,7 @@ def finetune(
         None, help="Repeatable. Default: the six of the paper's Table 7, else the largest."
     ),
     few_shot: Path | None = typer.Option(
-        None, metavar="RUN", help="Scored run with --shots: Table 7 (b), on the page beside (a)."
+        None, metavar="RUN", help="Scored run with --shots: Table 7 (b), shown next to (a)."
     ),
     chosen: list[str] | None = typer.Option(
         None, "--set", metavar="NAME=VALUE", help=settings_help(FinetunePlan)
@@ -96,7 +96,7 @@ def finetune(
         folders.setdefault((cell.size, cell.seed), {})[cell.task] = to / "models" / cell.place
     local = replace(
         terms, models=(f"diffusers/{base.folder}",)
-    )  # the base's licence holds for what it became
+    )  # the base's licence also covers the fine-tuned models
     title = f"{model}, fine-tuned on {pairs.name}"
     ended, page = run_to_end(
         measure_trained(
@@ -177,7 +177,7 @@ async def measure_trained(
     quiet: bool,
     few_shot: Path | None = None,
 ) -> tuple[RunSummary, Path | None]:
-    """Generate and score what is missing; return how the last part ended, and the page of Table 7 when complete.
+    """Generate and score missing outputs; return the last summary, and the page of Table 7 when complete.
 
     Args:
         held_out: samples that no model was trained on.
@@ -187,7 +187,7 @@ async def measure_trained(
         terms: of the editors.
         judge: "provider/model", or `NO_JUDGE` for metrics only.
         quiet: show no progress.
-        few_shot: run of Table 7 (b), shown beside (a).
+        few_shot: run of Table 7 (b), shown next to (a).
     """
     setup = RunSetup(terms)
     task_of = {sample.id: sample.task for sample in held_out.samples}

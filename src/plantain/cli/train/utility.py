@@ -1,4 +1,4 @@
-"""`plantain train utility`: does training with edits help on real held-out images?"""
+"""`plantain train utility`: the value of edits as training data, on real held-out images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def utility(
     """Train one small classifier on real images, on real images and edits, and on augmented real images.
 
     All make the same number of steps and are measured on the same real images of other patients; edits of held-out
-    patients are not used. The result is the difference in AUC to real images alone, paired by image and seed.
+    patients are not used. The result is the AUC difference to real images alone, paired by image and seed.
 
     Example: plantain train utility runs/pilot --real catalogue --finding glioma --finding meningioma --n 200
     """

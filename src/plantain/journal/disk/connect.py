@@ -118,8 +118,9 @@ def _mode(path: Path) -> str:
 
 
 def _no_run(run: Path) -> str:
-    """Return why a folder is not a run, and the run that was probably meant: the demo's is one folder deeper."""
-    inner = next(iter(sorted(run.glob(f"*/{JOURNAL_NAME}"))), None) if run.is_dir() else None
+    """Return an error that suggests a run one folder deeper, "run" first, as `plantain demo` makes it."""
+    below = sorted(run.glob(f"*/{JOURNAL_NAME}"), key=lambda path: (path.parent.name != "run", path))
+    inner = next(iter(below), None)
     hint = f"; did you mean {inner.parent}?" if inner is not None else ""
     return f"{run} is not a run: it contains no {JOURNAL_NAME}{hint}"
 
