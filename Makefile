@@ -8,7 +8,7 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= demo-run
-WRITTEN := src tests benchmarks checks docs/conf.py docs/gallery_pictures.py docs/reference_from_code
+WRITTEN := src tests benchmarks checks docs/conf.py docs/gallery_images.py docs/reference_from_code
 APT_TEST := chromium strace
 
 # Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.
@@ -81,7 +81,7 @@ shapes: $(VENV)/.dev debian
 
 # Takes the pictures of the gallery anew (docs/images), from demos that it makes in build/gallery.
 gallery: docs $(VENV)/.dev debian
-	$(BIN)/python docs/gallery_pictures.py
+	$(BIN)/python docs/gallery_images.py
 
 # Writes models/hosted/prices.csv from genai-prices and prints what changed.
 prices: $(VENV)/.dev

@@ -51,7 +51,7 @@ TEXTS = {
     "changelog": "CHANGELOG.md",
     "security": "SECURITY.md",
 }
-"""Pages of the site that stand at the root of the repository."""
+"""Pages of the site at the root of the repository."""
 
 _LINK = re.compile(r"\[([^\[\]]*)\]\(([^):#\s]+)(#[^)\s]*)?\)")
 

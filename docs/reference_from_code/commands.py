@@ -11,7 +11,7 @@ from plantain.cli import ABOUT, COMMANDS, EXIT_CODES, JOBS
 from plantain.cli.terminal.groups import LazyGroup
 from reference_from_code.markdown import cell, code, paragraphs, table
 
-UNSAID = {"--help"}
+HIDDEN = {"--help"}
 """Every command has it."""
 
 
@@ -38,16 +38,16 @@ def options(command: Command, context: Context) -> list[TyperOption]:
     return [
         option
         for option in command.get_params(context)
-        if isinstance(option, TyperOption) and not UNSAID & set(option.opts) and not option.hidden
+        if isinstance(option, TyperOption) and not HIDDEN & set(option.opts) and not option.hidden
     ]
 
 
 def command_pages() -> dict[str, str]:
     """`commands/NAME.md` for each command of the first level, with those below it."""
-    said: dict[str, list[str]] = {}
+    text: dict[str, list[str]] = {}
     lines: dict[str, str] = {}
     for words, command, context in commands():
-        said.setdefault(words[0], []).append(_told(words, command, context))
+        text.setdefault(words[0], []).append(_described(words, command, context))
         if len(words) == 1:
             lines[words[0]] = _line(words[0])
     index = [
@@ -59,7 +59,7 @@ def command_pages() -> dict[str, str]:
     ]
     return {
         "commands/index.md": "\n".join(index),
-        **{f"commands/{name}.md": "\n".join(parts) for name, parts in said.items()},
+        **{f"commands/{name}.md": "\n".join(parts) for name, parts in text.items()},
     }
 
 
@@ -67,7 +67,7 @@ def _by_job(lines: dict[str, str]) -> Iterator[str]:
     for job, names in JOBS.items():
         yield f"## {job[:1].upper()}{job[1:]}\n"
         yield table(
-            ["command", "what it does"],
+            ["command", "description"],
             [[f"[`{name}`]({name}.md)", cell(lines[name])] for name in names.split()],
         )
 
@@ -76,7 +76,7 @@ def _line(name: str) -> str:
     return next(text for text in reversed(COMMANDS[name]) if " " in text)
 
 
-def _told(words: tuple[str, ...], command: Command, context: Context) -> str:
+def _described(words: tuple[str, ...], command: Command, context: Context) -> str:
     name = " ".join(("plantain", *words))
     parts = [f"{'#' * min(len(words), 3)} {name}\n"]
     prose, example = _split(command.help or "")
@@ -85,7 +85,7 @@ def _told(words: tuple[str, ...], command: Command, context: Context) -> str:
     if isinstance(command, TyperGroup):
         rows = [[code(inner), cell(text)] for inner, text in _inner(command, context)]
         return "\n".join(
-            [*parts, *_own_use(name, example, command, context), table(["command", "what it does"], rows)]
+            [*parts, *_own_use(name, example, command, context), table(["command", "description"], rows)]
         )
     usage = " ".join(piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]")
     parts.append(f"```text\n{name} {usage} [OPTIONS]\n```\n".replace("  ", " "))
@@ -111,7 +111,7 @@ def _option_table(command: Command, context: Context) -> Iterator[str]:
     if found:
         command.get_help(context)  # names the values of options, as `--help` shows them
         records = [one.get_help_record(context) or ("", "") for one in found]
-        rows = [[code(names).replace("|", "\\|"), cell(said)] for names, said in records]
+        rows = [[code(names).replace("|", "\\|"), cell(text)] for names, text in records]
         yield table(["option", "meaning"], rows)
 
 

@@ -70,7 +70,7 @@ def finding_page() -> str:
             "# Finding file\n",
             "A finding file is a TOML file with `modality`, `title` (of the modality) and one `[[finding]]` "
             "for each. `--findings FILE` "
-            "of a command and `finding_files` of a recipe take it. It adds to a modality, or brings a new "
+            "of a command and `finding_files` of a recipe take it. It extends a modality or adds a new "
             "one with its normal class. "
             "No finding is ever redefined.\n",
             _keys("`[[finding]]`", Finding),

@@ -1,4 +1,4 @@
-"""What is found by entry points: layouts, metrics, sources, rubrics and models."""
+"""Entry points: layouts, metrics, sources, rubrics and models."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ GROUPS = {
         "`plantain bench score` computes them; `plantain.metrics` has most of them as functions.",
         "write-a-metric.md",
     ),
-    "rubrics": ("Rubrics", "By what an edit is judged.", "write-a-rubric.md"),
+    "rubrics": ("Rubrics", "Criteria of an edit.", "write-a-rubric.md"),
     "models": ("Providers", "The word before the slash in `provider/model`.", "write-a-judge.md"),
 }
-"""Group -> title, what it is, and the page that says how to write one."""
+"""Group -> title, description, and the page on writing one."""
 
 
 def registered(group: str) -> list[EntryPoint]:
-    """What plantain itself registers, by name."""
+    """Entry points of plantain itself, by name."""
     found = {
         one.name: one for one in entry_points(group=f"plantain.{group}") if one.value.startswith("plantain.")
     }
@@ -47,9 +47,9 @@ def installed_pages() -> dict[str, str]:
 
 def _page(group: str) -> str:
     title, about, how = GROUPS[group]
-    headings = ["name", "what it is", "where in the code"]
+    headings = ["name", "description", "where in the code"]
     rows = [
-        [code(one.name), cell(_said(one)), code(one.value.replace(":", "."))] for one in registered(group)
+        [code(one.name), cell(_text(one)), code(one.value.replace(":", "."))] for one in registered(group)
     ]
     if group == "metrics":
         headings[2:2] = ["range", "better", "needs of a sample"]
@@ -100,7 +100,7 @@ def _range(low: str, high: str) -> str:
     return f"{low} or more" if low else f"{high} or less" if high else "any"
 
 
-def _said(one: EntryPoint) -> str:
+def _text(one: EntryPoint) -> str:
     """The first paragraph of the module's docstring, read without importing it: some need packages of an extra."""
     parts = one.value.partition(":")[0].split(".")[1:]
     file = Path(plantain.__file__).parent.joinpath(*parts)

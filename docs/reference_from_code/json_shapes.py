@@ -1,4 +1,4 @@
-"""The page of what commands print with `--json`, from what they printed in a walk (`make shapes`)."""
+"""The page of JSON output, from real output (`make shapes`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def json_page() -> str:
     parts = [
         "# Shapes of JSON output\n",
         "What each command printed after a walk through these pages, as paths. `rows[].id` is the `id` of every "
-        "item of the list `rows`. `NAME` stands for a key that says what there is, such as a finding or model. Below "
+        "item of the list `rows`. `NAME` is a variable key, such as a finding or model. Below "
         "a list or an object that was empty there are no paths. What all commands have in common: "
         "[JSON output](../json.md).\n",
     ]

@@ -66,9 +66,9 @@ def keys(model: type[BaseModel], section: str = "") -> Iterator[Key]:
 
 
 def _meaning(model: type[BaseModel], name: str) -> str:
-    said = meanings(model).get(name) or meanings(Price if model is PriceSection else model).get(name, "")
-    said = re.sub(r"\bNone (for|where)\b", r"unset \1", said)
-    return said[:1].upper() + said[1:]
+    text = meanings(model).get(name) or meanings(Price if model is PriceSection else model).get(name, "")
+    text = re.sub(r"\bNone (for|where)\b", r"unset \1", text)
+    return text[:1].upper() + text[1:]
 
 
 def _section_of(annotation: Any) -> type[BaseModel] | None:
@@ -87,12 +87,12 @@ def _is_mapping(annotation: Any) -> bool:
 
 
 def _type(field: FieldInfo) -> str:
-    said = type_name(field.annotation)
-    return f"{said}{_bounds(field.metadata)}"
+    text = type_name(field.annotation)
+    return f"{text}{_bounds(field.metadata)}"
 
 
 def type_name(annotation: Any) -> str:
-    """A type as a person who writes the file would say it."""
+    """Return a type in the words of a file's author."""
     if annotation is type(None):
         return ""
     if isinstance(annotation, type) and annotation in WORDS:
@@ -116,10 +116,10 @@ def type_name(annotation: Any) -> str:
 def _bounds(metadata: typing.Iterable[Any]) -> str:
     flat = [part for one in metadata for part in (getattr(one, "metadata", None) or [one])]
     words = {Ge: "{} or more", Gt: "above {}", Le: "{} at most", Lt: "below {}"}
-    said = [words[type(one)].format(f"{next(iter(vars_of(one))):g}") for one in flat if type(one) in words]
-    said += [f"at least {one.min_length}" for one in flat if isinstance(one, MinLen)]
-    said += [f"at most {one.max_length}" for one in flat if isinstance(one, MaxLen)]
-    return f", {', '.join(said)}" if said else ""
+    text = [words[type(one)].format(f"{next(iter(vars_of(one))):g}") for one in flat if type(one) in words]
+    text += [f"at least {one.min_length}" for one in flat if isinstance(one, MinLen)]
+    text += [f"at most {one.max_length}" for one in flat if isinstance(one, MaxLen)]
+    return f", {', '.join(text)}" if text else ""
 
 
 def vars_of(bound: Any) -> tuple[float, ...]:
@@ -175,7 +175,7 @@ def _provider_sections() -> Iterator[Iterator[Key]]:
 
 
 def _beyond(own: type[BaseModel], base: type[BaseModel], section: str) -> Iterator[Key]:
-    """The keys that a class has beside those of its base, or with another type."""
+    """Return keys that a class adds to its base or changes in type."""
     known = {(key.name, key.type) for key in keys(base, section)}
     return (key for key in keys(own, section) if (key.name, key.type) not in known)
 
@@ -197,9 +197,9 @@ def recipe_page() -> str:
             "an error that names the "
             "nearest known one. Relative paths count from the recipe's own folder. "
             "",
-            "What is frozen when a run begins: `seed`, `[models]`, `[loop]`, the rubric, and what changes a "
+            "Frozen when a run starts: `seed`, `[models]`, `[loop]`, the rubric, and what changes a "
             "model's answers. The rest "
-            "may change when the run goes on.\n",
+            "may change when the run is resumed.\n",
             *_sections(Recipe),
         ]
     )
@@ -212,7 +212,7 @@ def settings_page() -> str:
             "# Keys of a settings file\n",
             "Commands without a recipe (`bench generate`, `bench score`, `judge audit`, ...) take "
             "`--settings FILE`. It is a "
-            "TOML file of the sections that a recipe has, too; consent stands in `[consent]`.\n",
+            "TOML file of the sections that a recipe has, too; consent is in `[consent]`.\n",
             *_sections(Settings),
         ]
     )

@@ -1,4 +1,4 @@
-"""What a field means: the string below it, its line under `Attributes:`, or sentences of the docstring that name it."""
+"""The meaning of a field: the string below it, its line under `Attributes:`, or docstring sentences that name it."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def _names(owner: type) -> tuple[str, ...]:
 def _by_sentence(text: str, names: tuple[str, ...]) -> dict[str, str]:
     """A field has the sentences that name it in code style."""
     sentences = _SENTENCE.split(" ".join(text.split()))
-    told = {name: " ".join(one for one in sentences if f"`{name}`" in one) for name in names}
-    return {name: said.rstrip(";") + "." * said.endswith(";") for name, said in told.items() if said}
+    found = {name: " ".join(one for one in sentences if f"`{name}`" in one) for name in names}
+    return {name: text.rstrip(";") + "." * text.endswith(";") for name, text in found.items() if text}
 
 
 def _by_entry(text: str) -> dict[str, str]:
     """Of the lines `name, name: meaning` under `Attributes:`."""
     found: dict[str, str] = {}
     parts = _ENTRY.split("\n" + textwrap.dedent(text).replace("\n", "\n    "))
-    for names, said in zip(parts[1::2], parts[2::2], strict=True):
+    for names, text in zip(parts[1::2], parts[2::2], strict=True):
         for name in names.split(","):
-            found[name.strip()] = " ".join(said.split())
+            found[name.strip()] = " ".join(text.split())
     return found
 
 

@@ -287,7 +287,7 @@ def test_withdrawn_images_do_not_come_back(tmp_path: Path, capsys: pytest.Captur
     assert again().added == 2
     assert main(["run", "withdraw", str(root), "--group", "sub-one"]) == 0
     assert main(["run", "withdraw", str(root), "--group", "sub-one"]) == 0
-    assert "withdrawn before" in capsys.readouterr().out
+    assert "already withdrawn" in capsys.readouterr().out
     done = again()
     assert (done.added, done.unchanged) == (0, 1)
     assert [refused.reason for refused in done.refused] == ["was withdrawn from this catalogue"]

@@ -203,7 +203,7 @@ def test_images_without_a_label_are_told_until_they_have_one(
     table.write_text("file,labels\n0.png,Edema\n1.png,Pneumonia\n2.png,Edema\n")
     code, told, errors = ingest(capsys, *options)
     assert code == 0
-    assert f"{out}: 3 images, 0 new, 2 labelled now; 0 files rejected" in told
+    assert f"{out}: 3 images, 0 new, 2 newly labelled; 0 files rejected" in told
     assert "without a label" not in errors
     assert "2  Edema" in told
 

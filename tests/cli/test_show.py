@@ -95,7 +95,7 @@ def test_show_of_a_run_lists_its_tasks(run: Path, capsys: pytest.CaptureFixture[
     ("asked", "said"),
     [
         (["--state", "faild"], "--state 'faild': did you mean 'failed'?"),
-        (["--to", "x.html"], "--to: writes the story of one task"),
+        (["--to", "x.html"], "--to: writes one task as a page"),
         (["abc", "--state", "failed"], "--state: filters a list of tasks"),
     ],
 )

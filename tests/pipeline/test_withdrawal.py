@@ -165,7 +165,7 @@ def test_a_withdrawal_that_was_killed_is_finished_by_the_next_call(
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
     assert holding(run, "retina-0") != []
     assert main(["run", "withdraw", str(run), "--group", GONE]) == 0
-    assert "withdrawn before" in capsys.readouterr().out
+    assert "already withdrawn" in capsys.readouterr().out
     assert holding(run, "retina-0", "retina-1", GONE) == []
     with JournalReader.open(run) as reader:
         assert verify(reader).problems == ()
@@ -188,7 +188,7 @@ def test_a_release_name_leads_to_the_patient(case: Path, capsys: pytest.CaptureF
     known = json.loads((case / "run" / CROSSWALK).read_bytes())["ids"]
     pseudonym = known[f"scikit-image/{GONE}"]
     assert main(["run", "withdraw", str(case / "run"), "--group", pseudonym, "--dry-run"]) == 0
-    assert "would take out 2 images" in capsys.readouterr().out
+    assert "would remove 2 images" in capsys.readouterr().out
     assert (case / "run" / REGISTER).is_file()
 
 

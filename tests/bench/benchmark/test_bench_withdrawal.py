@@ -153,7 +153,7 @@ def test_a_benchmark_alone_knows_its_groups_by_its_own_names(
 ) -> None:
     cluster = Benchmark.load(case / "bench").samples[0].cluster
     assert main(["run", "withdraw", str(case / "bench"), "--group", cluster]) == 0
-    assert "took out" in capsys.readouterr().out
+    assert "removed" in capsys.readouterr().out
     assert cluster not in {sample.cluster for sample in Benchmark.load(case / "bench").samples}
     sample = Benchmark.load(case / "bench").samples[0].id
     assert main(["run", "withdraw", str(case / "bench"), "--image", sample]) == 0

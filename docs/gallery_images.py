@@ -1,6 +1,6 @@
-"""Takes the gallery's pictures anew: `make gallery`. Makes the demos in a folder, opens their pages in chromium.
+"""Make the images of README and gallery from the demos: `make gallery`.
 
-The demos are gone on with where they are, so that a second time takes seconds.
+The demos are resumed, so a second call takes seconds.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ IMAGES = Path(__file__).parent / "images"
 SITE = IMAGES.parent.parent / "build/site"
 WIDTH, HEIGHT, TALL = 1200, 780, 1230
 TELEPHONE = 400
-PICTURES = {
-    # picture: page below the folder, what is scrolled to, dark
+SCREENSHOTS = {
+    # name: page below the folder, anchor, dark mode
     "report": ("demo/run/report.html", "#gallery", False),  # taller than the others: both rounds
     "report-tables": ("demo/run/report.html", "", False),
     "report-findings": ("demo/run/report.html", "#findings", True),
@@ -41,23 +41,23 @@ NARROW = (
     ("bench-demo/leaderboard/leaderboard.html", "#table", True),
     (str(SITE / "tutorial/2-catalogue.html"), "", False),
 )
-"""What stands side by side in `narrow.png`, and a reader study in the dark after it."""
+"""Pages of `narrow.png`; a reader study in dark mode follows."""
 SHEETS = ("chest_xray", "brain_mri", "fundus")
 
 
 def plantain(*words: str, folder: Path) -> None:
-    """One command, in the folder."""
+    """Run one command in the folder."""
     subprocess.run(
         [sys.executable, "-m", "plantain", *words], cwd=folder, check=True, stdout=subprocess.DEVNULL
     )
 
 
-def look_at(page: Page, folder: Path, file: str, anchor: str, dark: bool) -> bytes:
-    """What a page shows, as a PNG."""
+def screenshot(page: Page, folder: Path, file: str, anchor: str, dark: bool) -> bytes:
+    """Return a screenshot of a page as PNG."""
     page.emulate_media(color_scheme="dark" if dark else "light")
     page.goto(f"{(folder / file).resolve().as_uri()}{anchor}")
     page.wait_for_timeout(300)
-    # where these demos lie is nobody's business
+    # the path of the demo is private
     page.evaluate(
         "for (const run of document.querySelectorAll('.command .run')) run.textContent = 'demo-run'"
     )
@@ -65,7 +65,7 @@ def look_at(page: Page, folder: Path, file: str, anchor: str, dark: bool) -> byt
 
 
 def shrink(path: Path) -> None:
-    """In 256 colours, 64 of them for the few dots and lines that are not grey, which would else be dulled."""
+    """Reduce to 256 colours, 64 of them for the few coloured dots and lines."""
     image = Image.open(path).convert("RGB")
     pixels = np.asarray(image).astype(int)
     coloured = Image.fromarray(pixels[np.ptp(pixels, axis=2) > 40][None].astype(np.uint8))
@@ -75,20 +75,20 @@ def shrink(path: Path) -> None:
 
 
 def colours(image: Image.Image, most: int) -> list[int]:
-    """Red, green and blue of the colours that stand for an image."""
+    """Return the palette of an image: red, green and blue of each colour."""
     return (image.quantize(most).getpalette() or [])[: 3 * most]
 
 
 @contextmanager
-def room(study: Study) -> Iterator[str]:
+def served(study: Study) -> Iterator[str]:
     """Serve a study; yield the link of a new reader."""
-    ratings, held = Ratings.open(study), listen("127.0.0.1", 0)
+    ratings, socket = Ratings.open(study), listen("127.0.0.1", 0)
     config = uvicorn.Config(create_app(study, ratings), log_level="warning", access_log=False, lifespan="off")
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]})
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{held.getsockname()[1]}/enter#{ratings.invite()[1]}"
+        yield f"http://127.0.0.1:{socket.getsockname()[1]}/enter#{ratings.invite()[1]}"
     finally:
         server.should_exit = True
         thread.join()
@@ -96,14 +96,14 @@ def room(study: Study) -> Iterator[str]:
 
 
 def press(page: Page, key: str) -> None:
-    """A key that shows something new, and waits for it."""
+    """Press a key and wait for the next item."""
     turn = page.evaluate("document.body.dataset.turn ?? ''")
     page.keyboard.press(key)
     page.wait_for_selector(f'body[data-turn]:not([data-turn="{turn}"])', state="attached")
 
 
-def look_into(page: Page, link: str) -> bytes:
-    """The first pneumothorax that is to be accepted or rejected, with its difference."""
+def read_pneumothorax(page: Page, link: str) -> bytes:
+    """Return a screenshot of the first pneumothorax to accept or reject, with its difference."""
     page.goto(link)
     page.wait_for_selector("#sheet button")
     press(page, "Enter")
@@ -116,13 +116,13 @@ def look_into(page: Page, link: str) -> bytes:
 
 
 def keep(name: str, *shown: bytes) -> None:
-    """One picture, or several side by side."""
-    pictures = [Image.open(io.BytesIO(one)).convert("RGB") for one in shown]
+    """Save screenshots side by side as one image."""
+    images = [Image.open(io.BytesIO(one)).convert("RGB") for one in shown]
     gap = 24
-    width = sum(one.width for one in pictures) + gap * (len(pictures) - 1)
-    joined = Image.new("RGB", (width, max(one.height for one in pictures)), "white")
+    width = sum(one.width for one in images) + gap * (len(images) - 1)
+    joined = Image.new("RGB", (width, max(one.height for one in images)), "white")
     left = 0
-    for one in pictures:
+    for one in images:
         joined.paste(one, (left, 0))
         left += one.width + gap
     path = IMAGES / f"{name}.png"
@@ -131,7 +131,7 @@ def keep(name: str, *shown: bytes) -> None:
 
 
 def main(folder: Path) -> None:
-    """All of them."""
+    """Make all images."""
     folder.mkdir(parents=True, exist_ok=True)
     plantain("demo", "demo", folder=folder)
     plantain("bench", "demo", "bench-demo", folder=folder)
@@ -144,23 +144,23 @@ def main(folder: Path) -> None:
     )
     for name in SHEETS:
         with Image.open(folder / "sheet" / f"{name}.png") as drawn:
-            photographs = drawn.convert("RGB")  # they keep their colours
+            photographs = drawn.convert("RGB")
         photographs.save(IMAGES / f"sheet-{name}-add.png", optimize=True)
     study = open_study(next((folder / "review-demo").rglob("study.json")).parent)
     with sync_playwright() as running:
         browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        for name, shown in PICTURES.items():
+        for name, shown in SCREENSHOTS.items():
             page.set_viewport_size({"width": WIDTH, "height": TALL if name == "report" else HEIGHT})
-            keep(name, look_at(page, folder, *shown))
+            keep(name, screenshot(page, folder, *shown))
         page.emulate_media(color_scheme="light")
-        with room(study) as link:
-            keep("review", look_into(page, link))
+        with served(study) as link:
+            keep("review", read_pneumothorax(page, link))
         narrow = browser.new_page(viewport={"width": TELEPHONE, "height": HEIGHT})
-        shown = [look_at(narrow, folder, *one) for one in NARROW]
+        shown = [screenshot(narrow, folder, *one) for one in NARROW]
         narrow.emulate_media(color_scheme="dark")
-        with room(study) as link:
-            keep("narrow", *shown, look_into(narrow, link))
+        with served(study) as link:
+            keep("narrow", *shown, read_pneumothorax(narrow, link))
         browser.close()
 
 
