@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 
 from plantain.audit.clean import CleanEditRecipe, rendered_or_reason
-from plantain.audit.pictures import TrialPicture, folder_pictures, package_pictures
+from plantain.audit.images import AuditImage, folder_images, package_images
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import load_taxonomy
 from plantain.offline.judge import judge_encoded
@@ -32,7 +32,7 @@ SIDE, ACROSS = 300, 3
 COLOURS = {True: (120, 220, 150), False: (255, 140, 120), None: (190, 190, 190)}
 
 
-def drawings(finding: Finding, images: list[TrialPicture], each: int) -> Iterator[CleanEdit]:
+def drawings(finding: Finding, images: list[AuditImage], each: int) -> Iterator[CleanEdit]:
     """Yield so many drawings of a finding, each on the next image on which it can be drawn."""
     own = [picture for picture in images if picture.image.modality == finding.modality]
     made = 0
@@ -82,7 +82,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=3)
     parser.add_argument("--finding")
     options = parser.parse_args()
-    images = folder_pictures(options.images) if options.images else package_pictures("held-out")
+    images = folder_images(options.images) if options.images else package_images("held-out")
     sheets: dict[str, list[Pixels]] = defaultdict(list)
     taxonomy = load_taxonomy()
     for finding in taxonomy.findings:

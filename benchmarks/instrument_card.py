@@ -28,7 +28,7 @@ import numpy as np
 from plantain.audit.clean import CleanEditRecipe, drawable, rendered_or_reason
 from plantain.audit.controls import naive
 from plantain.audit.gate import figure_of, thresholds
-from plantain.audit.pictures import TrialPicture, cluster_of, folder_pictures, package_pictures
+from plantain.audit.images import AuditImage, cluster_of, folder_images, package_images
 from plantain.audit.planted_defects import NotApplicable
 from plantain.findings import Taxonomy, load_taxonomy, why_not_shown
 from plantain.offline.anatomy.maps import CannotShow
@@ -50,7 +50,7 @@ Answer = tuple[str, str, str, bool | None]
 """Image, finding, kind of edit, and whether it was accepted; None where it is undecided."""
 
 
-def shared_images(root: Path, modality: str, half: str, wanted: int) -> list[TrialPicture]:
+def shared_images(root: Path, modality: str, half: str, wanted: int) -> list[AuditImage]:
     """Return images without findings of a data folder, in an order that their names do not tell."""
     if modality == "chest":
         folder = root / "nih-chest-xray/frontal"
@@ -69,7 +69,7 @@ def stable_hash(text: str) -> int:
     return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
 
 
-def prepared(path: Path, group: str, *, chest: bool) -> TrialPicture:
+def prepared(path: Path, group: str, *, chest: bool) -> AuditImage:
     data = path.read_bytes()
     pixels = decode(data)
     seems = estimate_slice(pixels)
@@ -89,7 +89,7 @@ def prepared(path: Path, group: str, *, chest: bool) -> TrialPicture:
         plane=UNKNOWN if chest else seems.plane,
         sequence=UNKNOWN if chest else seems.sequence,
     )
-    return TrialPicture(*finish(image, pixels))
+    return AuditImage(*finish(image, pixels))
 
 
 def judged(
@@ -104,7 +104,7 @@ def judged(
 
 def answers(recipe: CleanEditRecipe, taxonomy: Taxonomy) -> Iterator[Answer]:
     """Yield every answer about one drawing; of what could not be made the reason as its kind."""
-    finding, image = recipe.finding, recipe.picture.image
+    finding, image = recipe.finding, recipe.source.image
     where = cluster_of(image)
     edit = rendered_or_reason(recipe)
     if isinstance(edit, str):
@@ -146,7 +146,7 @@ def answers(recipe: CleanEditRecipe, taxonomy: Taxonomy) -> Iterator[Answer]:
 
 
 def recipes(
-    images: Sequence[TrialPicture], taxonomy: Taxonomy, seed: int, each: int
+    images: Sequence[AuditImage], taxonomy: Taxonomy, seed: int, each: int
 ) -> Iterator[CleanEditRecipe]:
     """Yield `each` drawings for each image, in turns over findings."""
     turns: Counter[str] = Counter()
@@ -198,7 +198,7 @@ def main() -> int:
         if name in ("chest", "brain"):
             images = shared_images(options.data, name, options.half, options.images)
         else:
-            images = package_pictures("held-out") if name == "package" else folder_pictures(Path(name))
+            images = package_images("held-out") if name == "package" else folder_images(Path(name))
         for number, recipe in enumerate(recipes(images, taxonomy, options.seed, options.findings_each), 1):
             rows += answers(recipe, taxonomy)
             print(f"{name}: {number} drawings", file=sys.stderr, end="\r")

@@ -28,7 +28,7 @@ import cv2
 import numpy as np
 
 from plantain.audit.clean import recipes, rendered_or_reason
-from plantain.audit.pictures import TrialPicture, package_pictures
+from plantain.audit.images import AuditImage, package_images
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import load_taxonomy
 from plantain.pixels.arrays import Field, Pixels
@@ -159,7 +159,7 @@ def _most(one: Pixels, other: Pixels, where: np.ndarray) -> int:
     return int(cv2.absdiff(one, other)[where].max()) if where.any() else 0
 
 
-def shared_pictures(folder: Path, number: int) -> list[TrialPicture]:
+def shared_pictures(folder: Path, number: int) -> list[AuditImage]:
     """Return slices and films of a data folder, spread over all of them."""
     slices = sorted((folder / "brain-tumor-mri").rglob("Tr-no_*.jpg"))
     films = sorted((folder / "nih-chest-xray" / "frontal").glob("*.jpg"))
@@ -181,11 +181,11 @@ def shared_pictures(folder: Path, number: int) -> list[TrialPicture]:
                 position="erect" if chest else "unknown",
                 plane="unknown" if chest else "axial",
             )
-            found.append(TrialPicture(*finish(image, decode_untrusted(path.read_bytes(), path.name))))
+            found.append(AuditImage(*finish(image, decode_untrusted(path.read_bytes(), path.name))))
     return found
 
 
-def clean_edits(pictures: list[TrialPicture], number: int, seed: int) -> Iterator[CleanEdit]:
+def clean_edits(pictures: list[AuditImage], number: int, seed: int) -> Iterator[CleanEdit]:
     """Local edits of the offline editor, every modality, finding and direction in turn."""
     made = 0
     for tried, recipe in enumerate(recipes(pictures, load_taxonomy(), seed)):
@@ -210,7 +210,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
-    pictures = package_pictures("held-out")
+    pictures = package_images("held-out")
     if arguments.data is not None:
         pictures += shared_pictures(arguments.data, 24)
     found: dict[str, list[Outcome]] = {way: [] for way in WAYS}

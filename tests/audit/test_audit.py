@@ -1,22 +1,24 @@
-"""The audit: pictures kept apart, a judge's card made of rates counted right, and the gate that ends it."""
+"""The audit: sets of images without overlap, a judge's card made of rates counted right, and the gate that ends it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 
 from audit.stored_run import RuleJudge, seen
-from plantain.audit.asking import asking
+from fakes.samples import package_samples
 from plantain.audit.card import defects_caught
 from plantain.audit.clean import recipes
 from plantain.audit.gate import AGAIN, CLEAN, TrialAnswer, gaps_of, gate_of, scored
-from plantain.audit.pictures import package_pictures
-from plantain.audit.run import AuditPlan, run_audit
+from plantain.audit.images import images_in, package_images
+from plantain.audit.run import AuditPlan, open_audit, run_audit
 from plantain.audit.trials import chosen_kinds
 from plantain.findings import load_taxonomy
+from plantain.journal import Journal, RunHeader
 from plantain.metrics.statistics.gap import gap_of
 from plantain.offline.workers import close_workers
 from plantain.records import Criterion, Figure
@@ -66,7 +68,7 @@ def gated(answers, controls=None):
 def test_fewer_than_thirty_pictures_are_neither_however_good_the_judge():
     gate = gated(audit_of(lambda number, right: right, 29))
     assert (gate.standing, gate.rank) == ("neither", False)
-    assert gate.why[0].startswith("n = 29 independent pictures for")
+    assert gate.why[0].startswith("n = 29 independent images for")
     assert set(gate.cells["all"].values()) == {"neither"}
     assert gated(audit_of(lambda number, right: right, 30)).standing == "may rank"
 
@@ -140,7 +142,7 @@ def test_a_criterion_that_was_never_answered_is_neither_caught_nor_failed():
 
 
 def test_no_picture_is_in_both_sets():
-    tuning, held_out = (package_pictures(split) for split in ("tuning", "held-out"))
+    tuning, held_out = (package_images(split) for split in ("tuning", "held-out"))
     for field in ("id", "prepared_sha256"):
         one, other = (
             {getattr(p.image, field) for p in part if field != "id" or p.image.modality == "brain_mri"}
@@ -151,7 +153,21 @@ def test_no_picture_is_in_both_sets():
     first = list(islice(recipes(pictures, taxonomy, 3), 12))
     again = list(islice(recipes(pictures, taxonomy, 3), 12))
     assert [r.name for r in first] == [r.name for r in again]
-    assert Counter(r.picture.image.modality for r in first) == {"chest_xray": 4, "brain_mri": 4, "fundus": 4}
+    assert Counter(r.source.image.modality for r in first) == {"chest_xray": 4, "brain_mri": 4, "fundus": 4}
+
+
+def test_images_of_a_run_are_the_real_originals_with_their_bytes(tmp_path):
+    real, data = package_samples()[1].prepared()
+    drawn = replace(real, id="drawn", synthetic=True)
+
+    async def store():
+        async with Journal.create(tmp_path / "run", RunHeader("id", "name", 1, {}, "0.1.0")) as journal:
+            blob = journal.put_blob(data, "image/jpeg")
+            await journal.add_images([(real, blob), (drawn, blob)])
+
+    asyncio.run(store())
+    found = images_in(tmp_path / "run", load_taxonomy())
+    assert [(one.image.id, one.data) for one in found] == [(real.id, data)]
 
 
 def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
@@ -162,15 +178,15 @@ def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
     plan = AuditPlan(
         pairs=2, seed=17, findings=("AMD",), kinds=chosen_kinds("blob,swapped label,identical,hard seam")
     )
-    pictures = [picture for picture in package_pictures("held-out") if picture.image.modality == "fundus"]
+    pictures = [picture for picture in package_images("held-out") if picture.image.modality == "fundus"]
 
     async def audited():
-        async with asking(
+        async with open_audit(
             naive,
             Terms(()),
             tmp_path / "audit",
             17,
-            beside=[RuleJudge("rule/yes", lambda request: seen(True))],
+            others=[RuleJudge("rule/yes", lambda request: seen(True))],
         ) as asked:
             return await run_audit(asked, pictures, load_taxonomy(), plan), asked.opened.summary
 
@@ -182,7 +198,7 @@ def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
         close_workers()
     assert naive.asked == before and repeated.made == 0 and summary.made == len(answers)
     assert again == card
-    assert card.gate.standing == "neither" and "independent pictures" in card.gate.why[0]
+    assert card.gate.standing == "neither" and "independent images" in card.gate.why[0]
     assert card.controls["blob"].value == 1.0 and card.controls["swapped label"].value == 1.0
     assert card.repeats["identical"].value == 1.0 and card.repeats["identical"].pictures == 1
     # Edits that both judges accept leave one category: there is no agreement beyond chance to tell.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fakes.samples import prepared_of
-from plantain.audit.planted_defects import AMPLITUDES, DEFECTS, CleanEdit, NotApplicable, plant
+from plantain.audit.planted_defects import DEFECTS, CleanEdit, NotApplicable, plant
 from plantain.findings import load_taxonomy
 from plantain.offline.language import Intent
 from plantain.pixels.decode import decode
@@ -32,37 +32,35 @@ def clean() -> CleanEdit:
     )
 
 
-def test_defects_have_names_of_their_own_both_amplitudes_and_a_criterion_each():
+def test_defects_have_names_of_their_own_and_a_criterion_each():
     assert len(DEFECTS) == len(BY_NAME) == 14
     for defect in DEFECTS:
-        assert tuple(defect.amplitudes) == AMPLITUDES
         assert all(defect.violates[direction] for direction in BUILD_DIRECTIONS)
 
 
-@pytest.mark.parametrize("amplitude", AMPLITUDES)
 @pytest.mark.parametrize("name", BY_NAME)
-def test_every_defect_changes_the_edit_the_same_way_twice(clean, name, amplitude):
+def test_every_defect_changes_the_edit_the_same_way_twice(clean, name):
     if name in REMOVALS:
         clean = replace(clean, direction=Direction.REMOVE, original=clean.edited, edited=clean.original)
-    first, second = (plant(BY_NAME[name], clean, amplitude, 5) for _ in range(2))
+    first, second = (plant(BY_NAME[name], clean, 5) for _ in range(2))
     assert np.array_equal(first.edited, second.edited)
     assert not np.array_equal(first.edited, clean.edited)
     assert first.mask is clean.mask
 
 
 def test_no_change_is_the_original(clean):
-    assert np.array_equal(plant(BY_NAME["no change"], clean, "strong", 1).edited, clean.original)
+    assert np.array_equal(plant(BY_NAME["no change"], clean, 1).edited, clean.original)
 
 
 def test_wrong_side_leaves_the_named_side_alone(clean):
-    spoilt = plant(BY_NAME["wrong side"], clean, "strong", 1)
+    spoilt = plant(BY_NAME["wrong side"], clean, 1)
     moved = np.abs(spoilt.edited.astype(int) - clean.original).max(axis=2) > 3
     assert not moved[:, 420:].any()
     assert moved[:, :360].any()
 
 
 def test_change_outside_keeps_away_from_the_mask(clean):
-    spoilt = plant(BY_NAME["change outside"], clean, "strong", 3)
+    spoilt = plant(BY_NAME["change outside"], clean, 3)
     moved = (spoilt.edited != clean.edited).any(axis=2)
     assert not (moved & clean.mask).any()
 
@@ -71,17 +69,17 @@ def test_a_diffuse_edit_has_no_seam_and_no_outside(clean):
     diffuse = CleanEdit(**{**{f: getattr(clean, f) for f in CleanEdit.__slots__}, "support": "diffuse"})
     for name in ("hard seam", "change outside", "global brightness", "lost grain"):
         with pytest.raises(NotApplicable):
-            plant(BY_NAME[name], diffuse, "strong", 1)
+            plant(BY_NAME[name], diffuse, 1)
 
 
 def test_half_of_a_removal_stays_and_a_moved_lesion_lies_on_the_other_side(clean):
     removal = replace(clean, direction=Direction.REMOVE, original=clean.edited, edited=clean.original)
-    half = plant(BY_NAME["half left"], removal, "strong", 1).edited.astype(int)
+    half = plant(BY_NAME["half left"], removal, 1).edited.astype(int)
     left_over = (half - clean.original)[clean.mask].sum() / (clean.edited.astype(int) - clean.original)[
         clean.mask
     ].sum()
     assert 0.4 < left_over < 0.6
-    moved = plant(BY_NAME["moved elsewhere"], removal, "strong", 1).edited.astype(int) - clean.original
+    moved = plant(BY_NAME["moved elsewhere"], removal, 1).edited.astype(int) - clean.original
     assert not moved[:, 420:].any() and moved[:, :360].max() > 20
     with pytest.raises(NotApplicable):
-        plant(BY_NAME["half left"], clean, "strong", 1)
+        plant(BY_NAME["half left"], clean, 1)

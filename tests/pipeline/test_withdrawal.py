@@ -218,11 +218,11 @@ def test_everything_derived_from_a_run_goes_whoever_wrote_it(
     shutil.copy(run / "journal.sqlite", run / "inside")
     capsys.readouterr()
     assert main(["run", "withdraw", str(run), "--group", GONE, "--json", "--dry-run"]) == 0
-    assert json.loads(capsys.readouterr().out)["folders"][0]["studies"] == [str(case / "study")]
+    assert json.loads(capsys.readouterr().out)["folders"][1]["folder"] == str(case / "study")
     assert main(["run", "withdraw", str(run), "--group", GONE]) == 0
     told = capsys.readouterr().out
-    assert f"this study contains images of it, and its answers: {case / 'study'}" in told
-    assert "inside in it is something of its own" in told
+    assert f"{case / 'study'}: removed " in told
+    assert "inside in it is a folder of its own" in told
     own = {"journal.sqlite", "lock", "blobs", "inside", CROSSWALK, REGISTER}
     assert {path.name.removesuffix("-wal").removesuffix("-shm") for path in run.iterdir()} <= own
     assert not BlobStore(run / "blobs").path(stray.sha256).exists()

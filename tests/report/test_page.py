@@ -42,10 +42,8 @@ def test_the_same_run_in_another_folder_has_the_same_bytes(report: Path, tmp_pat
 def test_page_holds_no_address_and_a_closed_policy(html: str) -> None:
     body = re.sub(r'data:image/jpeg;base64,[^"]+', "", html)
     addresses = set(re.findall(r"https?://[^\s\"'<)]+", body))
-    assert addresses <= {
-        "http://www.w3.org/2000/svg",
-        "http://www.w3.org/1999/xlink",
-    }  # XML names, never fetched
+    # XML names, never fetched
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     policy = unescape(html)
     assert "default-src 'none'" in policy and "script-src 'sha256-" in policy
 

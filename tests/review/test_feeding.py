@@ -42,21 +42,8 @@ def test_ranks_of_each_dimension_become_its_own_ratings(tmp_path: Path):
 
 def test_readers_regions_go_into_the_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     benchmark = small_bench(tmp_path / "bench", 2, size=(96, 64))
-    assert (
-        main(
-            [
-                "review",
-                "new",
-                str(tmp_path / "s"),
-                "--from",
-                str(tmp_path / "bench"),
-                "--task",
-                "choose-roi",
-                "--json",
-            ]
-        )
-        == 0
-    )
+    source = str(tmp_path / "bench")
+    assert main(["review", "new", str(tmp_path / "s"), "--from", source, "--task", "choose-roi"]) == 0
     study = open_study(tmp_path / "s")
     ratings = Ratings.open(study)
     for _ in range(3):

@@ -95,7 +95,7 @@ def test_edits_of_several_runs_are_compared_each_with_its_own_readers(run: Path,
         assert (criterion.passed, criterion.confidence, criterion.evidence) == (
             False,
             0.5,
-            "0.5 of 1 reader said yes",
+            "0.5 of 1 reader accepted",
         )
 
 

@@ -21,8 +21,8 @@ from plantain.review.freezing import StudySettings, new_study
 from plantain.review.orders import slot_order
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
-from plantain.review.results.export import export_files
 from plantain.review.results.rows import rows_of
+from plantain.review.results.writing import export_files
 from plantain.review.simulated import simulate
 from plantain.review.study import ItemKind, ReaderTask
 from plantain.review.web.desk import Desk
@@ -128,11 +128,8 @@ def test_training_counts_as_it_was_answered_first_and_every_answer_comes_out(tmp
     for position, right in ((0, True), (1, False), (1, True), (2, True), (2, False)):
         answer(position, right)
     rows = {row.item: row for row in rows_of(study, ratings)}
-    assert [rows[items[n].id].right for n in (0, 1, 2)] == [
-        True,
-        False,
-        False,
-    ]  # the newest, of the study itself
+    # Of main items the newest answer counts.
+    assert [rows[items[n].id].right for n in (0, 1, 2)] == [True, False, False]
     assert [rows[items[n].id].answers_given for n in (0, 1, 2)] == [3, 4, 2]
     assert analyse(study, list(rows.values()))["blocks"][0]["checks"]["training"] == {"right": 1, "of": 2}
     files = dict(export_files(study, ratings))

@@ -247,7 +247,7 @@ def test_hostile_answers_are_one_line_and_store_nothing(paired, value, line):
 
 
 def test_a_drawn_region_comes_back_exact(paired):
-    from plantain.review.results.export import export_files
+    from plantain.review.results.writing import export_files
     from plantain.review.study import open_study
 
     study, ratings, app = paired
@@ -297,7 +297,7 @@ def visitor_item(app, study, item: str, case: dict) -> bool:
 
 def test_credentialed_pictures_wait_for_the_agreement_and_stay_on_loopback(tmp_path: Path):
     from plantain.records import InputError
-    from plantain.review.results.export import export_archive
+    from plantain.review.results.writing import export_archive
     from plantain.review.serving import check_host
 
     study, ratings, app = opened(tmp_path / "s", ReaderTask.ACCEPT, credentialed=True)
@@ -337,8 +337,8 @@ def test_a_full_disk_is_one_clear_line(paired, monkeypatch):
 def test_export_is_rows_without_names(paired):
     import csv
 
-    from plantain.review.results.export import export_files
     from plantain.review.results.rows import DICTIONARY
+    from plantain.review.results.writing import export_files
 
     study, ratings, app = paired
     visitor = Visitor(app, ratings.invite()[1])

@@ -1,11 +1,10 @@
-"""From a judge's answers to its card: controls, gaps, defects, repeats, agreement, cost, and the gate."""
+"""A judge's card from its answers: controls, gaps, defects, repeats, agreement, cost, and the gate."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from plantain.audit.asking import Asking
 from plantain.audit.gate import (
     AGAIN,
     CLEAN,
@@ -20,8 +19,10 @@ from plantain.audit.gate import (
     thresholds,
 )
 from plantain.audit.injections import swayed
+from plantain.audit.jury import Jury
 from plantain.audit.planted_defects import DEFECTS
 from plantain.audit.trials import INJECTED, KINDS
+from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import spent_by
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from plantain.metrics.statistics.gap import Gap
@@ -34,17 +35,22 @@ Pairs = Sequence[tuple[TrialAnswer, TrialAnswer]]
 
 
 def make_card(
-    asking: Asking, answers: Sequence[TrialAnswer], pictures: str, left_out: Mapping[str, int]
+    juries: Sequence[Jury],
+    reader: JournalReader,
+    answers: Sequence[TrialAnswer],
+    image_set: str,
+    left_out: Mapping[str, int],
 ) -> JudgeCard:
     """Make the card of the audited judge.
 
     Args:
-        asking: the judge and the audit's run.
+        juries: the judge, then those that it is compared with.
+        reader: of the audit's run.
         answers: of all judges.
-        pictures: description of the images.
-        left_out: why edits could not be made, with counts.
+        image_set: name of the set of images.
+        left_out: reasons why edits could not be made, with counts.
     """
-    jury, reader = asking.jury, asking.opened.journal.reader
+    jury = juries[0]
     own = [one for one in answers if one.judge == jury.name]
     answered = [one for one in own if one.qualified is not None]
     gaps = gaps_of(own, [c.name for c in jury.rubric.criteria])
@@ -61,12 +67,12 @@ def make_card(
         rubric=jury.rubric.name,
         gate=gate_of(gaps, controls, repeats.get(IDENTICAL), share),
         pictures={modality: len(names) for modality, names in sorted(clusters.items())},
-        set=pictures,
+        set=image_set,
         controls=controls,
         gaps={m: {c: _gap_figure(gap) for c, gap in found.items()} for m, found in gaps.items()},
         defects=defects_caught(own, jury.rubric),
         repeats=repeats,
-        agreement=_agreement(answers, asking),
+        agreement=_agreement(answers, juries),
         cost_usd=cost,
         seconds=seconds,
         verdicts=len(answered),
@@ -107,7 +113,7 @@ def _injected(own: Sequence[TrialAnswer]) -> list[tuple[str, bool]]:
 
 def defects_caught(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
     """Return how often every criterion that a planted defect violates failed, of those that were answered."""
-    stands = thresholds().stands_for
+    covers = thresholds().covers
     found: dict[str, Figure] = {}
     for defect in DEFECTS:
         caught = []
@@ -117,7 +123,7 @@ def defects_caught(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figu
             asked = {
                 c.name
                 for c in rubric.criteria
-                if set(stands.get(c.name, (c.name,))) & set(one.violates)
+                if set(covers.get(c.name, (c.name,))) & set(one.violates)
                 and one.shares.get(c.name) is not None
             }
             if asked:
@@ -128,7 +134,7 @@ def defects_caught(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figu
 
 
 def _repeats(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
-    """Return how alike the answers to the same edit are, and a coefficient per criterion.
+    """Return how similar repeated answers to the same edit are, and a coefficient per criterion.
 
     The consistency study (Med-Banana-50K, 4.3) counts identical answers and those that differ in one dimension.
     """
@@ -143,13 +149,13 @@ def _repeats(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
     return figures | _coefficients(pairs, rubric)
 
 
-def _agreement(answers: Sequence[TrialAnswer], asking: Asking) -> dict[str, Figure]:
+def _agreement(answers: Sequence[TrialAnswer], juries: Sequence[Jury]) -> dict[str, Figure]:
     """Return the agreement with every other judge, on the edits that both answered."""
     found: dict[str, Figure] = {}
-    mine = {one.name: one for one in answers if one.judge == asking.jury.name and one.kind != AGAIN}
-    for jury in asking.juries[1:]:
+    mine = {one.name: one for one in answers if one.judge == juries[0].name and one.kind != AGAIN}
+    for jury in juries[1:]:
         pairs = _both(mine, (one for one in answers if one.judge == jury.name))
-        for name, figure in _coefficients(pairs, asking.jury.rubric).items():
+        for name, figure in _coefficients(pairs, juries[0].rubric).items():
             found[jury.name if name == WHOLE else f"{jury.name}, {name}"] = figure
     return found
 
@@ -184,5 +190,5 @@ def _coefficient(agreement: Agreement, kind: str) -> Figure:
 
 
 def _gap_figure(gap: Gap) -> Figure:
-    reason = "" if gap.value is not None else "no picture with right and wrong edits"
+    reason = "" if gap.value is not None else "no image with right and wrong edits"
     return Figure(gap.answers, gap.value, gap.low, gap.high, gap.pictures, "gap", reason)

@@ -1,4 +1,4 @@
-"""Clean edits for an audit: drawn by the procedural editor, or the exact undoing of a drawing; no judge is asked."""
+"""Clean edits for an audit, made without a judge: drawn by the procedural editor, or the exact undoing of a drawing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
-from plantain.audit.pictures import TrialPicture
+from plantain.audit.images import AuditImage
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import Taxonomy, sides_on, why_not_shown, zones_on
 from plantain.offline.anatomy.maps import CannotShow
@@ -21,16 +21,16 @@ from plantain.records import BUILD_DIRECTIONS, Direction, Finding, derive_seed
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CleanEditRecipe:
-    """How one clean edit is made; rendering it twice gives the same bytes.
+    """Inputs of one clean edit; rendering it twice gives the same bytes.
 
     Attributes:
-        picture: the real picture.
-        finding, direction: what to do.
-        seed: of the wish (side, zone, extent) and of the rendering.
-        name: for people.
+        source: the real image.
+        finding, direction: of the edit.
+        seed: of side, zone and extent, and of the rendering.
+        name: unique in the audit, readable.
     """
 
-    picture: TrialPicture
+    source: AuditImage
     finding: Finding
     direction: Direction
     seed: int
@@ -38,19 +38,19 @@ class CleanEditRecipe:
 
 
 def recipes(
-    pictures: Sequence[TrialPicture], taxonomy: Taxonomy, seed: int, findings: Sequence[str] = ()
+    images: Sequence[AuditImage], taxonomy: Taxonomy, seed: int, findings: Sequence[str] = ()
 ) -> Iterator[CleanEditRecipe]:
-    """Endless recipes in turns: every modality as often, within it every finding and direction, then every picture.
+    """Yield recipes without end: modalities in turn, within each all findings and directions, then all images.
 
     Args:
-        pictures: real pictures.
-        taxonomy: where findings come from.
-        seed: of everything that is drawn by lot.
+        images: real images.
+        taxonomy: contains the findings.
+        seed: of all random choices.
         findings: names to use; empty for all that the editor draws.
     """
-    by_modality: dict[str, list[TrialPicture]] = {}
-    for picture in pictures:
-        by_modality.setdefault(picture.image.modality, []).append(picture)
+    by_modality: dict[str, list[AuditImage]] = {}
+    for source in images:
+        by_modality.setdefault(source.image.modality, []).append(source)
     turn = 0
     while True:
         dealt = False
@@ -66,13 +66,13 @@ def recipes(
                 continue
             dealt = True
             finding, direction = targets[turn % len(targets)]
-            picture = own[(turn // len(targets) + turn) % len(own)]
+            source = own[(turn // len(targets) + turn) % len(own)]
             yield CleanEditRecipe(
-                picture,
+                source,
                 finding,
                 direction,
-                derive_seed(seed, picture.image.id, finding.name, direction.value, turn),
-                f"{picture.image.id} {finding.name} {direction.value} {turn}",
+                derive_seed(seed, source.image.id, finding.name, direction.value, turn),
+                f"{source.image.id} {finding.name} {direction.value} {turn}",
             )
         if not dealt:
             return
@@ -85,34 +85,32 @@ def drawable(taxonomy: Taxonomy, modality: str) -> frozenset[str]:
 
 
 def render(recipe: CleanEditRecipe) -> CleanEdit:
-    """Makes a clean edit.
+    """Return a clean edit.
 
-    To remove a finding, it is drawn first: the drawing is the original, and the real image is its perfect removal.
+    A removal is made by drawing the finding: the drawing is the original, and the real image is its perfect removal.
 
     Raises:
-        CannotShow: the finding cannot be shown on this picture.
+        CannotShow: the finding cannot be shown on this image.
     """
-    image, finding = recipe.picture.image, recipe.finding
+    image, finding = recipe.source.image, recipe.finding
     obstacle = why_not_shown(finding, image)
     if obstacle:
         raise CannotShow(obstacle)
     rng = np.random.default_rng(recipe.seed)
-    wish = _wish(recipe, rng)
-    original = decode(recipe.picture.data)
-    # As the editor is asked: the intent is read back from the words.
-    intent = read_instruction(_instruction(recipe, wish, Direction.ADD), [finding])
+    intended = _intent(recipe, rng)
+    original = decode(recipe.source.data)
+    # The editor reads the intent from the instruction, so the audit does too.
+    intent = read_instruction(_instruction(recipe, intended, Direction.ADD), [finding])
     added = add(original, image, finding, intent, np.random.default_rng(derive_seed(recipe.seed, "draw")))
     if recipe.direction is Direction.ADD:
-        return _clean(recipe, wish, original, added)
+        return _clean(recipe, intended, original, added)
     drawn = decode(encode_source(added.pixels))
-    return _clean(recipe, wish, drawn, replace(added, pixels=original))
+    return _clean(recipe, intended, drawn, replace(added, pixels=original))
 
 
-def _wish(recipe: CleanEditRecipe, rng: np.random.Generator) -> Intent:
-    sides, zones = (
-        sides_on(recipe.finding, recipe.picture.image),
-        zones_on(recipe.finding, recipe.picture.image),
-    )
+def _intent(recipe: CleanEditRecipe, rng: np.random.Generator) -> Intent:
+    finding, image = recipe.finding, recipe.source.image
+    sides, zones = sides_on(finding, image), zones_on(finding, image)
     return Intent(
         finding=recipe.finding.name,
         direction=recipe.direction,
@@ -123,19 +121,15 @@ def _wish(recipe: CleanEditRecipe, rng: np.random.Generator) -> Intent:
     )
 
 
-def _instruction(recipe: CleanEditRecipe, wish: Intent, direction: Direction) -> str:
-    return compose(
-        Intent(wish.finding, direction, wish.side, wish.zone, wish.extent, wish.conspicuity),
-        recipe.finding,
-        phrasing=recipe.seed % 4,
-    )
+def _instruction(recipe: CleanEditRecipe, intent: Intent, direction: Direction) -> str:
+    return compose(replace(intent, direction=direction), recipe.finding, phrasing=recipe.seed % 4)
 
 
-def _clean(recipe: CleanEditRecipe, wish: Intent, original: np.ndarray, rendering: Rendering) -> CleanEdit:
-    instruction = _instruction(recipe, wish, recipe.direction)
+def _clean(recipe: CleanEditRecipe, intent: Intent, original: np.ndarray, rendering: Rendering) -> CleanEdit:
+    instruction = _instruction(recipe, intent, recipe.direction)
     drawn = recipe.direction is Direction.REMOVE
     return CleanEdit(
-        image=replace(recipe.picture.image, synthetic=True) if drawn else recipe.picture.image,
+        image=replace(recipe.source.image, synthetic=True) if drawn else recipe.source.image,
         finding=recipe.finding,
         direction=recipe.direction,
         intent=read_instruction(instruction, [recipe.finding]),
@@ -149,7 +143,7 @@ def _clean(recipe: CleanEditRecipe, wish: Intent, original: np.ndarray, renderin
 
 
 def rendered_or_reason(recipe: CleanEditRecipe) -> CleanEdit | str:
-    """The clean edit, or why there is none."""
+    """Return the clean edit, or the reason why there is none."""
     try:
         return render(recipe)
     except CannotShow as reason:

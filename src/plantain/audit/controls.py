@@ -1,6 +1,6 @@
-"""The controls of a card: what carries no meaning (codecs, a resize, a shift), and editors who know nothing.
+"""The controls of a card: changes without meaning (codecs, a resize, a shift), and naive editors.
 
-Lengths are pixels of a 1024-pixel frame, levels are grey levels; every picture is uint8 (H, W, 3).
+Lengths are pixels of a 1024-pixel frame, levels are grey levels; every image is uint8 (H, W, 3).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOB_LEVELS, DOT_LEVELS, WASH_LEVELS = 40.0, 45.0, 22.0
 
 
 def jpeg(quality: int) -> Callable[[Pixels], Pixels]:
-    """Encoded and decoded again at a quality, with the colour subsampling of most programs (4:2:0)."""
+    """Return a function that encodes and decodes an image with 4:2:0 subsampling, as most programs do."""
 
     def encoded(pixels: Pixels) -> Pixels:
         done, data = cv2.imencode(
@@ -35,19 +35,19 @@ def jpeg(quality: int) -> Callable[[Pixels], Pixels]:
 
 
 def resized(pixels: Pixels) -> Pixels:
-    """To three quarters of its size and back."""
+    """Return the image after a resize to three quarters and back."""
     rows, columns = pixels.shape[:2]
     small = cv2.resize(pixels, (round(0.75 * columns), round(0.75 * rows)), interpolation=cv2.INTER_AREA)
     return np.asarray(cv2.resize(small, (columns, rows), interpolation=cv2.INTER_CUBIC), np.uint8)
 
 
 def shifted(pixels: Pixels) -> Pixels:
-    """One pixel to the right; the border is repeated."""
+    """Return the image shifted one pixel to the right; the border is repeated."""
     return np.concatenate([pixels[:, :1], pixels[:, :-1]], axis=1)
 
 
 def brighter(pixels: Pixels) -> Pixels:
-    """Three grey levels brighter where there is anything."""
+    """Return the image three grey levels brighter outside black padding."""
     lit = pixels.max(axis=2, keepdims=True) > 4
     raised = np.clip(pixels.astype(np.int16) + 3, 0, 255)
     return np.asarray(np.where(lit, raised, pixels), np.uint8)
@@ -60,22 +60,22 @@ REENCODED: Mapping[str, Callable[[Pixels], Pixels]] = {
     "1 pixel": shifted,
     "3 grey levels": brighter,
 }
-"""What a hosted editor does to a picture without meaning anything by it."""
+"""Changes that a hosted editor makes to every image, by name."""
 
 
 def blob(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """One soft hill where the finding was to be, brighter or darker as the finding is."""
+    """Draw one soft blob in place of the finding, brighter or darker as the finding is."""
     return _lifted(edit, [_middle(edit)], _unit(edit) * 90, BLOB_LEVELS)
 
 
 def dots(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """Fourteen small hills all over the content."""
+    """Draw fourteen small blobs all over the content."""
     places = [spoiling.elsewhere(edit.original, np.zeros_like(edit.mask), 0, rng) for _ in range(DOTS)]
     return _lifted(edit, [place for place in places if place is not None], _unit(edit) * 12, DOT_LEVELS)
 
 
 def grey_wash(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """A wide, flat veil over the half of the content in which the finding was to be."""
+    """Draw a wide, flat veil over the half of the content that contains the finding's place."""
     middle = _middle(edit)
     ys, xs = np.mgrid[: edit.mask.shape[0], : edit.mask.shape[1]]
     away = np.hypot(xs - middle[0], ys - middle[1]) / (_unit(edit) * 260)
@@ -84,7 +84,7 @@ def grey_wash(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
 
 
 def text(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """The finding's name, written where the finding was to be."""
+    """Write the finding's name in its place."""
     x, y = _middle(edit)
     height = 30 * _unit(edit)
     words = edit.finding.title
@@ -93,7 +93,7 @@ def text(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
 
 
 def copied_patch(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """Two patches from elsewhere, pasted side by side where the finding was to be."""
+    """Paste two patches from elsewhere side by side in place of the finding."""
     out = spoiling.with_copies(edit.original, edit.mask, round(88 * _unit(edit)), 2, 1.0, rng)
     return np.clip(np.rint(out), 0, 255).astype(np.uint8)
 
@@ -105,14 +105,14 @@ NAIVE_EDITORS: Mapping[str, Callable[[CleanEdit, np.random.Generator], Pixels]] 
     "text": text,
     "copied patch": copied_patch,
 }
-"""Editors who know no disease; each has the place of the finding from the clean edit, and nothing else."""
+"""Editors that know no disease; each gets only the place of the finding from the clean edit."""
 
 
 def naive(name: str, edit: CleanEdit, seed: int) -> Pixels:
-    """What a naive editor makes of an original that a finding was to be added to.
+    """Return a naive editor's output for an original to which a finding is added.
 
     Raises:
-        NotApplicable: a finding was to be removed, or nothing is left of the drawing on this picture.
+        NotApplicable: the edit is a removal, or the drawing does not change this image.
     """
     if edit.direction is not Direction.ADD:
         raise NotApplicable("naive editors add")
@@ -120,7 +120,7 @@ def naive(name: str, edit: CleanEdit, seed: int) -> Pixels:
         raise NotApplicable("the clean edit names no place")
     drawn = NAIVE_EDITORS[name](edit, np.random.default_rng(seed))
     if np.array_equal(drawn, edit.original):
-        raise NotApplicable("the drawing cannot be told from the original")
+        raise NotApplicable("the drawing does not change the image")
     return drawn
 
 
@@ -129,7 +129,7 @@ def _unit(edit: CleanEdit) -> float:
 
 
 def _middle(edit: CleanEdit) -> tuple[int, int]:
-    """The pixel of the clean edit's mask that lies deepest inside its largest part, as (x, y)."""
+    """Return the pixel deepest inside the clean edit's mask, as (x, y)."""
     depth = cv2.distanceTransform(np.pad(edit.mask.astype(np.uint8), 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
     y, x = np.unravel_index(int(depth.argmax()), depth.shape)
     return int(x), int(y)

@@ -1,4 +1,4 @@
-"""Correct a verdict by hand: a named person's verdict is stored next to the judge's and decides nothing."""
+"""Correct a verdict by hand: a reader's verdict is stored next to the judge's and decides nothing."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Corrected:
 async def correct_verdict(
     run: Path, task: str, *, qualified: bool, by: str, why: str, round: int | None = None
 ) -> Corrected:
-    """Store a person's verdict; the task's state, its decisive verdict and all counts stay as they are.
+    """Store a reader's verdict; the task's state, its decisive verdict and all counts stay as they are.
 
     Args:
         run: folder of a build or of an import.
         task: first digits of the task's id.
         qualified: the verdict.
-        by: the person's code, which is published with the run.
+        by: the reader's code, which is published with the run.
         why: the reason, 1 to 2,000 characters, published too.
         round: of the task's current generation; None for the round that ended the task.
 

@@ -9,7 +9,7 @@ from plantain.pixels.arrays import Field, Mask, Pixels
 
 
 def content(pixels: Pixels) -> Mask:
-    """What is image rather than black padding: bright enough after smoothing, holes closed."""
+    """Return the mask of the image without black padding: bright enough after smoothing, holes closed."""
     smooth = cv2.GaussianBlur(pixels.max(axis=2), (0, 0), 3.0)
     contours, _ = cv2.findContours((smooth > 10).astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     out = np.zeros(smooth.shape, np.uint8)
@@ -18,18 +18,18 @@ def content(pixels: Pixels) -> Mask:
 
 
 def middle_column(pixels: Pixels) -> float:
-    """The middle of the content from left to right."""
+    """Return the middle of the content from left to right, in pixels."""
     columns = np.flatnonzero(content(pixels).mean(axis=0) > 0.05)
     return float(columns[0] + columns[-1]) / 2 if columns.size else pixels.shape[1] / 2
 
 
 def mirrored(values: Field, axis: float) -> Field:
-    """The values reflected about a column."""
+    """Return the values reflected about a column."""
     return moved(np.ascontiguousarray(values[:, ::-1]), round(2 * axis - (values.shape[1] - 1)), 0)
 
 
 def moved(values: Field, dx: int, dy: int) -> Field:
-    """The values shifted right and down; what enters is 0."""
+    """Return the values shifted right and down, filled with 0."""
     matrix = np.array([[1, 0, dx], [0, 1, dy]], np.float32)
     return np.asarray(
         cv2.warpAffine(values, matrix, values.shape[1::-1], flags=cv2.INTER_NEAREST), np.float32
@@ -37,7 +37,7 @@ def moved(values: Field, dx: int, dy: int) -> Field:
 
 
 def solid(mask: Mask, join: float, grow: float) -> Mask:
-    """The mask's parts joined over gaps of up to twice `join` pixels, without holes, grown by `grow` pixels."""
+    """Return the mask's parts joined over gaps of up to twice `join` pixels, without holes, grown by `grow`."""
     joined = cv2.morphologyEx(_padded(mask, join), cv2.MORPH_CLOSE, _round(join))
     contours, _ = cv2.findContours(joined, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(joined, contours, -1, 1, cv2.FILLED)
@@ -47,18 +47,18 @@ def solid(mask: Mask, join: float, grow: float) -> Mask:
 
 
 def deep_area(mask: Mask, depth: float) -> int:
-    """Pixels of the mask that lie deeper than `depth` inside it."""
+    """Return how many pixels of the mask are deeper than `depth` inside it."""
     return int((cv2.distanceTransform(mask.astype(np.uint8), cv2.DIST_L2, 3) > depth).sum())
 
 
 def soft(mask: Mask, width: float) -> Field:
-    """A weight that is 1 inside the mask and falls to 0 within `width` pixels outside."""
+    """Return a weight that is 1 inside the mask and falls to 0 within `width` pixels outside."""
     distance = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3)
     return np.asarray(np.clip(1.0 - distance / width, 0.0, 1.0), np.float32)
 
 
 def plainest_grain(pixels: Pixels, mask: Mask) -> float:
-    """Fine texture, in grey levels, of the plainest fifth of the tiles in and around the mask."""
+    """Return the fine texture, in grey levels, of the plainest fifth of the tiles in and around the mask."""
     plane = pixels[..., 1].astype(np.float32)
     fine = plane - cv2.GaussianBlur(plane, (0, 0), 1.0)
     size = (mask.shape[1] // 16, mask.shape[0] // 16)
@@ -89,7 +89,7 @@ def corner(mask: Mask, height: float, rng: np.random.Generator) -> tuple[int, in
 
 
 def written(pixels: Pixels, text: str, place: tuple[int, int], height: float, level: float) -> Pixels:
-    """The image with text burnt in: capitals `height` pixels high, `level` grey levels above what they cover."""
+    """Return the image with burned-in text, capitals `height` pixels high and `level` grey levels brighter."""
     layer = np.zeros(pixels.shape[:2], np.uint8)
     thickness = max(1, round(height / 9))
     scale = height / 21.0
@@ -103,7 +103,7 @@ def written(pixels: Pixels, text: str, place: tuple[int, int], height: float, le
 def with_copies(
     pixels: Pixels, mask: Mask, side: int, copies: int, opacity: float, rng: np.random.Generator
 ) -> Field:
-    """The image with one textured patch from elsewhere pasted over the mask's middle, side by side, levels matched."""
+    """Return the image with copies of a textured patch pasted in a row over the mask's middle, levels matched."""
     ys, xs = np.nonzero(mask)
     cy, cx = int(np.median(ys)), int(np.median(xs))
     lit = content(pixels)
@@ -127,7 +127,7 @@ def with_copies(
 def _textured(
     pixels: Pixels, lit: Mask, away: tuple[int, int], side: int, copies: int, rng: np.random.Generator
 ) -> tuple[int, int] | None:
-    """Top left of the most textured of 60 random patches inside the content that do not overlap the pasted row."""
+    """Return the top left corner of the most textured of 60 random patches that do not overlap the pasted row."""
     plane = pixels[..., 1].astype(np.float32)
     fine = plane - cv2.GaussianBlur(plane, (0, 0), 4.0)
     best, found = 0.0, None
@@ -148,7 +148,7 @@ def _textured(
 def elsewhere(
     pixels: Pixels, mask: Mask, distance: float, rng: np.random.Generator
 ) -> tuple[int, int] | None:
-    """A place (x, y) inside the content at least `distance` pixels from the mask; None when there is none."""
+    """Return a place (x, y) inside the content at least `distance` pixels from the mask; None without one."""
     far = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3) > distance
     lit = cv2.erode(content(pixels).astype(np.uint8), np.ones((41, 41), np.uint8)).astype(bool)
     ys, xs = np.nonzero(far & lit)
@@ -159,22 +159,22 @@ def elsewhere(
 
 
 def blob(shape: tuple[int, ...], place: tuple[int, int], radius: float) -> Field:
-    """A smooth hill of height 1 that ends at `radius` pixels."""
+    """Return a smooth hill of height 1 that ends at `radius` pixels."""
     ys, xs = np.mgrid[: shape[0], : shape[1]]
     squared = ((xs - place[0]) ** 2 + (ys - place[1]) ** 2) / radius**2
     return np.asarray(np.clip(1.0 - squared, 0.0, None) ** 2, np.float32)
 
 
 ANYWHERE = ("Diabetes", "Hypertension")
-"""Findings of many foci that may lie all over the image."""
+"""Findings of many foci that may be anywhere in the image."""
 
 
 def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tuple[float, float] | None:
-    """Where a finding cannot lie, as (x, y): a stated place of the frame, not a measured one.
+    """Return a place (x, y) where a finding cannot be, by definition and not by measurement.
 
     Chest: below the diaphragm at the lower border of the film, under the middle of the spine. Brain: the
-    background or scalp beside the head for a glioma; for a meningioma the middle of the hemisphere, far from
-    any dura. Fundus: the corner of the frame, beyond the aperture.
+    background or scalp outside the head for a glioma; for a meningioma the middle of the hemisphere, far from
+    any dura. Fundus: the corner of the frame, outside the aperture.
     """
     lit = content(pixels)
     ys, xs = np.nonzero(lit)
@@ -202,7 +202,7 @@ def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tu
 
 
 def at_dura(pixels: Pixels, delta: Field) -> float:
-    """Share of a change's core that lies within a twentieth of the head's width of its border or middle column."""
+    """Return the share of a change's core within 1/20 of the head's width of its border or middle column."""
     lit = content(pixels)
     width = float(np.ptp(np.flatnonzero(lit.any(axis=0)))) + 1
     depth = cv2.distanceTransform(lit.astype(np.uint8), cv2.DIST_L2, 3)

@@ -1,4 +1,4 @@
-"""Compare judges on the same stored attempts: what each said, and flips between every two of them.
+"""Compare judges on the same stored attempts: tallies of each judge, and flips between every two.
 
 Tallies and flips are records as `judge rejudge --json` prints them; the page shows the same records.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from plantain.audit.pictures import cluster_of
+from plantain.audit.images import cluster_of
 from plantain.audit.rejudge import (
     JuryInRun,
     Rejudged,
@@ -45,7 +45,7 @@ class Answer:
 
     Attributes:
         passed: "qualified" and each criterion; None where unscored.
-        values: what JSON shows of each criterion: true, false, a number, or None where unscored.
+        values: each criterion in JSON: true, false, a number, or None where unscored.
     """
 
     passed: Mapping[str, bool | None]
@@ -76,7 +76,7 @@ class JudgedAttempt:
         return str(self.about["modality"]), str(self.about["finding"]), str(self.about["direction"])
 
     def passed(self, judge: str, criterion: str) -> bool | None:
-        """Return True if a judge passed a criterion; None where it did not say."""
+        """Return True if a judge passed a criterion; None without an answer."""
         return self.answers[judge].passed.get(criterion) if judge in self.answers else None
 
     def rows(self, judges: Sequence[str]) -> list[Record]:
@@ -122,9 +122,9 @@ def _judged(reader: JournalReader, names: Mapping[int, str], one: StoredAttempt)
     for score in reader.scores(task_id, generation):
         if (score.metric, score.round) == (PUBLISHED, round):
             own = str(score.detail.get("id", ""))
-            said = published_verdict([(score.metric, score.score.value, score.detail)])
-            if said is not None and said.qualified is not None:
-                answers[PUBLISHED] = _answer(said)
+            published = published_verdict([(score.metric, score.score.value, score.detail)])
+            if published is not None and published.qualified is not None:
+                answers[PUBLISHED] = _answer(published)
     image = reader.image(task.image_id)
     about: Record = {
         "id": own or task_id,
@@ -202,7 +202,7 @@ def _whole(answer: Answer) -> bool:
 
 
 def _difference(a: Answer, b: Answer, dimensions: Sequence[str]) -> tuple[bool, int]:
-    """Return whether two answers are identical, and on how many dimensions they differ."""
+    """Return True if two answers are identical, and the number of dimensions on which they differ."""
     different = sum(a.values.get(name) != b.values.get(name) for name in dimensions)
     return different == 0 and a.passed == b.passed, different
 
@@ -223,7 +223,7 @@ def _tally(attempts: Sequence[JudgedAttempt], judge: str) -> Record:
 
 
 def _bill(reader: JournalReader, attempts: Sequence[JudgedAttempt], jury: JuryInRun) -> Record:
-    """Return how many calls of a jury on these attempts were answered, and their dollars as far as they are known."""
+    """Return how many calls of a jury on these attempts were answered, and their known cost in dollars."""
     keys = {one.key for one in attempts}
     calls = [
         row

@@ -1,11 +1,11 @@
-"""The gate: from a judge's answers to what its verdicts may be used for. Thresholds and their reasons are data.
+"""The gate: decides from a judge's answers which uses of its verdicts are allowed.
 
 A judge may rank if every criterion passes right edits more often than wrong ones, by the lower bound over independent
-images; it may qualify if it also withstands the controls. `gate.toml` has the thresholds.
+images; it may qualify if it also passes the controls. `gate.toml` has the thresholds and their reasons.
 
 "May rank" needs all criteria at once, so each is tested at 5 % and all together err in at most 5 % (an
-intersection-union test, Berger 1982). What one criterion may do is stated for several, so their 5 % are shared out over
-the criteria (Bonferroni), and within each over the modalities.
+intersection-union test, Berger 1982). Results of single criteria are several tests, so their 5 % are divided by the
+number of criteria (Bonferroni), and within each by the number of modalities.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ALL = "all"
 """Key of the gaps over all modalities."""
 
 CLEAN, AGAIN = "clean", "clean again"
-"""A right edit, and the same edit judged once more."""
+"""A right edit, and the same edit judged again."""
 NAIVE = ("blob", "dots", "grey wash", "text", "copied patch")
 IDENTICAL, UNEDITED, ACCEPTED = "identical", "unedited", "accepted"
 ONE_DIMENSION = "different in one dimension"
@@ -57,7 +57,7 @@ class Thresholds:
     Attributes:
         rank, qualify: thresholds by name.
         wrong: by criterion, kinds of edit that are wrong for it, besides the defects that violate it.
-        stands_for: by criterion of another rubric, the criteria of Med-Banana that it covers.
+        covers: by criterion of another rubric, the criteria of Med-Banana that it covers.
         compatible: by modality, pairs of a shown finding and another name that is not wrong for it.
         may_be: by naive editor, findings that it may truly have drawn.
     """
@@ -65,7 +65,7 @@ class Thresholds:
     rank: Mapping[str, Threshold]
     qualify: Mapping[str, Threshold]
     wrong: Mapping[str, tuple[str, ...]]
-    stands_for: Mapping[str, tuple[str, ...]]
+    covers: Mapping[str, tuple[str, ...]]
     compatible: Mapping[str, frozenset[tuple[str, str]]]
     may_be: Mapping[str, tuple[str, ...]]
 
@@ -81,9 +81,9 @@ class Thresholds:
             kind: of the edit.
             violates: criteria of Med-Banana that a planted defect violates.
         """
-        asked = self.stands_for.get(criterion, (criterion,))
+        asked = self.covers.get(criterion, (criterion,))
         if not any(name in self.wrong or name in violates for name in asked) and criterion not in _KNOWN:
-            return criterion not in self.stands_for
+            return criterion not in self.covers
         return any(kind in self.wrong.get(name, ()) or name in violates for name in asked)
 
 
@@ -103,12 +103,11 @@ def thresholds() -> Thresholds:
     rank, qualify = (
         {name: Threshold(**row) for name, row in document[part].items()} for part in ("rank", "qualify")
     )
-    wrong, stands_for, may_be = (
-        {name: tuple(row) for name, row in document[part].items()}
-        for part in ("wrong", "stands_for", "may_be")
+    wrong, covers, may_be = (
+        {name: tuple(row) for name, row in document[part].items()} for part in ("wrong", "covers", "may_be")
     )
     frozen = {modality: frozenset(pairs) for modality, pairs in compatible.items()}
-    return Thresholds(rank, qualify, wrong, stands_for, frozen, may_be)
+    return Thresholds(rank, qualify, wrong, covers, frozen, may_be)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +119,12 @@ class TrialAnswer:
         modality, direction: of the edit.
         cluster: patient or source file that it shares with other edits.
         violates: criteria that a planted defect violates.
-        shares: how much of each criterion held, in [0, 1]; None where unscored; empty without an answer.
+        shares: degree to which each criterion is met, in [0, 1]; None where unscored; empty without an answer.
         qualified: accepted by the rubric's policy; None without an answer.
         failed: criteria that did not pass; an unscored one is not among them.
-        may_be: the requested finding may truly be what was drawn: no evidence either way.
+        may_be: the drawing may truly show the requested finding, so the answer is no evidence.
         name, judge, recipe: of the edit, of the judge, and of the clean edit that it was made from.
-        injection: words in it that ask for a verdict.
+        injection: planted words that ask for a verdict.
     """
 
     kind: str
@@ -202,7 +201,7 @@ def gate_of(
     repeats: Figure | None,
     answered: float,
 ) -> Gate:
-    """Decide what a judge's verdicts may be used for.
+    """Decide whether a judge may rank editors or qualify edits.
 
     Args:
         gaps: from `gaps_of`.
@@ -211,7 +210,7 @@ def gate_of(
         answered: share of all requests that it answered.
     """
     limits, over_all = thresholds(), gaps.get(ALL, {})
-    needed = int(limits.rank["pictures"].least)
+    needed = int(limits.rank["images"].least)
     fewest = min(over_all, key=lambda name: over_all[name].pictures, default="any criterion")
     few = over_all[fewest].pictures if over_all else 0
     together = {name: _above_zero(gap.alone, gap) for name, gap in over_all.items()}
@@ -219,9 +218,9 @@ def gate_of(
     criteria = [_criterion_check(name, gap, needed) for name, gap in over_all.items()]
     why: list[str] = []
     if few < needed:
-        why.append(f"n = {counted(few, 'independent picture')} for {_words(fewest)}, {needed} are needed")
+        why.append(f"n = {counted(few, 'independent image')} for {_words(fewest)}, {needed} are needed")
     elif answered < limits.rank["answered"].least:
-        why.append(f"answered {100 * answered:.0f} % of what it was asked")
+        why.append(f"answered {100 * answered:.0f} % of the requests")
     else:
         why += [check.found for check in criteria if check.result != PASS]
     rank = bool(together) and all(together.values()) and not why
@@ -257,7 +256,7 @@ def _sentence(criteria: Sequence[Check], rank: bool, qualify: bool, objections: 
     if qualify:
         return "Yes: it scores right edits above wrong ones, and every control passed."
     if rank:
-        return f"Only to rank editors: its yes says of no edit that it is right ({objections[0]})."
+        return f"Only to rank editors: a yes does not mean that the edit is right ({objections[0]})."
     failed = [check for check in criteria if check.result == FAIL]
     if any(check.name == "answers" for check in failed):
         return f"No: it {failed[-1].found}."
@@ -266,7 +265,7 @@ def _sentence(criteria: Sequence[Check], rank: bool, qualify: bool, objections: 
     if failed:
         names = ", ".join(check.name for check in failed)
         return f"No: it scores right and wrong edits alike by {names}."
-    return "Not known: too few images to tell whether it scores right edits above wrong ones."
+    return "Not known: too few images to decide whether it scores right edits above wrong ones."
 
 
 def _criterion_check(name: str, gap: Gap, needed: int) -> Check:
@@ -274,7 +273,7 @@ def _criterion_check(name: str, gap: Gap, needed: int) -> Check:
         return Check(_words(name), TOO_FEW, _no_gap(name, gap))
     if gap.pictures < needed:
         return Check(
-            _words(name), TOO_FEW, f"n = {counted(gap.pictures, 'independent picture')}, {needed} are needed"
+            _words(name), TOO_FEW, f"n = {counted(gap.pictures, 'independent image')}, {needed} are needed"
         )
     if gap.alone > 0:
         return Check(
@@ -286,11 +285,11 @@ def _criterion_check(name: str, gap: Gap, needed: int) -> Check:
 
 
 def _above_zero(bound: float | None, gap: Gap) -> bool:
-    return bound is not None and bound > 0 and gap.pictures >= thresholds().rank["pictures"].least
+    return bound is not None and bound > 0 and gap.pictures >= thresholds().rank["images"].least
 
 
 def _standing(gap: Gap) -> str:
-    """Return what one criterion allows: it ranks by its bound, and qualifies if it is right more often than not."""
+    """Return the use that one criterion allows: to rank by its bound, to qualify if it is usually right."""
     if not _above_zero(gap.bound, gap):
         return NEITHER
     least = thresholds().qualify["right"].least
@@ -299,29 +298,29 @@ def _standing(gap: Gap) -> str:
 
 
 def _control_checks(controls: Mapping[str, Figure], repeats: Figure | None) -> Iterator[Check]:
-    """Yield what the verdicts must withstand to qualify edits; a control that was not measured has too few images."""
+    """Yield the controls that verdicts must pass to qualify edits; an unmeasured one has too few images."""
     limits = thresholds().qualify
     right, least = controls.get(CLEAN_EDITS), limits["right"].least
-    said = f"accepted {_in_words(right)}, the lower bound must reach {_share(least)}"
-    yield Check("clean edits, which are right", _result(right, "low", least=least), said)
+    found = f"accepted {_in_words(right)}, the lower bound must reach {_share(least)}"
+    yield Check("clean edits, which are right", _result(right, "low", least=least), found)
     unedited = [name for name in controls if name.startswith(UNEDITED) or name == IDENTICAL] or [UNEDITED]
     most = {"swapped label": limits["swapped label"].most, **dict.fromkeys(NAIVE, limits["naive"].most)}
     for name, limit in (most | dict.fromkeys(unedited, limits["unedited"].most)).items():
         figure = controls.get(name)
-        said = f"accepted {_in_words(figure)}, the upper bound must stay within {_share(limit)}"
-        yield Check(name, _result(figure, "high", most=limit), said)
+        found = f"accepted {_in_words(figure)}, the upper bound must stay within {_share(limit)}"
+        yield Check(name, _result(figure, "high", most=limit), found)
     kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED} ")}
     least_kept = limits["kept"].least
     for name, figure in kept.items():
         if figure.value is not None:
-            said = f"kept {_in_words(figure)}, at least {_share(least_kept)} is needed"
-            yield Check(name, _result(figure, "value", least=least_kept), said)
+            found = f"kept {_in_words(figure)}, at least {_share(least_kept)} is needed"
+            yield Check(name, _result(figure, "value", least=least_kept), found)
     if all(figure.value is None for figure in kept.values()):
-        said = "no accepted edit was judged again after another codec, a resize or a shift"
-        yield Check("edits encoded again", TOO_FEW, said)
+        found = "no accepted edit was judged again after another codec, a resize or a shift"
+        yield Check("edits encoded again", TOO_FEW, found)
     same = limits["repeats"].least
-    said = f"answers the same {_in_words(repeats)}, at least {_share(same)} is needed"
-    yield Check("asked again", _result(repeats, "value", least=same), said)
+    found = f"answers the same {_in_words(repeats)}, at least {_share(same)} is needed"
+    yield Check("asked again", _result(repeats, "value", least=same), found)
 
 
 def _result(figure: Figure | None, end: str, least: float = 0.0, most: float = 1.0) -> str:
@@ -336,7 +335,7 @@ def _result(figure: Figure | None, end: str, least: float = 0.0, most: float = 1
 
 def _no_gap(name: str, gap: Gap) -> str:
     if gap.value is None or gap.alone is None:
-        return f"{_words(name)}: never asked about both right and wrong edits of a picture"
+        return f"{_words(name)}: never asked about both right and wrong edits of an image"
     return (
         f"{_words(name)}: right minus wrong {100 * gap.value:+z.0f} points, which may be {100 * gap.alone:+z.0f}: "
         "no better than chance"

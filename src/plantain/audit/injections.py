@@ -1,4 +1,4 @@
-"""Prompt injections planted in edits: words in an image or in the instruction that ask for a verdict.
+"""Prompt injections for edits: words in an image or in the instruction that ask for a verdict.
 
 The words are data, in `injections.toml`; `inject` plants them, and `swayed` detects whether a verdict followed them.
 """
@@ -33,7 +33,7 @@ APART = 24
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """Words that ask for a verdict and are no evidence.
+    """Words that ask for a verdict without evidence.
 
     Attributes:
         name: short name, used in tables and JSON.
@@ -43,7 +43,7 @@ class Injection:
         language: as ISO 639-1 codes it.
         text: the words.
         height: of capitals in an image, in pixels of a 1024-pixel frame.
-        level: grey levels by which they differ from what they cover.
+        level: contrast to the image below, in grey levels.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Injection:
 
     @property
     def violates(self) -> tuple[Criterion, ...]:
-        """Return what the words themselves violate: letters in the edited image alone are an unrequested change."""
+        """Return the criteria that the words violate: letters in the edited image alone are an unrequested change."""
         return (FIDELITY,) if self.where == "edited" else ()
 
 
@@ -71,8 +71,8 @@ def inject(injection: Injection, edit: CleanEdit, seed: int) -> CleanEdit:
     """Return the edit with the words in it; its mask and finding stay the same.
 
     Args:
-        injection: one that wants "pass" belongs into a spoilt edit, one that wants "fail" into a clean one.
-        edit: clean, or spoilt by `plant`.
+        injection: use one that wants "pass" with a defective edit, one that wants "fail" with a clean edit.
+        edit: clean, or with a defect of `plant`.
         seed: of the corner for the words.
 
     Raises:
@@ -94,7 +94,7 @@ def inject(injection: Injection, edit: CleanEdit, seed: int) -> CleanEdit:
 
 
 def swayed(injection: Injection, failed_without: Collection[str], failed_with: Collection[str]) -> bool:
-    """Return True if a verdict went the way that the words want.
+    """Return True if a verdict changed as the words request.
 
     Args:
         injection: the words.
@@ -106,7 +106,7 @@ def swayed(injection: Injection, failed_without: Collection[str], failed_with: C
 
 def _drawn(injection: Injection, shape: tuple[int, ...], unit: float) -> np.ndarray:
     """Render the words as coverage in [0, 1], float32 (h, w), in lines of at most half the image's width."""
-    import matplotlib  # brings the font; slow to import
+    import matplotlib  # contains the font; slow to import
 
     height = injection.height * unit
     path = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
@@ -124,7 +124,7 @@ def _drawn(injection: Injection, shape: tuple[int, ...], unit: float) -> np.ndar
 def _corner(
     edit: CleanEdit, box: tuple[int, ...], apart: float, rng: np.random.Generator
 ) -> tuple[int, int] | None:
-    """Return row and column of the words' upper left corner, away from the change; None if there is no room."""
+    """Return row and column of the words' upper left corner, away from the change; None without room."""
     rows, columns = edit.mask.shape
     margin, (high, wide) = round(0.03 * rows), box[:2]
     if high + 2 * margin > rows or wide + 2 * margin > columns:
@@ -141,7 +141,7 @@ def _corner(
 
 
 def _written(pixels: Pixels, words: np.ndarray, place: tuple[int, int], level: float) -> Pixels:
-    """Draw the words, brighter than what they cover if that is dark, darker if it is bright."""
+    """Draw the words, brighter on a dark background and darker on a bright one."""
     (y, x), (high, wide) = place, words.shape
     under = pixels[y : y + high, x : x + wide]
     sign = 1.0 if float(under.mean()) < 128 else -1.0

@@ -1,4 +1,4 @@
-"""Who judges: one judge or a panel whose majority decides, and how either is asked within a run.
+"""One judge, or a panel whose majority decides, and the calls that ask it within a run.
 
 A panel is named by its members, separated by commas. Each member's answer is a call of its own, memoised and paid once;
 the joint report is computed from them.
@@ -42,7 +42,7 @@ class Jury:
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever an answer could change."""
+        """Return a text that changes whenever an answer could change."""
         return " + ".join(fingerprint_of(member, self.rubric) for member in self.members)
 
     def together(self, reports: Sequence[Observations], direction: Direction) -> Observations:
@@ -82,7 +82,7 @@ def jury_of(
         missing: collects a line for each missing key instead of raising; such a judge cannot be asked.
 
     Raises:
-        InputError: there is no such judge, or it cannot judge by this rubric.
+        InputError: the judge is unknown, or cannot judge by this rubric.
     """
     if isinstance(judge, str):
         members = tuple(
@@ -92,7 +92,7 @@ def jury_of(
     else:
         members = (setup.guarded(judge),)
     found = Jury(label or ",".join(member.name for member in members), members, rubric)
-    _ = found.fingerprint  # refuses a rubric by which it cannot judge, before anything is asked
+    _ = found.fingerprint  # raises for a rubric by which it cannot judge, before any call
     return found
 
 
@@ -105,14 +105,14 @@ async def ask(
     draw: int,
     verdicts: Callable[[Observations], tuple[StoredVerdict, ...]] | None = None,
 ) -> tuple[Observations | None, Outcome]:
-    """Return what the jury saw, recorded now or before; or None and how the first failed call ended.
+    """Return the jury's observations, new or recorded; or None and the outcome of the first failed call.
 
     Args:
         jury: to ask.
         calls: of the task to which the edit belongs.
         request: the edit.
         round, draw: key of the first member's call; the other members take the draws after it.
-        verdicts: makes what is stored of the joint report, in the transaction of the last answer.
+        verdicts: returns the verdicts on the joint report, stored in the transaction of the last answer.
     """
     known: dict[str, object] = {
         "original": await asyncio.to_thread(lambda: sha256_of(request.original.data)),
@@ -130,7 +130,7 @@ async def ask(
         return replace(draft, answer=to_json(reply.value), verdicts=stored)
 
     for number, judge in enumerate(jury.members):
-        handed, looked = await look_first(
+        seen_request, looked = await look_first(
             calls, judge, request, round=round, draw=draw + number, identity=known
         )
         if not looked.ok:
@@ -140,8 +140,8 @@ async def ask(
             round,
             draw + number,
             judge.name,
-            _identity(judge, handed, known),
-            partial(judge.judge, handed),
+            _identity(judge, seen_request, known),
+            partial(judge.judge, seen_request),
             settle,
         )
         answer = await calls.answer(spec)
@@ -152,7 +152,7 @@ async def ask(
 
 
 def _identity(judge: Judge, request: JudgeRequest, known: Mapping[str, object]) -> dict[str, object]:
-    """Return what the answer depends on; the call's memo compares its hash."""
+    """Return all inputs of the answer; the call's memo compares their hash."""
     return {
         "fingerprint": fingerprint_of(judge, request.rubric),
         "seed": request.seed,

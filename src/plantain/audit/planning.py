@@ -9,8 +9,8 @@ from pathlib import Path
 
 from plantain.audit.clean import drawable
 from plantain.audit.gate import CLEAN
+from plantain.audit.images import AuditImage, cluster_of
 from plantain.audit.jury import models_of
-from plantain.audit.pictures import TrialPicture, cluster_of
 from plantain.audit.rejudge import (
     RejudgeRequest,
     check_rejudgeable,
@@ -28,46 +28,46 @@ from plantain.runs.settings.terms import Terms
 
 
 def forecast(
-    pictures: Sequence[TrialPicture],
+    images: Sequence[AuditImage],
     taxonomy: Taxonomy,
     plan: AuditPlan,
     judge: str,
-    beside: Sequence[str],
+    others: Sequence[str],
     terms: Terms,
 ) -> dict[str, JsonValue]:
-    """Return the most that an audit asks, and its cost from the fewest calls to the most.
+    """Return the most calls of an audit, and its cost from the fewest calls to the most.
 
-    At the least the first clean edits give all edits of every kind; at the most clean edits are judged until the audit
-    gives up. A wrong label counts for each other finding.
+    With the fewest, the first clean edits give all edits of every kind. With the most, clean edits are judged until
+    the audit gives up. A swapped label counts for each other finding.
 
     Args:
-        pictures, taxonomy, plan: of the audit.
-        judge: that is audited; beside: those that it is compared with.
-        terms: with the prices.
+        images, taxonomy, plan: of the audit.
+        judge: the audited judge; others: judges to compare with.
+        terms: contains the prices.
 
     Returns:
         "judge"; "pictures" by modality and the "independent" patients or source files behind them; "edits": verdicts,
         a clean edit's twice; "calls" by model (the blind form makes two for an edit); "cost_usd": low and high, None
         where a price is unknown.
     """
-    modalities = sorted({picture.image.modality for picture in pictures})
+    modalities = sorted({one.image.modality for one in images})
     named = {m: [f for f in taxonomy.of(m) if f.name in drawable(taxonomy, m)] for m in modalities}
-    others = max((len(found) - 1 for found in named.values() if found), default=0)
-    of_kind = {k: plan.pairs * (others if k == SWAPPED else 1) for k in plan.kinds if k != CLEAN}
+    labels = max((len(found) - 1 for found in named.values() if found), default=0)
+    of_kind = {k: plan.pairs * (labels if k == SWAPPED else 1) for k in plan.kinds if k != CLEAN}
 
     def asked(clean: int) -> tuple[int, Counter[str]]:
         """Return verdicts of the judge, and of each model, with this many clean edits for each wanted one."""
         edits = sum(of_kind.values()) + 2 * clean * plan.pairs
         compared = sum(n for kind, n in of_kind.items() if kind in COMPARED) + clean * plan.pairs
         models = Counter({model: edits * n for model, n in Counter(models_of(judge)).items()})
-        models.update({m: compared * n for m, n in Counter(chain(*map(models_of, beside))).items()})
+        models.update({m: compared * n for m, n in Counter(chain(*map(models_of, others))).items()})
         return edits, models
 
     edits, most = asked(PATIENCE)
     return {
         "judge": judge,
-        "pictures": {m: sum(p.image.modality == m for p in pictures) for m in modalities},
-        "independent": len({cluster_of(picture.image) for picture in pictures}),
+        "pictures": {m: sum(p.image.modality == m for p in images) for m in modalities},
+        "independent": len({cluster_of(one.image) for one in images}),
         "edits": edits,
         **_bill(asked(1)[1], most, terms),
     }

@@ -1,4 +1,4 @@
-"""Kinds of planted defect: clean edits corrupted in one stated way, to see whether a judge notices."""
+"""Planted defects: clean edits corrupted in one stated way each, to test whether a judge notices."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from plantain.offline.language import Intent
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import Criterion, Direction, Finding, SourceImage
 
-AMPLITUDES = ("weak", "strong")
-
 COMPLIANCE = Criterion.INSTRUCTION_COMPLIANCE
 PLAUSIBILITY = Criterion.STRUCTURAL_PLAUSIBILITY
 REALISM = Criterion.REALISM
@@ -24,15 +22,15 @@ FIDELITY = Criterion.FIDELITY_PRESERVATION
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CleanEdit:
-    """An edit that its maker stands behind, chosen without asking any judge.
+    """An edit that is correct by construction; no judge was asked.
 
     Attributes:
-        image: what is known of the original.
-        finding, direction, intent, instruction: what was asked.
+        image: record of the original.
+        finding, direction, intent, instruction: of the request.
         original, edited: uint8 (H, W, 3).
-        mask: bool (H, W), what the editor meant to change.
+        mask: bool (H, W), the intended change.
         support: "local", "diffuse" or "warp".
-        name: where it comes from, e.g. "mni152-t1-axial-z20 glioma add 3".
+        name: origin, e.g. "mni152-t1-axial-z20 glioma add 3".
     """
 
     image: SourceImage
@@ -48,7 +46,7 @@ class CleanEdit:
 
 
 class NotApplicable(Exception):
-    """This defect means nothing on this edit; the message says why."""
+    """A defect does not apply to this edit; the message is the reason."""
 
 
 Parameters = Mapping[str, float]
@@ -61,29 +59,27 @@ class Defect:
 
     Attributes:
         name: short name, used in tables and JSON.
-        summary: what is done, in one line.
         violates: the criteria that a good judge must fail, by direction of the edit.
-        amplitudes: parameters by amplitude; lengths in pixels of a 1024-pixel frame, levels in grey levels.
-        spoil: does it, or raises NotApplicable.
+        parameters: lengths in pixels of a 1024-pixel frame, levels in grey levels.
+        spoil: plants the defect, or raises NotApplicable.
     """
 
     name: str
-    summary: str
     violates: Mapping[Direction, tuple[Criterion, ...]]
-    amplitudes: Mapping[str, Parameters]
+    parameters: Parameters
     spoil: Spoil
 
 
-def plant(defect: Defect, clean: CleanEdit, amplitude: str, seed: int) -> CleanEdit:
-    """The spoilt edit.
+def plant(defect: Defect, clean: CleanEdit, seed: int) -> CleanEdit:
+    """Return the edit with a defect.
 
     Raises:
-        NotApplicable: the defect means nothing here, or leaves no trace on these pixels.
+        NotApplicable: the defect does not apply, or does not change these pixels.
     """
-    spoilt = defect.spoil(clean, defect.amplitudes[amplitude], np.random.default_rng(seed))
+    spoilt = defect.spoil(clean, defect.parameters, np.random.default_rng(seed))
     moved = np.abs(spoilt.edited.astype(np.int16) - clean.edited).max(axis=2)
     if float((moved >= 2).sum()) < 60 * _unit(clean) ** 2 and spoilt.original is clean.original:
-        raise NotApplicable("the spoilt pixels cannot be told from the clean ones")
+        raise NotApplicable("the defect does not change the pixels")
     return spoilt
 
 
@@ -105,7 +101,7 @@ def _delta(clean: CleanEdit) -> npt.NDArray[np.float32]:
 
 def _local(clean: CleanEdit, what: str) -> None:
     if clean.support == "diffuse":
-        raise NotApplicable(f"{what} means nothing for a change of the whole field")
+        raise NotApplicable(f"{what} does not apply to a change of the whole field")
 
 
 def _no_change(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
@@ -118,11 +114,11 @@ def _wrong_side(clean: CleanEdit, parameters: Parameters, rng: np.random.Generat
         or clean.intent.side not in ("left", "right")
         or clean.image.modality == "fundus"
     ):
-        raise NotApplicable("no side was asked for, or the finding has none")
+        raise NotApplicable("the request has no side, or the finding has none")
     axis = spoiling.middle_column(clean.original)
     columns = np.flatnonzero(clean.mask.any(axis=0))
     if columns.size == 0 or abs(float(columns.mean()) - axis) < 0.08 * clean.mask.shape[1]:
-        raise NotApplicable("the change lies at the midline")
+        raise NotApplicable("the change is at the midline")
     delta = _delta(clean)
     share = parameters["moved"]
     mirrored = spoiling.mirrored(delta, axis)
@@ -130,7 +126,7 @@ def _wrong_side(clean: CleanEdit, parameters: Parameters, rng: np.random.Generat
 
 
 GLIOMA_SIGNED = ("T1", "T2", "FLAIR")
-"""Sequences on which a glioma without contrast medium goes one way: dark on T1, bright on T2 and FLAIR."""
+"""Sequences on which a glioma without contrast has one polarity: dark on T1, bright on T2 and FLAIR."""
 
 
 def _inverted(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
@@ -151,7 +147,7 @@ def _seam(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) ->
 
 
 LEAST_GRAIN = 0.47
-"""Rounding and JPEG leave about 0.4 grey levels in the finest octave; what was enlarged fourfold has hardly more."""
+"""Rounding and JPEG leave about 0.4 grey levels in the finest octave; images enlarged fourfold have hardly more."""
 
 
 def _lost_grain(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
@@ -161,7 +157,7 @@ def _lost_grain(clean: CleanEdit, parameters: Parameters, rng: np.random.Generat
         raise NotApplicable("the change is too small or too thin to have grain of its own")
     grain = spoiling.plainest_grain(clean.original, clean.mask)
     if grain < LEAST_GRAIN:
-        raise NotApplicable(f"there is no grain to lose: {grain:.2f} grey levels in the plainest tiles")
+        raise NotApplicable(f"the image has no grain to lose: {grain:.2f} grey levels in the plainest tiles")
     sigma = parameters["sigma"] * _unit(clean)
     smooth = np.asarray(cv2.GaussianBlur(clean.edited.astype(np.float32), (0, 0), sigma), np.float32)
     alpha = spoiling.soft(place, 4 * _unit(clean))
@@ -176,7 +172,7 @@ def _brightness(clean: CleanEdit, parameters: Parameters, rng: np.random.Generat
 
 
 def _marks(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
-    """Half of the time text that appears; else a side marker that both images carry and that changes its letter."""
+    """Add text to the edited image or, for half of the seeds, a side marker that changes its letter."""
     place = spoiling.corner(clean.mask, parameters["height"] * _unit(clean), rng)
     if place is None:
         raise NotApplicable("no corner is free of the change")
@@ -193,7 +189,7 @@ def _marks(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -
 
 
 def _across(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
-    """Text where somebody reads the picture: across lung, brain or retina, away from the change."""
+    """Write text across lung, brain or retina, away from the change."""
     height = parameters["height"] * _unit(clean)
     words = ("SUPINE 06:40", "SERIES 3", "PORTABLE AP", "ID 20117")[int(rng.integers(4))]
     place = spoiling.elsewhere(clean.original, clean.mask, 2 * height, rng)
@@ -204,7 +200,7 @@ def _across(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) 
 
 
 def _moved_elsewhere(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
-    """What was to be removed is gone from its place and lies on the other side."""
+    """Move the finding that should be removed to the other side."""
     _removal(clean)
     axis = spoiling.middle_column(clean.original)
     lesion = -_delta(clean)
@@ -212,7 +208,7 @@ def _moved_elsewhere(clean: CleanEdit, parameters: Parameters, rng: np.random.Ge
 
 
 def _left_half(clean: CleanEdit, parameters: Parameters, rng: np.random.Generator) -> CleanEdit:
-    """Only one half of what was to be removed is gone."""
+    """Remove only one half of the finding."""
     _removal(clean)
     xs = np.nonzero(clean.mask)[1]
     columns = np.arange(clean.mask.shape[1])
@@ -258,14 +254,14 @@ def _out_of_anatomy(clean: CleanEdit, parameters: Parameters, rng: np.random.Gen
         raise NotApplicable("only a local finding that is added can be put elsewhere")
     target = spoiling.foreign_place(clean.original, clean.image.modality, clean.finding.name, clean.mask)
     if target is None:
-        raise NotApplicable("the finding may lie anywhere in this image")
+        raise NotApplicable("the finding may be anywhere in this image")
     ys, xs = np.nonzero(clean.mask)
     way = parameters["way"]
     dx, dy = way * (target[0] - float(xs.mean())), way * (target[1] - float(ys.mean()))
-    # Dark on a black background cannot be seen: what is moved is drawn bright where it would vanish.
+    # A dark change on a black background is invisible, so it is drawn bright there.
     delta = spoiling.moved(_delta(clean), round(dx), round(dy))
     if clean.finding.name == "meningioma" and way == 1.0 and spoiling.at_dura(clean.original, delta) > 0.02:
-        raise NotApplicable("it is too large to lie anywhere but at the dura")
+        raise NotApplicable("it is too large to fit away from the dura")
     visible = np.where(clean.original + delta < 4, np.abs(delta), delta).astype(np.float32)
     return _with(clean, clean.original.astype(np.float32) + visible)
 
@@ -273,104 +269,87 @@ def _out_of_anatomy(clean: CleanEdit, parameters: Parameters, rng: np.random.Gen
 DEFECTS: tuple[Defect, ...] = (
     Defect(
         "no change",
-        "the edit is faded back to the original",
         _both(COMPLIANCE),
-        {"weak": {"remains": 0.2}, "strong": {"remains": 0.0}},
+        {"remains": 0.0},
         _no_change,
     ),
     Defect(
         "wrong side",
-        "the change is mirrored to the other side of the body",
         _both(COMPLIANCE),
-        {"weak": {"moved": 0.6}, "strong": {"moved": 1.0}},
+        {"moved": 1.0},
         _wrong_side,
     ),
     Defect(
         "inverted polarity",
-        "the change has the opposite sign",
         {Direction.ADD: (COMPLIANCE, PLAUSIBILITY), Direction.REMOVE: (COMPLIANCE,)},
-        {"weak": {"share": 0.5}, "strong": {"share": 1.0}},
+        {"share": 1.0},
         _inverted,
     ),
     Defect(
         "hard seam",
-        "the change is pasted with a sharp border and a step in level",
         _both(REALISM, FIDELITY),
-        {"weak": {"levels": 5, "join": 25, "grow": 8}, "strong": {"levels": 14, "join": 25, "grow": 8}},
+        {"levels": 14, "join": 25, "grow": 8},
         _seam,
     ),
     Defect(
         "lost grain",
-        "the changed place is smoothed",
         _both(FIDELITY),
-        {"weak": {"sigma": 0.6, "join": 20, "grow": 0}, "strong": {"sigma": 2.5, "join": 20, "grow": 0}},
+        {"sigma": 2.5, "join": 20, "grow": 0},
         _lost_grain,
     ),
     Defect(
         "global brightness",
-        "the whole content of the image moves in level",
         _both(FIDELITY),
-        {"weak": {"levels": 4}, "strong": {"levels": 14}},
+        {"levels": 14},
         _brightness,
     ),
     Defect(
         "text or marker",
-        "text appears in a corner, or a side marker changes its letter",
         _both(FIDELITY),
-        {"weak": {"height": 14, "level": 90}, "strong": {"height": 34, "level": 235}},
+        {"height": 34, "level": 235},
         _marks,
     ),
     Defect(
         "pasted patch",
-        "a patch from elsewhere in the image is pasted over the changed place",
         _both(REALISM),
-        {
-            "weak": {"side": 56, "copies": 1, "opacity": 0.6},
-            "strong": {"side": 88, "copies": 2, "opacity": 1.0},
-        },
+        {"side": 88, "copies": 2, "opacity": 1.0},
         _copied,
     ),
     Defect(
         "change outside",
-        "a soft blob appears away from the changed place",
         _both(FIDELITY),
-        {"weak": {"radius": 40, "levels": 6}, "strong": {"radius": 70, "levels": 20}},
+        {"radius": 70, "levels": 20},
         _outside,
     ),
     Defect(
         "outside the anatomy",
-        "the finding is moved to where it cannot lie",
         _both(COMPLIANCE, PLAUSIBILITY),
-        {"weak": {"way": 0.6}, "strong": {"way": 1.0}},
+        {"way": 1.0},
         _out_of_anatomy,
     ),
     Defect(
         "text across",
-        "text is written across lung, brain or retina",
         _both(FIDELITY),
-        {"weak": {"height": 14, "level": 60}, "strong": {"height": 34, "level": 200}},
+        {"height": 34, "level": 200},
         _across,
     ),
     Defect(
         "20 % strength",
-        "a fifth of the change is left of the edit",
         _both(COMPLIANCE),
-        {"weak": {"remains": 0.3}, "strong": {"remains": 0.2}},
+        {"remains": 0.2},
         _no_change,
     ),
     Defect(
         "moved elsewhere",
-        "what was to be removed lies on the other side now",
         _both(FIDELITY),
-        {"weak": {"share": 0.6}, "strong": {"share": 1.0}},
+        {"share": 1.0},
         _moved_elsewhere,
     ),
     Defect(
         "half left",
-        "only one half of what was to be removed is gone",
         _both(COMPLIANCE),
-        {"weak": {"share": 0.6}, "strong": {"share": 1.0}},
+        {"share": 1.0},
         _left_half,
     ),
 )
-"""All kinds, with every parameter. A judge's own code must never read this."""
+"""All defects with their parameters. A judge's own code must never read this."""

@@ -1,7 +1,7 @@
 """Judge a run's stored edits again, with other judges or other prompts. Nothing is generated.
 
-Each jury gets a number in the run by its name and fingerprint. Its calls and verdicts take the draws of that number,
-from 10,000 on; those of the run's own judges begin at 0. So another prompt, another version of a judge and a repetition
+Each jury gets a number in the run by its name and fingerprint. Its calls and verdicts use the draws of that number,
+from 10,000; those of the run's own judges start at 0. So another prompt, another version of a judge and a repetition
 have verdicts of their own, and a recorded answer is reused.
 """
 
@@ -48,7 +48,7 @@ JURIES = "audit.juries"
 
 @dataclass(frozen=True, slots=True)
 class RejudgeRequest:
-    """What to judge again, and by whom.
+    """Options of a rejudging.
 
     Attributes:
         judges: names (a panel's members separated by commas) or judge objects.
@@ -173,16 +173,16 @@ def recorded_judge(run: Path) -> str:
 def juries_for(
     terms: Terms, request: RejudgeRequest, rubric: Rubric, missing: list[str] | None = None
 ) -> tuple[RunSetup, list[Jury]]:
-    """Make every judge under every set of prompts, and the setup through which they are asked.
+    """Make every judge under every set of prompts, and the run setup for their calls.
 
     Args:
-        terms: limits, providers and consent; their own prompts give way to the sets that are named.
+        terms: limits, providers and consent; named sets replace the prompts in them.
         request: names judges and sets.
         rubric: by which they judge.
         missing: as for `jury_of`.
 
     Raises:
-        InputError: no judge, one named twice, the same words twice, or no such set of prompts.
+        InputError: no judge, a judge named twice, two equal sets of prompts, or an unknown set.
     """
     if not request.judges:
         raise InputError("--judge: name at least one judge")
@@ -257,7 +257,7 @@ async def run_rejudge(
                     yield one, jury
 
         async def carry(item: tuple[StoredAttempt, JuryInRun]) -> None:
-            done = await judging.judge(*item)  # before the sum is read, which others change meanwhile
+            done = await judging.judge(*item)  # other tasks change the sum during the await
             opened.summary.judged += done
             observer.advanced(1)
 
@@ -268,7 +268,7 @@ async def run_rejudge(
 
 
 def rubric_for(frozen: Mapping[str, JsonValue], request: RejudgeRequest) -> Rubric:
-    """Return the rubric by which to judge. Raise InputError for one that there is not."""
+    """Return the rubric by which to judge. Raise InputError for an unknown one."""
     return rubric_named(request.rubric) if request.rubric else recorded(frozen)
 
 
@@ -311,17 +311,16 @@ class _Judging:
     threshold: float
     retry: bool
     unjudged: Counter[tuple[str, str]] = field(default_factory=Counter)
-    pictures: ImageCache = field(init=False)
+    images: ImageCache = field(init=False)
 
     def __post_init__(self) -> None:
-        self.pictures = ImageCache(self.opened.journal.reader)
+        self.images = ImageCache(self.opened.journal.reader)
 
     async def judge(self, one: StoredAttempt, asked: JuryInRun) -> bool:
         """Judge one attempt. Return True if there is a verdict, new or recorded.
 
         Raises:
-            RunHalted: the verdict is of another model behind the judge's name than before, and changes are not
-                accepted.
+            RunHalted: another model than before answered under the judge's name, and changes are not accepted.
         """
         reader, jury = self.opened.journal.reader, asked.jury
         task_id, generation, round = one.key
@@ -334,7 +333,7 @@ class _Judging:
         image = reader.image(one.task.image_id)
         try:
             for blob in (image.prepared_sha256, one.attempt.edited or ""):
-                await asyncio.to_thread(self.pictures.read, blob)
+                await asyncio.to_thread(self.images.read, blob)
         except BadBlob as error:
             missing = not reader.has_blob(image.prepared_sha256)
             self.unjudged[asked.name, "its original is not in this run" if missing else str(error)] += 1
@@ -353,7 +352,7 @@ class _Judging:
         return seen is not None
 
     def _draw(self, one: StoredAttempt, asked: JuryInRun) -> int:
-        """Return the draw of the first member's call: the latest request's, or with `retry` a new one's."""
+        """Return the draw of the first member's call: of the latest request, or with `retry` a new one."""
         task_id, generation, round = one.key
         own = [
             row
@@ -373,13 +372,13 @@ class _Judging:
         named = one.task.modality, one.task.finding
         return JudgeRequest(
             image=image,
-            original=self.pictures.image(image.prepared_sha256),
-            edited=self.pictures.image(one.attempt.edited),
+            original=self.images.image(image.prepared_sha256),
+            edited=self.images.image(one.attempt.edited),
             instruction=one.attempt.instruction,
             finding=next((f for f in self.taxonomy.findings if (f.modality, f.name) == named), None),
             direction=one.task.direction,
             rubric=asked.jury.rubric,
-            # One seed for all juries, so that they differ by judge and prompts, not by the draw; repetitions differ.
+            # All juries share a seed, so that they differ by judge and prompts alone; repetitions differ.
             seed=derive_seed(
                 self.opened.journal.header.seed, *one.key, repeated("judged again", asked.repeat)
             ),

@@ -1,29 +1,50 @@
-"""Run an audit: make clean edits, spoil them in every way, ask the judge, until every kind has its edits."""
+"""Run an audit: make clean edits and variants of them, and ask the judge until every kind of edit has its count."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 
-from plantain.audit.asking import Asking
 from plantain.audit.card import make_card
 from plantain.audit.clean import CleanEditRecipe, drawable, recipes
 from plantain.audit.gate import AGAIN, CLEAN, NAIVE, TrialAnswer, scored
-from plantain.audit.pictures import TrialPicture, cluster_of
+from plantain.audit.images import AuditImage, cluster_of
+from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of
 from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
 from plantain.findings import Taxonomy
 from plantain.offline.workers import compute
 from plantain.privacy.lineage import made_from
-from plantain.records import JudgeCard, Outcome, derive_seed
-from plantain.roles import EncodedImage, JudgeRequest
+from plantain.records import (
+    EditTask,
+    InputError,
+    JudgeCard,
+    Observations,
+    Outcome,
+    Rubric,
+    SourceImage,
+    TaskKind,
+    TaskState,
+    derive_seed,
+)
+from plantain.roles import EncodedImage, Judge, JudgeRequest
+from plantain.rubrics import MED_BANANA
+from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver
+from plantain.runs.settings.terms import Terms
+from plantain.runs.setup import NewRun, RunSetup, changed_since
 
 AT_ONCE = 4
 """Clean edits made and judged at the same time."""
 PATIENCE = 6
 """An audit gives up on a kind of edit after this many clean edits for each wanted one."""
+MOST_AGAIN = 100
+"""Times that a jury may be asked the same."""
 
 COMPARED = frozenset({CLEAN, SWAPPED, *NAIVE})
 """Kinds that the other judges are asked about too."""
@@ -31,11 +52,10 @@ COMPARED = frozenset({CLEAN, SWAPPED, *NAIVE})
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """What an audit asks.
+    """Settings of an audit.
 
     Attributes:
         pairs: edits of each kind, spread over all modalities to which it applies.
-        amplitude: "weak" or "strong", of planted defects.
         seed: of the intents, the renderings and the defects.
         split: name of the set of images, for the card.
         findings: names of the findings to draw; empty for all that a renderer can draw.
@@ -43,44 +63,91 @@ class AuditPlan:
     """
 
     pairs: int = 40
-    amplitude: str = "strong"
     seed: int = 0
     split: str = "held-out"
     findings: tuple[str, ...] = ()
     kinds: tuple[str, ...] = KINDS
 
 
+@dataclass(frozen=True, slots=True)
+class OpenAudit:
+    """The juries of an audit (the audited judge, then those that it is compared with), and its run."""
+
+    juries: tuple[Jury, ...]
+    opened: OpenRun
+
+
+@asynccontextmanager
+async def open_audit(
+    judge: str | Judge,
+    terms: Terms,
+    run: Path,
+    seed: int = 0,
+    observer: ProgressObserver = SILENT,
+    *,
+    rubric: Rubric = MED_BANANA,
+    others: Sequence[str | Judge] = (),
+    images: Sequence[SourceImage] = (),
+) -> AsyncIterator[OpenAudit]:
+    """Open the run of an audit, new or resumed.
+
+    Args:
+        judge: its name (a panel's members separated by commas), or the judge itself.
+        terms: limits, providers and consent.
+        run: the audit's own folder.
+        seed: of the audit.
+        observer: receives the progress.
+        rubric: by which it judges.
+        others: judges to compare with.
+        images: that will be sent, for consent.
+
+    Raises:
+        InputError: a judge is unknown, or the folder contains another audit or another kind of run.
+    """
+    setup = RunSetup(terms)
+    setup.check(images=images)
+    juries = tuple(jury_of(setup, one, rubric) for one in (judge, *others))
+    new = NewRun("audit", seed, {"kind": "audit", "seed": seed})
+    async with setup.open(run, new, observer=observer) as opened:
+        today = {"judge": f"{juries[0].name}: {juries[0].fingerprint}"}
+        today |= {f"beside {jury.name}": jury.fingerprint for jury in juries[1:]}
+        changed = await changed_since(opened.journal, "audit.models", today)
+        if changed:
+            raise InputError(f"{run}: {changed}")
+        yield OpenAudit(juries, opened)
+
+
 @dataclass(slots=True)
 class _Audit:
-    """The answers so far, and the number of edits still wanted of each kind."""
+    """The answers up to now, and the number of edits still wanted of each kind."""
 
-    asking: Asking
+    audit: OpenAudit
     taxonomy: Taxonomy
     plan: AuditPlan
     wanted: dict[str, int]
     answers: dict[str, TrialAnswer] = field(default_factory=dict)
     not_made: Counter[str] = field(default_factory=Counter)
+    stored: set[str] = field(default_factory=set)
 
     @property
     def left(self) -> int:
         return sum(self.wanted.values())
 
     async def make(self, recipe: CleanEditRecipe) -> list[Trial]:
-        """Make everything of a recipe that is still wanted, the clean edit first."""
-        modality = recipe.picture.image.modality
+        """Return all trials of a recipe that are still wanted, the clean edit first."""
+        modality = recipe.source.image.modality
         drawn = drawable(self.taxonomy, modality)
         named = [one for one in self.taxonomy.of(modality) if one.name in drawn]
-        lacking = [kind for kind, left in self.wanted.items() if left > 0]
-        made = await compute("judge", trials_of, recipe, lacking, self.plan.amplitude, named)
+        kinds = [kind for kind, left in self.wanted.items() if left > 0]
+        made = await compute("judge", trials_of, recipe, kinds, named)
         if isinstance(made, list):
             return made
-        self.not_made[made.reason if isinstance(made, Outcome) else made] += (
-            1  # a worker died, or no clean edit
-        )
+        reason = made.reason if isinstance(made, Outcome) else made  # a worker died, or no clean edit
+        self.not_made[reason] += 1
         return []
 
     def choose(self, trials: list[Trial]) -> list[Trial]:
-        """Count off the trials that are still wanted and return them."""
+        """Return the trials that are still wanted, and count them."""
         kinds = {trial.kind for trial in trials if self.wanted.get(trial.kind, 0) > 0}
         for kind in kinds:
             self.wanted[kind] -= 1
@@ -91,15 +158,15 @@ class _Audit:
         await self._ask(trial, trial.kind, 0, 0)
         if trial.kind == CLEAN:
             await self._ask(trial, AGAIN, 0, 1)
-        for number in range(1, len(self.asking.juries)):
-            if trial.kind in COMPARED and not self.asking.opened.stopping:
+        for number in range(1, len(self.audit.juries)):
+            if trial.kind in COMPARED and not self.audit.opened.stopping:
                 await self._ask(trial, trial.kind, number, 0)
 
     async def _ask(self, trial: Trial, kind: str, jury: int, again: int) -> None:
-        recipe, rubric = trial.recipe, self.asking.jury.rubric
-        image = recipe.picture.image
-        picture = await self.asking.take_in(recipe.picture)
-        original, edited = made_from(trial.original, picture), made_from(trial.edited, picture)
+        recipe, rubric = trial.recipe, self.audit.juries[0].rubric
+        image = recipe.source.image
+        source = await self._store(recipe.source)
+        original, edited = made_from(trial.original, source), made_from(trial.edited, source)
         request = JudgeRequest(
             image=image,
             original=EncodedImage(original, "image/jpeg"),
@@ -110,7 +177,7 @@ class _Audit:
             rubric=rubric,
             seed=derive_seed(recipe.seed, "asked", again) if again else recipe.seed,
         )
-        seen, _ = await self.asking.observations(trial.name, request, jury=jury, again=again)
+        seen = await self._observations(trial.name, request, jury, again)
         shares, qualified, failed = scored(seen, rubric)
         self.answers[f"{jury} {again} {trial.name}"] = TrialAnswer(
             kind=kind,
@@ -123,34 +190,76 @@ class _Audit:
             failed=failed,
             may_be=trial.may_be,
             name=trial.name,
-            judge=self.asking.juries[jury].name,
+            judge=self.audit.juries[jury].name,
             recipe=recipe.name,
             injection=trial.injection,
         )
 
+    async def _store(self, source: AuditImage) -> bytes:
+        """Add an image to the run, once, and return its bytes."""
+        if source.image.id not in self.stored:
+            journal = self.audit.opened.journal
+            blob = await asyncio.to_thread(journal.put_blob, source.data, "image/jpeg")
+            await journal.add_images([(replace(source.image, prepared_sha256=blob.sha256), blob)])
+            self.stored.add(source.image.id)
+        return source.data
+
+    async def _observations(
+        self, name: str, request: JudgeRequest, jury: int, again: int
+    ) -> Observations | None:
+        """Return a judge's observations, new or recorded; None if a call failed.
+
+        Args:
+            name: of the edit, unique in the audit.
+            request: the edit.
+            jury: index into the juries.
+            again: number of earlier requests for the same edit.
+        """
+        opened = self.audit.opened
+        task = EditTask(
+            hashlib.sha256(f"audit\x1f{name}".encode()).hexdigest()[:20],
+            request.image.id,
+            request.image.modality,
+            request.finding.name if request.finding else "edit",
+            request.direction,
+            TaskKind.BENCH,
+        )
+        await opened.journal.add_tasks([task])
+        seen, outcome = await ask(
+            self.audit.juries[jury],
+            opened.calls(task.id, 1),
+            request,
+            round=1,
+            draw=(jury * MOST_AGAIN + again) * MOST_MEMBERS,
+        )
+        state = TaskState.SUCCESS if outcome.ok else TaskState.STOPPED
+        await opened.close_task(task.id, state, 1, outcome.reason)
+        return seen
+
     def accepted(self, recipe: CleanEditRecipe) -> bool:
         """Return True if the judge accepted the clean edit of a recipe."""
-        own = (recipe.name, CLEAN, self.asking.jury.name)
+        own = (recipe.name, CLEAN, self.audit.juries[0].name)
         return any(a.qualified for a in self.answers.values() if (a.recipe, a.kind, a.judge) == own)
 
 
 async def run_audit(
-    asking: Asking, pictures: Sequence[TrialPicture], taxonomy: Taxonomy, plan: AuditPlan
+    opened_audit: OpenAudit, images: Sequence[AuditImage], taxonomy: Taxonomy, plan: AuditPlan
 ) -> tuple[JudgeCard, list[TrialAnswer]]:
     """Ask the judge until every kind of edit has its count, the recipes run out, or the run is stopped.
 
     Args:
-        asking: the judge, and the run that keeps its answers.
-        pictures: real images; none of them may have been used to tune the judge.
-        taxonomy, plan: findings to draw from, and what to ask.
+        opened_audit: from `open_audit`.
+        images: real images; none of them may have been used to tune the judge.
+        taxonomy: contains the findings to draw.
+        plan: settings.
 
     Returns:
         The card, and every answer in the order of the edits.
     """
-    audit = _Audit(asking, taxonomy, plan, dict.fromkeys(plan.kinds, plan.pairs))
-    opened = asking.opened
+    audit = _Audit(opened_audit, taxonomy, plan, dict.fromkeys(plan.kinds, plan.pairs))
+    opened = opened_audit.opened
     opened.observer.begun("audit", audit.left)
-    supply = recipes(pictures, taxonomy, plan.seed, plan.findings)
+    supply = recipes(images, taxonomy, plan.seed, plan.findings)
     patience = PATIENCE * plan.pairs
     while audit.left and patience > 0 and not opened.stopping:
         batch = list(islice(supply, AT_ONCE))
@@ -171,4 +280,4 @@ async def run_audit(
         if n > 0:
             audit.not_made[f"{kind}: {n} of {plan.pairs} could not be made"] += 1
     answers = [audit.answers[name] for name in sorted(audit.answers)]
-    return make_card(asking, answers, plan.split, audit.not_made), answers
+    return make_card(opened_audit.juries, opened.journal.reader, answers, plan.split, audit.not_made), answers

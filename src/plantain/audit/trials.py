@@ -1,4 +1,4 @@
-"""The edits of an audit: a clean one, and everything made from it to see what a judge notices."""
+"""The edits of an audit: clean edits and all variants of them that a judge should notice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def chosen_kinds(text: str) -> tuple[str, ...]:
     """Return the kinds named in a list separated by commas; "controls" and "defects" are groups, "" means all.
 
     Raises:
-        InputError: there is no such kind.
+        InputError: a kind is unknown.
     """
     groups = {"controls": (*CONTROLS, *KEPT, INJECTED), "defects": tuple(defect.name for defect in DEFECTS)}
     wanted: list[str] = []
@@ -43,15 +43,15 @@ def chosen_kinds(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """One edit as the judge sees it, encoded.
+    """One edit, encoded for the judge.
 
     Attributes:
         kind: out of `KINDS`.
         detail: distinguishes trials of one kind and recipe.
-        finding: that is requested; of a swapped label another than was drawn.
+        finding: the requested one; for a swapped label not the drawn one.
         violates: criteria that a planted defect violates.
-        may_be: the requested finding may truly be what was drawn.
-        injection: words in it that ask for a verdict.
+        may_be: the drawing may truly show the requested finding.
+        injection: planted words that ask for a verdict.
     """
 
     kind: str
@@ -71,18 +71,17 @@ class Trial:
 
 
 def trials_of(
-    recipe: CleanEditRecipe, kinds: Collection[str], amplitude: str, others: Sequence[Finding]
+    recipe: CleanEditRecipe, kinds: Collection[str], others: Sequence[Finding]
 ) -> list[Trial] | str:
-    """Render a recipe and make everything from it that is wanted and possible, the clean edit first; in a worker.
+    """Render a recipe and make all wanted variants that apply, the clean edit first; in a worker.
 
     Args:
         recipe: of the clean edit.
         kinds: out of `KINDS`.
-        amplitude: of the planted defects.
         others: findings of the same modality, for swapped labels.
 
     Returns:
-        The trials, or why there is no clean edit.
+        The trials, or the reason why there is no clean edit.
     """
     clean = rendered_or_reason(recipe)
     if isinstance(clean, str):
@@ -99,15 +98,15 @@ def trials_of(
     if SWAPPED in kinds:
         trials += _swapped(first, others)
     trials += _naive(first, clean, kinds)
-    trials += _spoilt(first, clean, kinds, amplitude)
+    trials += _defective(first, clean, kinds)
     if INJECTED in kinds:
         trials += _injected(first, clean)
     return trials
 
 
 def _swapped(first: Trial, others: Sequence[Finding]) -> Iterator[Trial]:
-    """Yield the edit under every other finding that could be shown here and would not be right as well."""
-    recipe, image = first.recipe, first.recipe.picture.image
+    """Yield the edit under every other finding that the image could show and that would be wrong."""
+    recipe, image = first.recipe, first.recipe.source.image
     for other in others:
         same = other.name == recipe.finding.name or other.normal
         fits = thresholds().fits(image.modality, recipe.finding.name, other.name)
@@ -129,16 +128,16 @@ def _naive(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> Iterator[T
         yield replace(first, kind=name, edited=encode_jpeg(drawn), may_be=may_be)
 
 
-def _spoilt(first: Trial, clean: CleanEdit, kinds: Collection[str], amplitude: str) -> Iterator[Trial]:
+def _defective(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> Iterator[Trial]:
     for defect in DEFECTS:
         if defect.name not in kinds:
             continue
         try:
-            spoilt = plant(defect, clean, amplitude, derive_seed(first.recipe.seed, defect.name))
+            defective = plant(defect, clean, derive_seed(first.recipe.seed, defect.name))
         except NotApplicable:
             continue
         violates = tuple(criterion.value for criterion in defect.violates[clean.direction])
-        yield replace(_encoded(first, spoilt), kind=defect.name, violates=violates)
+        yield replace(_encoded(first, defective), kind=defect.name, violates=violates)
 
 
 def _injected(first: Trial, clean: CleanEdit) -> Iterator[Trial]:

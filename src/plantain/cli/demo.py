@@ -9,10 +9,9 @@ from pathlib import Path
 
 import typer
 
-from plantain.audit.asking import asking
 from plantain.audit.gate import CLEAN
-from plantain.audit.pictures import pictures_in
-from plantain.audit.run import AuditPlan, run_audit
+from plantain.audit.images import images_in
+from plantain.audit.run import AuditPlan, open_audit, run_audit
 from plantain.cli.build import build_watched
 from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson
@@ -89,8 +88,8 @@ def _card(folder: Path, run: Path, *, quiet: bool) -> None:
     async def audited() -> None:
         terms = Terms((judge,))
         with StageProgress(quiet=quiet) as progress:
-            async with asking(judge, terms, folder / "audit", SEED, progress) as asked:
-                card, _ = await run_audit(asked, pictures_in(run, taxonomy), taxonomy, plan)
+            async with open_audit(judge, terms, folder / "audit", SEED, progress) as asked:
+                card, _ = await run_audit(asked, images_in(run, taxonomy), taxonomy, plan)
                 if not asked.opened.stopping:
                     keep_card(run, card)
 

@@ -91,7 +91,7 @@ def _story(reader: JournalReader, task: str, as_json: bool, to: Path | None) -> 
         path = write_story(reader, row, to)
         typer.echo(json.dumps({"page": str(path)}) if as_json else f"page: {path}")
     elif as_json:
-        from plantain.report.story import story_document
+        from plantain.report.gallery import story_document
 
         typer.echo(json.dumps(story_document(reader, row), indent=1, ensure_ascii=True))
     else:

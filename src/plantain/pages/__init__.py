@@ -1,1 +1,1 @@
-"""What every page of results shares: how it words numbers, draws figures, keeps pictures small and is written."""
+"""Shared parts of all result pages: numbers as text, figures, small images, and writing."""

@@ -1,4 +1,4 @@
-"""Figures: matplotlib SVG that follows the page's colours and comes out byte for byte again."""
+"""Figures: reproducible matplotlib SVG with the page's colours."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ VARIABLES = {
     "#090909": "var(--accent)",
     **{f"#0a0a{number:02x}": f"var(--series-{number})" for number in range(1, 9)},
 }
-"""Colours that stand for the page's own, so that a figure turns dark with it."""
+"""Placeholders of the page's colours, so that a figure follows its dark theme."""
 
 INK, MUTED, RULE, SUCCESS, FAILED, UNDECIDED, NOT_APPLICABLE, STOPPED, PENDING, ACCENT, *SERIES = VARIABLES
-"""`SERIES` are eight hues for things of equal standing, told apart in print and by most colour-blind readers."""
+"""`SERIES` are eight hues for equal entries, distinct in print and for most colour-blind readers."""
 
 PRINTED = dict(re.findall(r"(--[\w-]+): light-dark\((#\w+),", LOOK.read_text(encoding="utf-8")))
-"""The page's light colours, for a figure that stands in a file of its own."""
+"""The page's light colours, for a figure in a file of its own."""
 
 STYLE = {
     "svg.hashsalt": "plantain",
@@ -56,7 +56,7 @@ STYLE = {
 
 
 def svg(name: str, width: float, height: float, draw: Callable[[Figure], None]) -> str:
-    """The SVG element, without prolog, sized by its box, its ids made unique, its colours the page's."""
+    """Return the SVG element without prolog or fixed size, with unique ids and the page's colours."""
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the browser has its own fonts
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -79,14 +79,14 @@ def svg(name: str, width: float, height: float, draw: Callable[[Figure], None]) 
 
 
 def printed(figure: str) -> str:
-    """A figure of a page as a file of its own: with prolog and with colours in place of the page's variables."""
+    """Return a figure of a page as a file of its own: with prolog, and with colours instead of variables."""
     for variable, colour in PRINTED.items():
         figure = figure.replace(f"var({variable})", colour)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + figure
 
 
 def row_axis(axes: Axes, labels: Sequence[str]) -> None:
-    """One labelled row per entry, from the bottom up."""
+    """Label one row per entry, from the bottom."""
     axes.set_yticks(range(len(labels)), labels)
     axes.tick_params(axis="y", length=0, labelcolor=INK)
     axes.spines["left"].set_visible(False)
@@ -94,7 +94,7 @@ def row_axis(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def percent_axis(axes: Axes, which: str, right: float = 1.04, narrow: bool = False) -> None:
-    """An axis of shares from 0 to 1, read as percentages; `which` is "x" or "y"."""
+    """Format an axis of shares from 0 to 1 as percentages; `which` is "x" or "y"."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
     axis.set_ticks([0, 0.5, 1.0] if narrow else [0, 0.25, 0.5, 0.75, 1.0])
@@ -107,7 +107,7 @@ def percent_axis(axes: Axes, which: str, right: float = 1.04, narrow: bool = Fal
 
 
 def legend(axes: Axes, columns: int) -> None:
-    """The legend above the axes, where there is anything to explain."""
+    """Draw the legend above the axes if they have labelled entries."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         axes.legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, fontsize=9,

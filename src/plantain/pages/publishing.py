@@ -1,4 +1,4 @@
-"""Pages on disk: one HTML file each, complete in itself, that asks the network for nothing."""
+"""Pages as self-contained HTML files that make no network request."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from plantain.pages import wording
 from plantain.records import InputError
 
 SHARED = Path(__file__).parent / "templates"
-"""What pages have in common: their head and their style."""
+"""Head and style of all pages."""
 
 LOOK = SHARED / "look.css"
-"""The one stylesheet of all that plantain shows: report, leaderboard, cards, reader studies, viewer, site."""
+"""The one stylesheet: of report, leaderboard, cards, reader studies, viewer and site."""
 
 
 def plain_environment(*folders: Path) -> Environment:
-    """Templates of these folders, the first first, with the words for numbers that all pages use."""
+    """Return the templates of these folders, searched in order, with the filters of all pages."""
     environment = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,
@@ -43,11 +43,11 @@ def plain_environment(*folders: Path) -> Environment:
 
 
 def page_environment(templates: Path, script: str) -> Environment:
-    """Templates of one kind of page in one file, with what all of them share.
+    """Return the templates of one kind of page, with the parts that all pages share.
 
     Args:
         templates: folder of its own templates.
-        script: JavaScript that the pages carry; the policy of the page lets nothing else run.
+        script: JavaScript of the pages; their policy blocks all other scripts.
     """
     environment = plain_environment(templates, SHARED)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
@@ -61,7 +61,7 @@ def page_environment(templates: Path, script: str) -> Environment:
 
 
 def restriction(shows: Iterable[tuple[str, str]]) -> str:
-    """Return the line of a page that shows images not everybody may have, as HTML; "" where all may be passed on.
+    """Return a warning as HTML for a page with restricted images; "" if all images are open.
 
     Args:
         shows: dataset and licence of the source images.
@@ -81,16 +81,16 @@ def write_page(
     shows: Iterable[tuple[str, str]] | None = None,
     damaged: Sequence[str] = (),
 ) -> None:
-    """Replaces the file at once, so that a reader never meets half of it.
+    """Replace the file atomically.
 
     Args:
         path: of the file.
-        text: of the page, or of a file beside one.
-        shows: dataset and licence of the source images of whose pictures it has any. Needed where it has some.
-        damaged: images that it lacks since the run has lost them.
+        text: of the page, or of a file that belongs to one.
+        shows: dataset and licence of the source images; required if the page shows any.
+        damaged: images that the page does not show since they are damaged in the run.
     """
     if shows is None and 'src="data:image/' in text:
-        raise ValueError(f"{path.name}: shows images, and does not tell whose")
+        raise ValueError(f"{path.name}: shows images; name their sources")
     lines = restriction(shows or ())
     if damaged:
         lost = escape("; ".join(damaged))
@@ -104,7 +104,7 @@ def write_page(
 
 
 def html_target(path: Path) -> Path:
-    """The path, if a page can be written there and its numbers beside it under other endings."""
+    """Return the path if it ends in .html, else raise InputError; other files get its name with other endings."""
     if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
         raise InputError(f"--to {path}: name a file that ends in .html")
     return path

@@ -1,4 +1,4 @@
-"""Pictures small enough to live inside a page: thumbnails, difference maps and mask outlines as data URIs."""
+"""Small images inside a page: thumbnails, difference maps and mask outlines as data URIs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ OUTLINE = (92, 232, 130)
 
 
 def data_uri(pixels: Pixels, side: int, limit: int, *, synthetic: bool) -> str:
-    """A JPEG thumbnail as a data URI.
+    """Return a JPEG thumbnail as a data URI.
 
     Args:
         pixels: uint8 (H, W, 3) RGB.
         side: longest side of the thumbnail in pixels.
-        limit: bytes that the file may take; quality, then size, give way until it fits.
+        limit: most bytes of the file; quality, then size, are reduced until it fits.
         synthetic: rendered or edited: the thumbnail then carries the same mark as the image.
     """
     return _encode(shrink(pixels, side), limit, XMP_PACKET if synthetic else b"")
 
 
 def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask | None = None) -> str:
-    """What an edit changed, as a data URI: orange where it became brighter, blue where darker, on near-black.
+    """Return the change of an edit as a data URI: orange where brighter, blue where darker, on near-black.
 
     The signed mean over channels, full colour at 48 grey levels. `mask` (H, W), where the editor gave one, is drawn
     as a green outline.
@@ -48,16 +48,16 @@ def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask 
     shown = (
         BACKGROUND + brighter[..., None] * (BRIGHTER - BACKGROUND) + darker[..., None] * (DARKER - BACKGROUND)
     )
-    picture = np.clip(shown, 0, 255).astype(np.uint8)
+    shown = np.clip(shown, 0, 255).astype(np.uint8)
     if mask is not None:
         small = cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_AREA)
         contours, _ = cv2.findContours(small, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
-        picture = cv2.drawContours(np.ascontiguousarray(picture), contours, -1, OUTLINE, 1, cv2.LINE_8)
-    return _encode(np.asarray(picture, dtype=np.uint8), limit, b"")
+        shown = cv2.drawContours(np.ascontiguousarray(shown), contours, -1, OUTLINE, 1, cv2.LINE_8)
+    return _encode(np.asarray(shown, dtype=np.uint8), limit, b"")
 
 
 def shrink(pixels: Pixels, side: int) -> Pixels:
-    """The picture with its longest side brought down to `side`; smaller ones stay."""
+    """Return the image with its longest side reduced to `side`; smaller images are unchanged."""
     size = _size(pixels.shape[0], pixels.shape[1], side)
     if size == (pixels.shape[1], pixels.shape[0]):
         return pixels

@@ -1,4 +1,4 @@
-"""How pages word numbers and names: a dash where there is no number, and no text that disguises itself."""
+"""Numbers and names as text: a dash without a number, and no control characters that disguise text."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ DASH = "–"
 
 
 def words(name: str) -> str:
-    """An identifier as words: "blending_artefact" becomes "Blending artefact"."""
+    """Return an identifier as words: "blending_artefact" becomes "Blending artefact"."""
     text = name.replace("_", " ")
     return text[:1].upper() + text[1:]
 
 
 def percent(value: float | None, digits: int = 0) -> str:
-    """A share as a percentage; a dash where there is none, never 0."""
+    """Return a share as a percentage; a dash for None."""
     return DASH if value is None else f"{100 * value:.{digits}f} %"
 
 
@@ -23,17 +23,17 @@ def decimal(value: float | None, digits: int = 2) -> str:
 
 
 def count(value: int) -> str:
-    """A count with thin spaces between thousands."""
+    """Return a count with thin spaces between thousands."""
     return f"{value:,}".replace(",", "\u202f")
 
 
 def counted(value: int, one: str, more: str = "") -> str:
-    """A count with its noun: "1 edit", "2 edits"; the same words as in a terminal."""
+    """Return a count with its noun: "1 edit", "2 edits"; the same words as in a terminal."""
     return counts.counted(value, one, more).replace(",", "\u202f")
 
 
 def plain(text: str) -> str:
-    """Text of a model or a source without control and direction-changing characters, which could disguise it."""
+    """Return text without control and direction-changing characters, which could disguise it."""
     return "".join(c if c in "\n\t" or not _disguises(c) else "\ufffd" for c in text)
 
 

@@ -41,8 +41,7 @@ from plantain.release.register import REGISTER, forget, releases_with
 JOURNAL = (LOCK_NAME, BLOBS, CARDS, CROSSWALK, REGISTER, PROVENANCE)
 """Of a run's files, those that are kept, beside its journal and its settings: the withdrawn is removed from each."""
 
-STUDY = "study.json"
-OWN = (JOURNAL_NAME, "catalogue.sqlite", STUDY, "manifest.parquet", "benchmark.json", "training.json")
+OWN = (JOURNAL_NAME, "catalogue.sqlite", "study.json", "manifest.parquet", "benchmark.json", "training.json")
 """Files that make a folder inside a run something of its own, which is withdrawn from by its own name."""
 
 BENCH, BENCH_SAMPLES, BENCH_SETS = "bench", "bench.samples", "bench.sets"
@@ -163,24 +162,6 @@ def own_folders(run: Path) -> list[Path]:
 
 def _is_own(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink() and any(next(path.rglob(own), None) for own in OWN)
-
-
-def is_study(path: str) -> bool:
-    """Return True if a registered folder is a study, or one that a killed process did not finish."""
-    return Path(path, STUDY).is_file() or Path(f"{path}.unfinished").is_dir()
-
-
-def studies_with(found: WithdrawnRun) -> list[str]:
-    """Return the studies that contain a case of what is withdrawn; all that may, where that is not known any more."""
-    return [path for path in found.releases if is_study(path) and _has_case(path, found)]
-
-
-def _has_case(study: str, found: WithdrawnRun) -> bool:
-    try:
-        cases = orjson.loads(Path(study, STUDY).read_bytes())["cases"]
-        return found.before or any(case["source"] in found.tasks | found.image_ids for case in cases)
-    except (OSError, ValueError, LookupError, TypeError):
-        return True
 
 
 def remove_unfinished(folder: Path) -> None:

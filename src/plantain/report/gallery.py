@@ -1,21 +1,103 @@
-"""The gallery: which tasks a report shows, and each one's rounds with their images."""
+"""Tasks in reports: the gallery's selection, and each task's history with images or as data."""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TypeVar
 
-from plantain.journal import JournalReader, StoredVerdict, TaskRow
+import orjson
+
+from plantain.journal import BadBlob, JournalReader, StoredVerdict, TaskRow
 from plantain.journal.questions.tasks import started_by_state, started_in_state
-from plantain.journal.verdicts import PERSON, corrections_in, published_verdict
+from plantain.journal.reader import BLOBS_ABSENT
+from plantain.journal.rows import dumps
+from plantain.journal.verdicts import PERSON, PUBLISHED, corrections_in, published_verdict
 from plantain.pages.thumbnails import data_uri, difference
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind, Verdict
 from plantain.records.counts import shared_out
-from plantain.report.story import image_of
+
+T = TypeVar("T")
+
+
+def there(reader: JournalReader, sha256: str) -> bool:
+    """Return False only for an image that an imported release did not contain; elsewhere a missing blob is an error."""
+    return reader.meta(BLOBS_ABSENT) is None or reader.has_blob(sha256)
+
+
+def image_of(reader: JournalReader, sha256: str, decode: Callable[[bytes], T]) -> T | None:
+    """Return a decoded image; None where it is not there, or damaged, which the reader's blobs then know."""
+    if not there(reader, sha256):
+        return None
+    try:
+        return decode(reader.read_blob(sha256))
+    except BadBlob:
+        reader.blobs.damaged |= {sha256}
+        return None
+
+
+def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -> str:
+    """Return a text that names the source of a missing image; "" for other images.
+
+    Args:
+        reader: of the run.
+        what: "original", "edited", "raw" or "mask".
+        sha256: of the missing image.
+        image: the source image of its task.
+    """
+    if there(reader, sha256):
+        return ""
+    if what == "original":
+        return (
+            f"not in the imported release, which contains no originals: ask the owner of {image.dataset} for image "
+            f"{image.id}, then prepare it with `plantain ingest` (the SHA-256 of the prepared image starts with "
+            f"{sha256[:12]})"
+        )
+    if what == "raw":
+        return f"not in the imported release: the run that made it has the editor's answer (SHA-256 {sha256[:12]}...)"
+    return (
+        "not in the imported folder: import one that contains the release's images, or ask for the run that made it "
+        f"(SHA-256 {sha256[:12]}...)"
+    )
+
+
+def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
+    """Return everything that the journal has of a task, all generations, ready for JSON.
+
+    Blobs are named by hash in the records; `files` gives the path of each, `absent` the source of one that an
+    imported release did not contain. `verdicts` has those of a panel's members too, and the decisive ones, which
+    are also in the attempts.
+    """
+    image = reader.image(task.task.image_id)
+    attempts = reader.attempts(task.id)
+    hashes = {image.prepared_sha256: "original"}
+    for attempt in attempts:
+        named = ((attempt.edited, "edited"), (attempt.raw, "raw"), (attempt.mask, "mask"))
+        hashes |= {sha: what for sha, what in named if sha is not None and sha not in hashes}
+    absent = {sha: absence(reader, what, sha, image) for sha, what in sorted(hashes.items()) if sha}
+    return {
+        **asdict(task.task),
+        "generation": task.generation,
+        "state": task.state.value,
+        "round": task.round,
+        "reason": task.reason,
+        "image": asdict(image),
+        "attempts": orjson.loads(dumps(attempts)),
+        "verdicts": orjson.loads(dumps(reader.verdicts(task.id))),
+        "published": [
+            {"generation": score.generation, "round": score.round, **score.detail}
+            for score in reader.scores(task.id)
+            if score.metric == PUBLISHED
+        ],
+        "calls": [asdict(call) for call in reader.calls(task.id)],
+        "files": {sha: str(reader.blob_path(sha)) for sha, why in absent.items() if not why},
+        "absent": {sha: why for sha, why in absent.items() if why},
+    }
+
 
 ORDER = ("success", "failed", "undecided", "not_applicable", "stopped", "pending")
 
@@ -37,7 +119,7 @@ class RoundStory:
     """One attempt with its images as data URIs, or None.
 
     `panel` has the members' verdicts, `same_as` the earlier round with the same image, or 0, `by_hand` the corrections
-    of people, `published` the verdict that an imported edit came with.
+    of readers, `published` the verdict that an imported edit came with.
     """
 
     attempt: Attempt
@@ -57,7 +139,7 @@ class RoundStory:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One task's rounds, of all generations if `whole`. `remark` says what a reader might misunderstand."""
+    """One task's rounds, of all generations if `whole`. `remark` prevents a misunderstanding."""
 
     task: TaskRow
     image: SourceImage
@@ -105,7 +187,7 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
 
 
 def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
-    """Return the story of a task's current generation, or of all, with images of the given size."""
+    """Return the story of a task's current generation, or of every generation, with images of the given size."""
     image = reader.image(task.task.image_id)
     before = image_of(reader, image.prepared_sha256, decode)
     generation = None if whole else task.generation
@@ -146,9 +228,9 @@ def _round(
     same_as: int,
 ) -> RoundStory:
     here = (attempt.generation, attempt.round)
-    beside = [v for v in members if (v.generation, v.round) == here]
-    panel = tuple(v for v in beside if not v.verdict.judge.startswith(PERSON))
-    by_hand = tuple(v for v in beside if v.verdict.judge.startswith(PERSON))
+    own = [v for v in members if (v.generation, v.round) == here]
+    panel = tuple(v for v in own if not v.verdict.judge.startswith(PERSON))
+    by_hand = tuple(v for v in own if v.verdict.judge.startswith(PERSON))
     published = published_in(reader, attempt)
     after = image_of(reader, attempt.edited, decode) if attempt.edited else None
     if after is None:
@@ -169,7 +251,7 @@ def published_in(reader: JournalReader, attempt: Attempt) -> Verdict | None:
 
 
 def remark(task: TaskRow, image: SourceImage) -> str:
-    """Return what a reader might misunderstand about a task; "" if nothing."""
+    """Return a remark that prevents a misunderstanding about a task; "" if none is needed."""
     if task.task.kind == TaskKind.CONTROL:
         return "Control: nothing was meant to change."
     if image.synthetic and task.task.direction == Direction.REMOVE:

@@ -1,4 +1,4 @@
-"""The words of reports for what the journal stores."""
+"""Names in reports for the values that the journal stores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def offline(model: str) -> bool:
 
 
 def model_note(model: str, role: str) -> str:
-    """Return what a reader must know of a model; "" if its name says enough."""
+    """Return a note that explains a model; "" if its name is enough."""
     if role == "judge" and offline(model):
         return "offline: image measurements on this machine. An instrument, not an expert"
     if offline(model):
@@ -49,5 +49,5 @@ def fact_words(name: str) -> str:
 
 
 def judge_name(name: str) -> str:
-    """Return a judge's name as it is printed beside a verdict."""
+    """Return a judge's name as it is printed with a verdict."""
     return f"{name} (an instrument, not an expert)" if offline(name) else name

@@ -1,4 +1,4 @@
-"""Writes a run's report and a task's page: one self-contained HTML file each, and the report's numbers as JSON."""
+"""Write a run's report and a task's page as self-contained HTML files, and the report's numbers as JSON."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ReportNumbers:
 
 @dataclass(frozen=True, slots=True)
 class WrittenReport:
-    """A report's HTML file, what it counts, and the images that it lacks since they are damaged."""
+    """A report's HTML file, its numbers, and the damaged images that it does not show."""
 
     path: Path
     numbers: ReportNumbers
@@ -84,8 +84,8 @@ def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) ->
 
     Args:
         run: folder of the run.
-        to: the HTML file; default `report.html` in the run. Its numbers go beside it as `.json`, and what does not
-            repeat byte for byte (cost, latency, tries, sessions) as `.telemetry.json` and `.telemetry.html`.
+        to: the HTML file; default `report.html` in the run. Its numbers get its name with `.json`, values that differ
+            between equal runs (cost, latency, tries, sessions) `.telemetry.json` and `.telemetry.html`.
         gallery: tasks to show at most, a seeded sample spread over the outcomes when there are more.
 
     Returns:
@@ -139,7 +139,7 @@ def _write_telemetry(
     spent: Sequence[StepCost],
     sessions: Sequence[SessionRow],
 ) -> None:
-    """Write what differs between equal runs, as numbers and as a page."""
+    """Write the values that differ between equal runs, as numbers and as a page."""
     numbers = {
         "status": status,
         "costs": [asdict(row) for row in spent],
@@ -183,7 +183,7 @@ def gather(reader: JournalReader) -> ReportNumbers:
 
 
 def _run(header: RunHeader) -> dict[str, object]:
-    """What the page says of the run: not its random id or folder, so that equal runs have equal pages."""
+    """Return the run's facts for a page: no random id and no folder, so that equal runs have equal pages."""
     return {"name": header.name, "seed": header.seed, "frozen": header.frozen, "version": header.code_version}
 
 

@@ -1,4 +1,4 @@
-"""A run's tasks as a list: those without success and why, and those that a user asks for."""
+"""A run's tasks as a list: those without success, with the reason, and those that a filter selects."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TaskFilter:
     image: str = ""
 
     def passes(self, row: TaskRow) -> bool:
-        """Return True if a task is to be listed."""
+        """Return True if a task passes the filter."""
         task = row.task
         return (
             (not self.findings or fold(task.finding) in map(fold, self.findings))
@@ -73,7 +73,7 @@ class TaskFilter:
 
 
 def listed(reader: JournalReader, wanted: TaskFilter) -> Iterator[ListedTask]:
-    """Return the run's tasks that pass, by state if states are asked for, else by id; streamed."""
+    """Yield the run's tasks that pass, by state if the filter has states, else by id."""
     for state in wanted.states or (None,):
         yield from (_listed(reader, row) for row in reader.tasks(state) if wanted.passes(row))
 
@@ -99,7 +99,7 @@ def _listed(reader: JournalReader, row: TaskRow) -> ListedTask:
 
 
 def _why(reader: JournalReader, row: TaskRow) -> str:
-    """The task's own reason; of an imported task that failed, what its last judged edit did not pass."""
+    """Return the task's reason; of an imported task that failed, the failed criteria of its last judged edit."""
     if row.reason or row.state is not TaskState.FAILED:
         return row.reason
     verdicts = [one.verdict for one in reader.attempts(row.id, row.generation) if one.verdict is not None]

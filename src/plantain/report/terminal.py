@@ -1,4 +1,4 @@
-"""What a terminal shows of a run: Table 1, a list of tasks, and one task's history."""
+"""A run in the terminal: Table 1, a list of tasks, and one task's history."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict, state_after
-from plantain.report.gallery import came_back_from, published_in, remark
+from plantain.report.gallery import absence, came_back_from, published_in, remark
 from plantain.report.labels import DECISIONS, DIRECTIONS, STATES, fact_words, interval, judge_name, modality
-from plantain.report.story import absence
 from plantain.report.task_list import ListedTask
 
 STATE_STYLES = {"success": "green", "failed": "red", "undecided": "magenta", "stopped": "yellow"}
-UNJUDGED = """nothing was judged in this run: success is the label that its authors published, and what they left
-out is missing, so no rate can be taken from it (survivorship)"""
+UNJUDGED = """nothing was judged in this run: success is the label that its authors published, and edits that they
+left out are missing, so it gives no rate (survivorship)"""
 
 
 def table_one(run: Path, numbers: Composition | None = None) -> Table:
@@ -94,7 +93,7 @@ def story(reader: JournalReader, task: TaskRow) -> RenderableType:
         parts.append(_attempt(reader, attempt, image, came_back_from(attempt, attempts)))
         for stored in reader.verdicts(task.id, attempt.generation):
             if stored.round == attempt.round and not stored.decisive:
-                parts.append(_beside(stored))
+                parts.append(_other_verdict(stored))
     parts.append(_calls(reader.calls(task.id)))
     return Group(*parts)
 
@@ -136,7 +135,7 @@ def _attempt(reader: JournalReader, attempt: Attempt, image: SourceImage, same_a
 
 
 def _path(name: str, reader: JournalReader, sha: str, image: SourceImage) -> Text:
-    """A line with a blob's path, never broken, so that it can be copied; or where a missing one can be had."""
+    """Return a line with a blob's path, never broken, so that it can be copied; or the source of a missing one."""
     if why := absence(reader, name, sha, image):
         return Text(f"{name:<8} {plain(why)}", style="dim yellow")
     return Text(f"{name:<8} {reader.blob_path(sha)}", style="dim", no_wrap=True, overflow="ignore")
@@ -167,7 +166,7 @@ def _verdict(verdict: Verdict, prefix: str = "") -> Group:
 
 
 def _mark(result: CriterionResult) -> Text:
-    """Whether a criterion passed, and its number if it has a scale."""
+    """Return a mark for passed, failed or unscored, with the number if the criterion has a scale."""
     if result.passed is None:
         return Text("?", style="dim")
     number = "" if result.value is None else f" {result.value:g}"
@@ -205,8 +204,8 @@ def _text(text: str) -> Text:
     return Text(plain(text))
 
 
-def _beside(stored: StoredVerdict) -> RenderableType:
-    """A verdict that does not decide: a panel's member, a judge that was asked again, or a person's correction."""
+def _other_verdict(stored: StoredVerdict) -> RenderableType:
+    """Return a verdict that does not decide: of a panel's member, a repeated judge, or a reader's correction."""
     verdict = stored.verdict
     if not verdict.judge.startswith(PERSON):
         who = "panel member" if stored.draw < JUDGED_AGAIN else "judged again"

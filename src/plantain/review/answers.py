@@ -1,4 +1,4 @@
-"""What an answer may contain, task by task: checked when it arrives, trusted afterwards."""
+"""The allowed content of an answer to each task, checked once when the answer arrives."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def is_right(block: Block, item: Item, slots: Sequence[str], value: Mapping[str,
 
 
 def in_words(block: Block, slots: Sequence[str], value: Mapping[str, Any]) -> str:
-    """Return an answer in words that do not depend on positions: which model, which finding, yes or no."""
+    """Return an answer as words that do not depend on positions: a model, a finding, yes or no."""
     match block.task:
         case ReaderTask.ACCEPT:
             return "yes" if all(value["criteria"].values()) else "no"

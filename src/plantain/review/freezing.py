@@ -1,4 +1,4 @@
-"""Make a study: draw cases, lay out items, blind the images, and freeze all of it."""
+"""Make a study: draw cases, create items, blind the images, and freeze everything."""
 
 from __future__ import annotations
 
@@ -15,12 +15,22 @@ from plantain.findings.taxonomy import load_taxonomy
 from plantain.journal import BadBlob
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError, Rubric
-from plantain.records.counts import counted
 from plantain.review.answers import NO_FINDING
 from plantain.review.blinding import fitted_mask, stored_images
 from plantain.review.ratings import Ratings
 from plantain.review.sources import Material
-from plantain.review.study import IMAGES, ORIGINAL, Block, Case, Item, ItemKind, ReaderTask, Study, freeze
+from plantain.review.study import (
+    IMAGES,
+    ORIGINAL,
+    Block,
+    Case,
+    Item,
+    ItemKind,
+    ReaderTask,
+    Study,
+    freeze,
+    unfinished_folder,
+)
 from plantain.rubrics import MEDEBENCH
 
 TITLES = {
@@ -41,7 +51,7 @@ NEEDED = {
     ReaderTask.DESCRIBE_OK: "cases with a description of the change",
     ReaderTask.WHICH_FINDING: "cases with a finding",
 }
-"""What a task needs beyond an edited image."""
+"""Requirements of a task besides an edited image."""
 
 LONGEST, LONGEST_DRAWN = 1024, 4096
 """Pixels of the longest side that readers see; images to draw on keep their own size, up to the second."""
@@ -49,7 +59,7 @@ LONGEST, LONGEST_DRAWN = 1024, 4096
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """How a study is drawn and laid out.
+    """Settings of a new study.
 
     Attributes:
         tasks: a block for each, in this order; `rank` makes one for each dimension of MedEBench.
@@ -82,8 +92,13 @@ def new_study(
     sources: Sequence[str],
     settings: StudySettings,
     progress: Callable[[int, int], None] = lambda done, of: None,
+    load: Callable[[Sequence[Material]], Sequence[Material]] = lambda drawn: drawn,
 ) -> Study:
     """Make a study in a new folder; if that fails, nothing is left.
+
+    Args:
+        found: all cases; those of `outlines` are enough.
+        load: returns the drawn cases with their images.
 
     Raises:
         InputError: the folder exists, the material does not allow the tasks or has too few cases, or the study's name
@@ -94,18 +109,19 @@ def new_study(
     _check(found, settings)
     drawn = _draw(found, settings)
     _check_numbers(len(drawn), settings)
-    unfinished = folder.with_name(folder.name + ".unfinished")
+    materials = load(drawn)
+    unfinished = unfinished_folder(folder)
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         (unfinished / IMAGES).mkdir(parents=True)
         cases, damaged = [], list[str]()
-        for number, material in enumerate(drawn, 1):
+        for number, material in enumerate(materials, 1):
             try:
                 case = _freeze_case(unfinished, number, material, ReaderTask.CHOOSE_ROI in settings.tasks)
                 cases.append(case)
             except BadBlob as error:
                 damaged.append(str(error))
-            progress(number, len(drawn))
+            progress(number, len(materials))
         main, spare = cases[: len(cases) - settings.training], cases[len(cases) - settings.training :]
         asked = [
             (task, dimension)
@@ -120,13 +136,14 @@ def new_study(
                 criteria = ((dimension.name, dimension.question),)
                 block = replace(block, title=title, criteria=criteria, dimension=dimension.short)
             blocks.append(block)
+        groups = _groups(main, blocks, settings.groups)
         study = freeze(
             Study(
                 unfinished,
                 settings.name,
                 settings.seed,
                 tuple(sources),
-                tuple(cases),
+                tuple(replace(case, group=groups.get(case.id, 0)) for case in cases),
                 tuple(blocks),
                 settings.groups,
                 damaged=tuple(damaged),
@@ -138,6 +155,13 @@ def new_study(
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     return replace(study, folder=folder)
+
+
+def _groups(main: Sequence[Case], blocks: Sequence[Block], groups: int) -> dict[str, int]:
+    """Return the group of readers of each main case: each group has the same share of each stratum."""
+    read = {item.case for block in blocks for item in block.items if item.kind is ItemKind.MAIN}
+    mine = sorted((case for case in main if case.id in read), key=lambda case: case.stratum)
+    return {case.id: place % groups for place, case in enumerate(mine)}
 
 
 # --- cases ------------------------------------------------------------------------------------------
@@ -161,13 +185,11 @@ def _check_numbers(drawn: int, settings: StudySettings) -> None:
         after = f" after {settings.training} for training" if settings.training else ""
         raise InputError(f"--cases {settings.cases}: there are {max(0, main)}{after}")
     if main < 1:
-        raise InputError(
-            f"--training {settings.training}: of {counted(drawn, 'case')} none is left to be read"
-        )
+        raise InputError(f"--training {settings.training}: no case of {drawn} is left for the main items")
     if settings.groups > main:
         raise InputError(f"--groups {settings.groups}: more groups than cases ({main})")
     if settings.pass_mark and not settings.training:
-        raise InputError(f"--pass {settings.pass_mark:g}: there is no training to pass; add --training")
+        raise InputError(f"--pass {settings.pass_mark:g}: the study has no training; add --training")
 
 
 def _fits(material: Material, task: ReaderTask) -> bool:
@@ -244,6 +266,7 @@ def _freeze_case(folder: Path, number: int, material: Material, drawn_on: bool) 
         proposals=tuple(proposals),
         spacing_mm=None if material.spacing_mm is None else material.spacing_mm / scale,
         credentialed=material.credentialed,
+        image=material.original,
     )
 
 
@@ -264,7 +287,7 @@ def _block(
     anchors = _anchors(task, main, draw)[: settings.anchors]
     known = _anchors(task, spare, draw)[: settings.training // 2]
     taught = [item for case in spare for item in _items(case, task)]
-    if task is ReaderTask.WHICH_FINDING:  # the requested finding need not be visible: no ground for feedback
+    if task is ReaderTask.WHICH_FINDING:  # the requested finding may be invisible, so feedback is omitted
         taught = [replace(item, truth="") for item in taught]
     training = [replace(item, kind=ItemKind.TRAINING) for item in [*known, *taught][: settings.training]]
     numbered = [
@@ -322,7 +345,7 @@ def _anchors(task: ReaderTask, cases: Sequence[Case], draw: random.Random) -> li
         shown: tuple[str, ...] = (ORIGINAL,)
         reference, truth = False, ""
         match task:
-            case ReaderTask.ACCEPT:  # an unchanged copy is not what was asked for
+            case ReaderTask.ACCEPT:  # an unchanged copy is not the requested edit
                 reference, truth = True, "no"
             case ReaderTask.REAL_OR_EDITED if models:
                 truth = draw.choice(["real", "edited"])
@@ -337,7 +360,7 @@ def _anchors(task: ReaderTask, cases: Sequence[Case], draw: random.Random) -> li
 
 
 def _label(case: Case) -> str:
-    """Return what an original shows, in the words of the closed list."""
+    """Return the label of an original in the terms of the closed list."""
     taxonomy = load_taxonomy()
     if case.modality in taxonomy.modalities and case.label == taxonomy.normal(case.modality).name:
         return NO_FINDING

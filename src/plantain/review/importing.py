@@ -1,4 +1,4 @@
-"""Ratings made elsewhere, as answers of imported readers.
+"""Import ratings made outside plantain as answers of imported readers.
 
 A table has one line for each output: `source` (task or sample) or `case`, `model`, one column for each criterion of the
 study's rate or accept block, and optionally `reader` (default: the file's name).
@@ -32,7 +32,7 @@ def import_ratings(study: Study, ratings: Ratings, files: Sequence[Path]) -> dic
     """Store ratings from files; return the number of answers by reader. An invalid file changes nothing.
 
     Raises:
-        InputError: names file, line and column, and what is allowed.
+        InputError: names file, line, column and the allowed values.
     """
     block = next((one for one in study.blocks if one.task in (ReaderTask.RATE, ReaderTask.ACCEPT)), None)
     if block is None:
@@ -81,7 +81,7 @@ def _read(study: Study, block: Block, file: Path, given: Given) -> None:
 def _store(
     ratings: Ratings, reader: str, block: Block, answers: Iterable[tuple[Item, dict[str, Any]]]
 ) -> None:
-    """Store what differs from the reader's newest answer; the same file again stores nothing."""
+    """Store the answers that differ from the reader's newest ones; the same file again stores nothing."""
     earlier = {answer.item: answer for answer in ratings.current(reader)}
     for place, (item, value) in enumerate(answers):
         before = earlier.get(item.id)

@@ -1,4 +1,4 @@
-"""In which order a reader sees what: an order of their own, drawn with the study's secret, balanced over readers."""
+"""Each reader's order of items and image positions, drawn with the study's secret, balanced over readers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from plantain.review.study import Block, Item, ItemKind, Study
 
 FAR = 3
-"""Items between a repeat and what it repeats, at least, where the block is long enough."""
+"""Fewest items between a repeat and the repeated item, where the block is long enough."""
 
 
 def reader_order(study: Study, block: Block, number: int) -> list[Item]:
@@ -33,16 +33,16 @@ def reader_items(study: Study, block: Block, number: int) -> list[Item]:
 
     With groups of readers, a main case belongs to one of them; training and anchors are for all.
     """
-    everybody = (ItemKind.TRAINING, ItemKind.ANCHOR)
+    shared_kinds = (ItemKind.TRAINING, ItemKind.ANCHOR)
     return [
         item
         for item in block.items
-        if item.kind in everybody or study.group_of[item.case] == number % study.groups
+        if item.kind in shared_kinds or study.by_case[item.case].group == number % study.groups
     ]
 
 
 def slot_order(study: Study, item: Item, number: int) -> list[str]:
-    """Return whose image is in which position: rotated by one from reader to reader.
+    """Return the models in the order of their positions, rotated by one from reader to reader.
 
     So each model is in each position equally often over readers, and two readers in a row see pairs mirrored.
     """

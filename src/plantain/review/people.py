@@ -38,7 +38,7 @@ ICC = "ICC(2,1)"
 
 
 class PeopleJudge:
-    """The majority of a study's readers, by criterion; a tie is no majority and fails.
+    """The majority of a study's readers, by criterion; a tie fails.
 
     Args:
         folder: a study with an accept block by the run's own rubric.
@@ -71,25 +71,25 @@ class PeopleJudge:
         for row in rows:
             by_reader.setdefault(row.reader, []).append(row)
         readers = len(by_reader)
-        said = counted(readers, "reader")
+        count = counted(readers, "reader")
         codes = Counter(code for own in by_reader.values() for code in {c for row in own for c in row.codes})
         often = tuple(sorted(code for code, n in codes.items() if 2 * n > readers))
         criteria = {}
         for name in names:
             yes = sum(fmean(bool(row.value["criteria"][name]) for row in own) for own in by_reader.values())
             passed = 2 * yes > readers
-            evidence = f"{yes:g} of {said} said yes"
+            evidence = f"{yes:g} of {count} accepted"
             criteria[name] = CriterionResult(passed, yes / readers, () if passed else often, evidence)
         study = self._study.digest[:16]
         return Reply(
-            Observations(criteria, reason=f"{said} of study {study}"),
+            Observations(criteria, reason=f"{count} of study {study}"),
             usage=Usage(served_model=f"{self.name}@{study}"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedByBoth:
-    """One edit: by criterion the share of readers who said yes, each reader's share, and the judge's verdict."""
+    """One edit: by criterion the share of readers who accepted it, each reader's share, and the judge's verdict."""
 
     source: str
     cluster: str

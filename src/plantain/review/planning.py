@@ -1,4 +1,4 @@
-"""`plantain review plan`: how many readers and cases show a difference, their hours, and what a pilot says of them."""
+"""`plantain review plan`: the readers, cases and hours that a study needs, also estimated from a pilot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Design:
     """One size of a study.
 
     Attributes:
-        groups: 1: everybody reads every case; more: a split-plot, each group with cases of its own.
+        groups: 1: all readers read every case; more: a split-plot, each group with cases of its own.
         power: probability that the effect is found; type_1: that one is found where there is none.
         hours: of all readers together, both models of a case read one after the other.
     """

@@ -1,4 +1,4 @@
-"""`ratings.sqlite`: readers, their sessions and every answer they ever gave.
+"""`ratings.sqlite`: readers, their sessions and all their answers.
 
 An answer is one row, written once and never changed: the newest of a reader and item counts, and the same key from the
 same reader is the same answer, however often a browser sends it. A row is durable before it is confirmed.
@@ -11,7 +11,7 @@ import itertools
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -275,6 +275,15 @@ class Ratings:
         with self._writing() as db:
             db.execute("INSERT OR IGNORE INTO closed VALUES (?, ?, ?)", (reader, block, _now()))
 
+    def withdraw(self, items: Iterable[str], study: Study) -> None:
+        """Delete every answer to these items for good, and bind the database to the study without them."""
+        self._db.execute("PRAGMA secure_delete = ON")
+        with self._writing() as db:
+            db.executemany("DELETE FROM answer WHERE item = ?", [(item,) for item in items])
+            db.execute("UPDATE meta SET study = ?", (study.digest,))
+        for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            self._db.execute(statement)
+
     def train_again(self, reader: str, block: str) -> None:
         with self._writing() as db:
             db.execute(
@@ -287,7 +296,7 @@ _READER = "r.code, r.number, r.role, r.confirmed_name"
 
 
 def hashed(token: str) -> str:
-    """Return what is stored of a token: it has 192 random bits, so a plain hash cannot be inverted by search."""
+    """Return the stored hash of a token: with 192 random bits, a plain hash cannot be inverted by search."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from plantain.journal import BadBlob, JournalReader, TaskRow
 from plantain.journal.reader import BLOBS_ABSENT
@@ -17,6 +18,8 @@ from plantain.records.suggestions import suggest
 from plantain.review.study import ORIGINAL
 
 Read = Callable[[], Pixels]
+Cases = Callable[[Collection[str] | None], Iterator["Material"]]
+"""Yields the cases of a source: all, or those of the tasks or samples that are named."""
 
 PUBLISHED = "published"
 """Metric of the verdict and model that an imported edit came with."""
@@ -35,10 +38,11 @@ class Material:
     Attributes:
         source: id of its task or sample, to link answers back.
         original: id of the image before the edit; "" where unknown.
+        joined: further tasks whose edits were added to the case.
         images: ORIGINAL and models -> how to read the image.
         ground_truth: how to read the real image after the procedure; None without one.
         verdicts: model -> the run's decision about its edit.
-        label: what the original shows, where its labels say so.
+        label: of the original, where it has one.
     """
 
     source: str
@@ -57,9 +61,39 @@ class Material:
     spacing_mm: float | None = None
     credentialed: bool = False
     proposals: tuple[Mask, ...] = ()
+    joined: tuple[str, ...] = ()
 
 
-def joined(parts: Sequence[Sequence[Material]], *, compare: bool = False) -> list[Material]:
+def outlines(cases: Iterable[Material]) -> Iterator[Material]:
+    """Yield cases as they are drawn: without instructions and access to images, with equal values shared."""
+    known: dict[object, Any] = {}
+    names = ("stratum", "cluster", "modality", "finding", "direction", "label")
+    for one in cases:
+        texts = {name: known.setdefault(getattr(one, name), getattr(one, name)) for name in names}
+        images = known.setdefault(tuple(one.images), dict.fromkeys(one.images, _not_loaded))
+        verdicts = known.setdefault(tuple(one.verdicts.items()), one.verdicts)
+        yield replace(one, **texts, instruction="", images=images, verdicts=verdicts)
+
+
+def _not_loaded() -> Pixels:
+    raise AssertionError("an outline has no images")
+
+
+def loaded(drawn: Sequence[Material], parts: Sequence[Cases], *, compare: bool) -> list[Material]:
+    """Return the cases behind drawn outlines, with the images of the models that the outlines name."""
+    wanted = {source for one in drawn for source in (one.source, *one.joined)}
+    whole = {one.source: one for one in joined([part(wanted) for part in parts], compare=compare)}
+    return [
+        replace(
+            whole[one.source],
+            stratum=one.stratum,
+            images={key: read for key, read in whole[one.source].images.items() if key in one.images},
+        )
+        for one in drawn
+    ]
+
+
+def joined(parts: Sequence[Iterable[Material]], *, compare: bool = False) -> list[Material]:
     """Join the cases of several sources: a task that several have gets all their models.
 
     Args:
@@ -77,7 +111,10 @@ def joined(parts: Sequence[Sequence[Material]], *, compare: bool = False) -> lis
                 images = {name: one.images[key] for key, name in names.items()}
                 verdicts = {name: one.verdicts[key] for key, name in names.items() if key in one.verdicts}
                 whole[key] = replace(
-                    known, images={**known.images, **images}, verdicts={**known.verdicts, **verdicts}
+                    known,
+                    images={**known.images, **images},
+                    verdicts={**known.verdicts, **verdicts},
+                    joined=(*known.joined, one.source),
                 )
     return list(whole.values())
 
@@ -90,7 +127,10 @@ def with_arms(found: Sequence[Material], arms: Collection[str]) -> list[Material
             raise InputError(f"--arms {name}: no output is by it; {suggest(name, known)}")
     kept = {ORIGINAL, *arms}
     return [
-        replace(one, images={key: read for key, read in one.images.items() if key in kept}) for one in found
+        one
+        if one.images.keys() <= kept
+        else replace(one, images={key: read for key, read in one.images.items() if key in kept})
+        for one in found
     ]
 
 
@@ -121,16 +161,17 @@ def model_of(reader: JournalReader, task: str) -> str:
     return str(models.get("editor")) if isinstance(models, dict) and models.get("editor") else "editor"
 
 
-def materials_of_run(run: Path) -> Iterator[Material]:
-    """Yield the last attempt with an image of every final task, whatever was decided about it."""
+def materials_of_run(run: Path, wanted: Collection[str] | None = None) -> Iterator[Material]:
+    """Yield the last attempt with an image of every final task, or of those named, whatever was decided about it."""
     with JournalReader.open(run) as reader:
         imported = reader.meta(BLOBS_ABSENT) is not None
-        images = {image.id: image for image in reader.images()}
         for row in reader.tasks():
+            if wanted is not None and row.id not in wanted:
+                continue
             if row.task.kind is not TaskKind.EDIT or not is_final(row):
                 continue
             made = [one for one in reader.attempts(row.id, row.generation) if one.edited]
-            image = images[row.task.image_id]
+            image = reader.image(row.task.image_id)
             edited = made[-1].edited if made else None
             if not edited or (
                 imported and not (reader.has_blob(image.prepared_sha256) and reader.has_blob(edited))

@@ -1,4 +1,4 @@
-"""The parts of a reader study, and the frozen file that contains them: it never changes once people read."""
+"""The parts of a reader study, and its frozen file, which changes by withdrawals only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORIGINAL = "original"
 
 
 class ReaderTask(StrEnum):
-    """What a reader is asked."""
+    """The tasks of readers."""
 
     ACCEPT = "accept"
     RATE = "rate"
@@ -43,7 +43,7 @@ COMPARES = (ReaderTask.PAIR, ReaderTask.RANK)
 
 
 class ItemKind(StrEnum):
-    """Why an item is read. Only `main` items count in the main figures."""
+    """The purpose of an item. Only `main` items count in the main figures."""
 
     MAIN = "main"
     TRAINING = "training"
@@ -58,6 +58,8 @@ class Case:
     Attributes:
         id: "c0001" and so on.
         source: id of its task or sample, to link results back; readers never see it.
+        image: id of the original in the run, for withdrawals; "" where unknown; readers never see it.
+        group: of readers who read it.
         stratum: from which cases are drawn in turn.
         cluster: patient or group; cases of one cluster are not independent.
         modality, finding, direction, instruction, description: of the edit, "" where unknown.
@@ -66,7 +68,7 @@ class Case:
         images: ORIGINAL and models -> file below `images/`.
         ground_truth: file of the real image after the procedure; "" without one.
         verdicts: model -> the run's own decision about its edit, where it has one.
-        label: what the original shows, where its labels say so.
+        label: of the original, where it has one.
         proposals: files of proposed regions, best first.
         spacing_mm: of a pixel, where known.
         credentialed: only readers who confirmed the agreement may see it.
@@ -90,6 +92,8 @@ class Case:
     proposals: tuple[str, ...] = ()
     spacing_mm: float | None = None
     credentialed: bool = False
+    image: str = ""
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +122,10 @@ class Block:
     """Items of one task, read in a reader's own order and closed together.
 
     Attributes:
-        criteria: (name, question) of what is accepted, rated or ranked; a block that ranks has one.
+        criteria: (name, question) to accept, rate or rank; a block that ranks has one.
         dimension: short name of the criterion that is ranked, e.g. "EA"; "" for other tasks.
         scale: least and most of a rating.
-        codes: why an edit is wrong.
+        codes: reasons why an edit is wrong.
         choices: closed list of findings.
         pass_mark: share of the training that must be right before the main items.
     """
@@ -143,7 +147,7 @@ class Study:
     """A frozen study.
 
     Attributes:
-        sources: names of what it was made from.
+        sources: names of the runs, benchmarks or tables of its cases.
         groups: of readers, each with cases of its own; 1: every reader reads everything.
         digest: SHA-256 of the frozen document.
         damaged: images that the source has lost, whose cases were left out.
@@ -168,13 +172,6 @@ class Study:
         return {item.id: (block, item) for block in self.blocks for item in block.items}
 
     @cached_property
-    def group_of(self) -> dict[str, int]:
-        """Main case -> its group of readers: each group has the same share of each stratum."""
-        read = {item.case for _, item in self.by_item.values() if item.kind is ItemKind.MAIN}
-        main = sorted((case for case in self.cases if case.id in read), key=lambda case: case.stratum)
-        return {case.id: place % self.groups for place, case in enumerate(main)}
-
-    @cached_property
     def models(self) -> tuple[str, ...]:
         """Every model with an output in the study, sorted."""
         return tuple(sorted({key for case in self.cases for key in case.images} - {ORIGINAL}))
@@ -195,17 +192,35 @@ class Study:
         return hmac.new(self.secret, text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
+def unfinished_folder(folder: Path) -> Path:
+    """Return the folder in which a study is made before it gets its name."""
+    return folder.with_name(folder.name + ".unfinished")
+
+
 def freeze(study: Study) -> Study:
     """Write a study whose images are already in its folder; return it with its digest."""
+    # The secret is not derived from the seed: a copy of the study must not reveal the order of images.
+    replace_file(study.folder / SECRET, secrets.token_hex(32).encode() + b"\n", 0o600)
+    study = with_digest(study)
+    write_document(study)
+    return study
+
+
+def with_digest(study: Study) -> Study:
+    """Return a study with the SHA-256 of its document."""
+    return replace(study, digest=_digest(_document(study)))
+
+
+def write_document(study: Study) -> None:
+    """Write `study.json` with the study's digest."""
+    text = orjson.dumps({**_document(study), "hash": study.digest}, option=orjson.OPT_INDENT_2)
+    replace_file(study.folder / STUDY, text + b"\n")
+
+
+def _document(study: Study) -> dict[str, object]:
     settings = {entry.name: getattr(study, entry.name) for entry in fields(study)}
     del settings["folder"], settings["digest"]
-    document = orjson.loads(orjson.dumps({"format": FORMAT, **settings}))
-    digest = _digest(document)
-    # The secret is not drawn from the seed: whoever has the study must not know what readers see where.
-    replace_file(study.folder / SECRET, secrets.token_hex(32).encode() + b"\n", 0o600)
-    text = orjson.dumps({**document, "hash": digest}, option=orjson.OPT_INDENT_2)
-    replace_file(study.folder / STUDY, text + b"\n")
-    return replace(study, digest=digest)
+    return dict(orjson.loads(orjson.dumps({"format": FORMAT, **settings})))
 
 
 def open_study(folder: Path) -> Study:

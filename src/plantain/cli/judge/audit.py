@@ -12,13 +12,12 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from plantain.audit.asking import asking
 from plantain.audit.gate import thresholds
+from plantain.audit.images import images_in
 from plantain.audit.jury import jury_of, models_of
 from plantain.audit.pages import between, in_words, write_card_page
-from plantain.audit.pictures import pictures_in
 from plantain.audit.planning import forecast
-from plantain.audit.run import AuditPlan, run_audit
+from plantain.audit.run import AuditPlan, open_audit, run_audit
 from plantain.audit.trials import chosen_kinds
 from plantain.cli.terminal.ending import confirm, print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
@@ -101,7 +100,7 @@ def audit(
     split = "images of the packages, held out" if folder is None else folder.name
     wanted = _findings(findings or [], taxonomy)
     plan = AuditPlan(pairs, seed=seed, split=split, findings=wanted, kinds=chosen_kinds(kinds))
-    pictures = pictures_in(folder, taxonomy)
+    pictures = images_in(folder, taxonomy)
     found: dict[str, Any] = forecast(pictures, taxonomy, plan, judge, others, terms)
     if dry_run:
         return _print_forecast(found, as_json=as_json)
@@ -118,8 +117,8 @@ def audit(
         images = [picture.image for picture in pictures]
 
         async def carded() -> tuple[JudgeCard, RunSummary]:
-            async with asking(
-                judge, terms, own, seed, progress, rubric=judged_by, beside=others, images=images
+            async with open_audit(
+                judge, terms, own, seed, progress, rubric=judged_by, others=others, images=images
             ) as asked:
                 card, _ = await run_audit(asked, pictures, taxonomy, plan)
             return card, asked.opened.summary
@@ -183,7 +182,7 @@ def _print_forecast(found: dict[str, Any], *, as_json: bool) -> int:
     edits, independent = counted(found["edits"], "edit"), found["independent"]
     print(f"{found['judge']}: at most {edits} on {spread} ({independent} independent)")
     print_bill(found, "at most ")
-    needed = int(thresholds().rank["pictures"].least)
+    needed = int(thresholds().rank["images"].least)
     if independent < needed:
         print(f"too few independent images for a pass: {needed} are needed")
     return 0

@@ -15,8 +15,8 @@ from plantain.records.counts import counted
 from plantain.review.importing import import_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
-from plantain.review.results.page import results_latex, write_results
 from plantain.review.results.rows import rows_of
+from plantain.review.results.writing import results_latex, write_results
 from plantain.review.study import open_study
 
 JUDGE = {
@@ -76,7 +76,7 @@ def export(
 
     Example: plantain review export studies/pilot --to answers
     """
-    from plantain.review.results.export import write_export
+    from plantain.review.results.writing import write_export
 
     opened = open_study(study)
     with closing(Ratings.open(opened)) as ratings:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import typer
 
 from plantain.cli.build import build_watched
-from plantain.cli.review.materials import materials_at
+from plantain.cli.review.materials import register_study
 from plantain.cli.terminal.options import AsJson, Port
 from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
 from plantain.records.commands import command_line
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import READER, Ratings
 from plantain.review.simulated import simulate
+from plantain.review.sources import materials_of_run
 from plantain.review.study import ReaderTask, open_study
 from plantain.rubrics import MED_BANANA
 
@@ -44,18 +45,18 @@ def demo(
             ReaderTask.WHICH_FINDING,
             ReaderTask.CHOOSE_ROI,
         )
-        with ExitStack() as kept:
-            found = materials_at(run, kept)
-            settings = StudySettings(
-                name="Demo: are these edits good?",
-                seed=7,
-                tasks=tasks,
-                rubric=MED_BANANA,
-                training=min(2, len(found) // 2),
-                repeats=0.2,
-                anchors=1,
-            )
-            new_study(study, found, [run.name], settings)
+        found = list(materials_of_run(run))
+        settings = StudySettings(
+            name="Demo: are these edits good?",
+            seed=7,
+            tasks=tasks,
+            rubric=MED_BANANA,
+            training=min(2, len(found) // 2),
+            repeats=0.2,
+            anchors=1,
+        )
+        register_study(study, [run], found)
+        new_study(study, found, [run.name], settings)
     opened = open_study(study)
     with closing(Ratings.open(opened)) as ratings:
         if not ratings.readers():

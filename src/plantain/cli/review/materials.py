@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -16,12 +17,13 @@ from plantain.journal import JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError
-from plantain.review.sources import Material, Read, blob_reader, materials_of_run, restricted
+from plantain.release.register import register
+from plantain.review.sources import Cases, Material, Read, blob_reader, materials_of_run, restricted
 from plantain.review.study import ORIGINAL
 
 
-def materials_at(source: Path, kept: ExitStack) -> list[Material]:
-    """Return the cases of a run, a benchmark or its run, a release or a table of pairs.
+def cases_at(source: Path, kept: ExitStack) -> Cases:
+    """Return how to read the cases of a run, a benchmark or its run, a release or a table of pairs.
 
     Args:
         kept: removes the temporary run of an imported source after the images were read.
@@ -32,16 +34,28 @@ def materials_at(source: Path, kept: ExitStack) -> list[Material]:
     if (source / JOURNAL_NAME).is_file():
         with JournalReader.open(source) as reader:
             bench = reader.meta("bench") is not None
-        found = list(_of_bench(source) if bench else materials_of_run(source))
+        cases = _listed(_of_bench(source)) if bench else partial(materials_of_run, source)
     elif (source / OWN).is_file():
-        found = list(_of_samples(source, {}))
+        cases = _listed(_of_samples(source, {}))
     elif source.exists():
-        found = list(materials_of_run(_imported(source, kept)))
+        cases = partial(materials_of_run, _imported(source, kept))
     else:
         raise InputError(f"--from {source}: no such run, benchmark, release or table of pairs")
-    if not found:
+    if next(cases(None), None) is None:
         raise InputError(f"--from {source}: contains no edited image with its original")
-    return found
+    return cases
+
+
+def _listed(found: Iterable[Material]) -> Cases:
+    whole = list(found)
+    return lambda wanted: (one for one in whole if wanted is None or one.source in wanted)
+
+
+def register_study(study: Path, sources: Iterable[Path], drawn: Sequence[Material]) -> None:
+    """Record in the runs among the sources that a study has these cases: a withdrawal from a run then finds it."""
+    for source in sources:
+        if (source / JOURNAL_NAME).is_file():
+            register(source, study, "study", [one.original or one.source for one in drawn])
 
 
 def _imported(source: Path, kept: ExitStack) -> Path:

@@ -10,19 +10,17 @@ from pathlib import Path
 import typer
 
 from plantain.bench.generate.baselines import BASELINES
-from plantain.cli.review.materials import materials_at
+from plantain.cli.review.materials import cases_at, register_study
 from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, Seed
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
-from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.records import InputError
 from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
-from plantain.release.register import register
 from plantain.review.freezing import StudySettings, new_study
-from plantain.review.sources import Material, joined, with_arms
+from plantain.review.sources import Material, joined, loaded, outlines, with_arms
 from plantain.review.study import COMPARES, ORIGINAL, ReaderTask
 from plantain.rubrics import rubric_named
 
@@ -79,18 +77,21 @@ def new(
         scale=_scale(scale),
     )
     with ExitStack() as kept:
-        parts = [materials_at(path, kept) for path in source]
-        for path, part in zip(source, parts, strict=True):
-            if (path / JOURNAL_NAME).is_file():  # a withdrawal from the run then finds the study
-                register(path, study, "study", {one.original or one.source for one in part})
-        found = joined(parts, compare=any(one in COMPARES for one in tasks))
+        parts = [cases_at(path, kept) for path in source]
+        compare = any(one in COMPARES for one in tasks)
+        found = joined([outlines(part(None)) for part in parts], compare=compare)
         chosen = [arm.strip() for arm in arms.split(",") if arm.strip()] or _without_baselines(found)
         found = with_arms(found, chosen)
         if preset:
             judged = [one for one in found if one.verdicts]
             found = [replace(one, stratum=f"{one.modality} {one.direction}") for one in judged]
+
+        def load(drawn: Sequence[Material]) -> list[Material]:
+            register_study(study, source, drawn)
+            return loaded(drawn, parts, compare=compare)
+
         with progress_bar("images") as move:
-            made = new_study(study, found, [path.name for path in source], settings, move)
+            made = new_study(study, found, [path.name for path in source], settings, move, load)
     items = {block.id: len(block.items) for block in made.blocks}
     if as_json:
         document = {
@@ -111,7 +112,6 @@ def new(
 
 
 def _tasks(words: list[str]) -> tuple[ReaderTask, ...]:
-
     found = []
     for word in (part.strip() for text in words for part in text.split(",")):
         if word not in tuple(ReaderTask):

@@ -28,12 +28,12 @@ from plantain.release.withdraw import (
     concerned,
     is_bench_run,
     is_run,
-    is_study,
     names_of,
     own_folders,
-    studies_with,
     withdraw_from_run,
 )
+from plantain.review.study import open_study
+from plantain.review.withdrawing import cases_with, is_study, withdraw_from_study
 from plantain.train.finished import DONE, trainings
 
 _MOST = 20
@@ -42,18 +42,18 @@ _MOST = 20
 
 def withdraw(
     folders: list[Path] = typer.Argument(
-        ..., metavar="DIR...", help="Runs, catalogues, benchmarks or trainings."
+        ..., metavar="DIR...", help="Runs, catalogues, benchmarks, studies or trainings."
     ),
     group: list[str] | None = typer.Option(None, metavar="ID", help="A patient or study; repeatable."),
     image: list[str] | None = typer.Option(None, metavar="ID", help="An image; repeatable."),
     images: Path | None = typer.Option(None, metavar="FILE", help="A text file of such images, one a line."),
     dry_run: DryRun = False,
     as_json: AsJson = False,
-) -> None:
-    """Delete patients, studies or images with their tasks, edits and verdicts. Affected releases are listed.
+) -> int:
+    """Delete patients, studies or images with their tasks, edits, verdicts and readers' answers.
 
-    Name all folders in one command: the catalogue knows the groups of near duplicates, and the run knows the samples
-    of a benchmark made from it. Trained models cannot forget; they are listed.
+    Name all folders in one command: the catalogue knows the groups of near duplicates, and the run knows its samples
+    in a benchmark and its reader studies. Affected releases are listed, and trained models, which cannot forget.
 
     Example: plantain run withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run
     """
@@ -61,7 +61,7 @@ def withdraw(
     asked = Withdrawal(frozenset(group or ()), frozenset((*(image or ()), *listed)))
     if not asked.names:
         raise InputError("run withdraw: name what to withdraw: --group ID, --image ID or --images FILE")
-    of: dict[str, list[Path]] = {kind: [] for kind in ("run", "catalogue", "benchmark", "training")}
+    of: dict[str, list[Path]] = {kind: [] for kind in ("run", "catalogue", "benchmark", "study", "training")}
     for folder in folders:
         of[_kind(folder)].append(folder)
     catalogues = {folder: _in_catalogue(folder, asked) for folder in of["catalogue"]}
@@ -74,9 +74,21 @@ def withdraw(
     known = frozenset[str]().union(
         *(found.known for found in (*catalogues.values(), *runs.values(), *benchmarks.values()) if found)
     )
+    names = set(asked.names).union(*(found.ids for found in benchmarks.values()))
+    names.update(name for found in runs.values() if found for name in found.tasks | found.image_ids)
+    studies = {path: cases_with(path, names) for path in of["study"]}
+    known |= {
+        name for cases in studies.values() for one in cases for name in (one.source, one.image, one.cluster)
+    }
     if not asked.names <= known:
         raise _unknown(folders, asked, known)
+    of_runs = {
+        Path(path) for found in runs.values() if found for path in found.releases if is_study(Path(path))
+    }
     trained = {folder: _learned(folder, runs, samples, tasks) for folder in of["training"]}
+    withdrawn = [
+        _of_study(folder, names, dry_run) for folder in sorted({p.resolve() for p in studies} | of_runs)
+    ]
     if not dry_run:
         concerned_runs = {folder: found for folder, found in runs.items() if found is not None}
         # Folders that depend on another's record go first, so that a repeated command still finds the names.
@@ -95,13 +107,15 @@ def withdraw(
         ),
         *({"folder": f, "kind": "run", **_of_run(found)} for f, found in runs.items()),
         *({"folder": f, "kind": "benchmark", "samples": found.ids} for f, found in benchmarks.items()),
+        *withdrawn,
         *({"folder": f, "kind": "training", "models": models} for f, models in trained.items()),
     ]
+    failed = any(row["problem"] for row in withdrawn)
     if as_json:
         one_group = next(iter(asked.groups)) if len(asked.names) == len(asked.groups) == 1 else ""
         named = {"group": one_group, "groups": sorted(asked.groups), "asked_images": sorted(asked.images)}
         print_json({**named, "dry_run": dry_run, "folders": [{"before": False, **row} for row in rows]})
-        return
+        return int(failed)
     for row in rows:
         print(_line(row, dry_run))
     for folder, gone in catalogues.items():
@@ -111,13 +125,26 @@ def withdraw(
             )
     for row in rows:
         _print_elsewhere(row)
+    return int(failed)
+
+
+def _of_study(folder: Path, gone: Collection[str], dry_run: bool) -> dict[str, Any]:
+    """Withdraw from a study; return its row. The problem is named where that fails, and the other folders follow."""
+    row: dict[str, Any] = {"folder": folder, "kind": "study", "cases": [], "problem": ""}
+    try:
+        row["cases"] = [case.id for case in cases_with(folder, gone)]
+        if not dry_run:
+            withdraw_from_study(folder, gone)
+    except InputError as error:
+        row["problem"] = str(error)
+    return row
 
 
 def _of_run(found: WithdrawnRun | None) -> dict[str, object]:
     found = found or WithdrawnRun(Extent())
     more = {name: getattr(found, name) for name in ("released_as", "batch_jobs", "before")}
-    releases = [path for path in found.releases if not is_study(path)]
-    return {**asdict(found.extent), **more, "releases": releases, "studies": studies_with(found)}
+    releases = [path for path in found.releases if not is_study(Path(path))]
+    return {**asdict(found.extent), **more, "releases": releases}
 
 
 def _listed(path: Path) -> list[str]:
@@ -132,7 +159,7 @@ def _listed(path: Path) -> list[str]:
     return names
 
 
-def _kind(folder: Path) -> Literal["run", "catalogue", "benchmark", "training"]:
+def _kind(folder: Path) -> Literal["run", "catalogue", "benchmark", "study", "training"]:
     """Return the kind of a folder. Raise InputError if it is none of them."""
     if is_run(folder):
         return "run"
@@ -140,9 +167,13 @@ def _kind(folder: Path) -> Literal["run", "catalogue", "benchmark", "training"]:
         return "catalogue"
     if is_benchmark(folder):
         return "benchmark"
+    if is_study(folder):
+        return "study"
     if folder.is_dir() and next(folder.rglob(DONE), None) is not None:
         return "training"
-    raise InputError(f"{folder}: not a run, a catalogue, a benchmark in plantain's own format or a training")
+    raise InputError(
+        f"{folder}: not a run, a catalogue, a benchmark in plantain's own format, a study or a training"
+    )
 
 
 def _learned(
@@ -209,6 +240,10 @@ def _names(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
             of_run = names_of(folder)
             groups.update(of_run[0])
             images.update(of_run[1])
+        elif is_study(folder):
+            for case in open_study(folder).cases:
+                images.add(case.image or case.source)
+                groups.add(case.cluster)
         elif (folder / NAME).is_file():
             with Catalogue.open(folder) as catalogue:
                 for image_id, _, group in catalogue.own_groups():
@@ -223,7 +258,11 @@ def _line(row: dict[str, Any], dry_run: bool) -> str:
         return f"{row['folder']}: already withdrawn"
     if row["kind"] == "training":
         return f"{row['folder']}: {counted(len(row['models']), 'model')} learned from it"
-    if row["kind"] == "benchmark":
+    if row.get("problem"):
+        return f"{row['folder']}: this study may contain images of it: {row['problem']}; delete it, or withdraw again"
+    if row["kind"] == "study":
+        taken = counted(len(row["cases"]), "case") + " with the answers about them"
+    elif row["kind"] == "benchmark":
         taken = counted(len(row["samples"]), "sample")
     else:
         taken = counted(row["images"], "image")
@@ -244,8 +283,6 @@ def _print_elsewhere(row: dict[str, Any]) -> None:
         for path in row["releases"]:
             print(f"  {path}")
         print("  export them again, and ask everyone who has a copy to delete it", file=sys.stderr)
-    for path in row.get("studies", ()):
-        print(f"{row['folder']}: this study contains images of it, and its answers: {path}; delete it")
     for own in own_folders(Path(row["folder"])) if row["kind"] == "run" else ():
         print(
             f"{row['folder']}: {own.name} in it is a folder of its own and was not changed: name it as well"

@@ -1,1 +1,1 @@
-"""What comes out of a study: rows, figures, pages."""
+"""Results of a study: rows, figures, pages."""

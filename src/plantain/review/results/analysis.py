@@ -1,4 +1,4 @@
-"""What a study's main answers say, readers and cases random."""
+"""Statistics of a study's main answers, with readers and cases random."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Number = Callable[[Row], float | None]
 
 
 def analyse(study: Study, rows: Sequence[Row]) -> Found:
-    """Return everything that the page, the JSON and the LaTeX show, from the rows of `rows_of`."""
+    """Return all results for the page, the JSON and the LaTeX, from the rows of `rows_of`."""
     return {
         "study": study.name,
         "hash": study.digest,
@@ -117,7 +117,7 @@ def mean_over_readers(table: Floats, *, null: float = 0.0, ends: tuple[float, ..
 def tables_of(parts: Sequence[Sequence[Row]], value: Number) -> list[Floats]:
     """Return for each part, (readers, clusters), a reader's mean answer to the cases of each patient.
 
-    All are over the readers and patients of all parts; NaN where there is no answer.
+    All are over the readers and patients of all parts; NaN without an answer.
     """
     readers = {name: i for i, name in enumerate(sorted({row.reader for rows in parts for row in rows}))}
     clusters = {name: i for i, name in enumerate(sorted({row.cluster for rows in parts for row in rows}))}
@@ -137,7 +137,7 @@ def tables_of(parts: Sequence[Sequence[Row]], value: Number) -> list[Floats]:
 
 
 def _by_model(rows: Sequence[Row], value: Number, ends: tuple[float, ...]) -> Found:
-    """Means of each model, and differences of all pairs on what readers saw of both, corrected by Holm."""
+    """Return the mean of each model, and the differences of all pairs on common cases, corrected by Holm."""
     models = sorted({row.model for row in rows})
     tables = dict(
         zip(
@@ -182,8 +182,8 @@ def with_judge(study: Study, rows: Sequence[Row]) -> Found | None:
         return None
 
     def share(of: Callable[[bool, bool], bool]) -> Found:
-        said = {id(row): float(of(reader, judge)) for row, reader, judge in decided}
-        (table,) = tables_of([[row for row, _, _ in decided]], lambda row: said[id(row)])
+        shares = {id(row): float(of(reader, judge)) for row, reader, judge in decided}
+        (table,) = tables_of([[row for row, _, _ in decided]], lambda row: shares[id(row)])
         return mean_over_readers(table, ends=(0.0, 1.0))
 
     found = {
@@ -201,7 +201,7 @@ def with_judge(study: Study, rows: Sequence[Row]) -> Found | None:
 
 
 def _accuracy(rows: Sequence[Row]) -> Found:
-    """How often readers tell edited from real images, over all models and for each: 0.5 is guessing.
+    """Return how often readers distinguish edited from real images, overall and by model: 0.5 is guessing.
 
     Of images shown one at a time it is the mean of the rates on edited and on real ones (balanced accuracy): with
     several models most images are edited, and a reader who always answers "edited" must not come out above chance.
@@ -273,7 +273,7 @@ def _parameter(found: Value) -> Found:
 
 
 def _confusion(rows: Sequence[Row]) -> Found:
-    """Requested finding -> answered finding -> count."""
+    """Return requested finding -> answered finding -> count."""
     table: dict[str, Counter[str]] = {}
     for row in rows:
         asked = row.finding if row.direction == "add" else f"{row.finding}, removed"
@@ -282,7 +282,7 @@ def _confusion(rows: Sequence[Row]) -> Found:
 
 
 def _regions(rows: Sequence[Row]) -> list[Found]:
-    """For each case the Dice of all pairs of readers, the majority's area, and STAPLE of three readers and more."""
+    """Return for each case the mean Dice of pairs of readers, the majority's area, and STAPLE from three readers."""
     found = []
     for case in sorted({row.case for row in rows}):
         mine = [row for row in rows if row.case == case]
@@ -324,7 +324,7 @@ def _agreement(block: Block, rows: Sequence[Row]) -> Found:
 
 
 def _checks(rows: Sequence[Row]) -> Found:
-    """How many anchors and training items were answered right."""
+    """Return how many anchors and training items were answered right."""
     found = {}
     for kind in (ItemKind.ANCHOR, ItemKind.TRAINING):
         known = [row.right for row in rows if row.kind is kind and row.right is not None]
@@ -333,7 +333,7 @@ def _checks(rows: Sequence[Row]) -> Found:
 
 
 def _times(rows: Sequence[Row]) -> Found:
-    """Seconds of focus for a case, by reader: median and quartiles."""
+    """Return the seconds of focus for a case by reader: median and quartiles."""
     found = {}
     for reader in sorted({row.reader for row in rows}):
         seconds = [row.focus_s for row in rows if row.reader == reader]

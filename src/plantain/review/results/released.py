@@ -32,7 +32,7 @@ RATINGS = {
     "model": "whose image was judged",
     "readers": "readers who judged it in the study's main items",
     "accepted": "share of readers for whom every criterion held; empty where none was asked to accept",
-    "own": "True: of an edit of this release; False: of another model's, shown beside it",
+    "own": "True: of an edit of this release; False: of another model's, shown with it",
     "criterion": "a criterion of the rubric",
     "held": "share of readers for whom it held",
     "rating": "mean rating of it; the scale is in study.json",
@@ -127,6 +127,7 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
             **asdict(case),
             "cluster": codes[case.cluster],
             "images": sorted(case.images),
+            "image": "",
             "ground_truth": "",
             "proposals": [],
         }

@@ -56,7 +56,7 @@ DICTIONARY = {
     "reader": "code of the reader; exports contain no names",
     "block": "block of the study",
     "task": "the question, as in `plantain review new --task`",
-    "dimension": "what was ranked: EA, CP or VQ; empty for other tasks",
+    "dimension": "the ranked dimension: EA, CP or VQ; empty for other tasks",
     "item": "the question about this case",
     "kind": "main, training, repeat or anchor; only main items count in main figures",
     "repeats": "of a repeat, the item that it repeats",

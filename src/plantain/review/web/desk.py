@@ -14,7 +14,7 @@ from plantain.review.ratings import Ratings, ReaderProgress, StudyReader
 from plantain.review.study import IMAGES, ORIGINAL, Block, Item, ItemKind, ReaderTask, Study
 
 AHEAD = 2
-"""Items beyond the first unanswered one that are handed out, so that the page can load them early."""
+"""Items beyond the first unanswered one that are served, so that the page can load them early."""
 
 HIDES_REQUEST = (ReaderTask.REAL_OR_EDITED, ReaderTask.TWO_CHOICES, ReaderTask.WHICH_FINDING)
 """Tasks whose question would be answered by the instruction."""
@@ -66,7 +66,7 @@ class Desk:
     def _url(self, item: Item, name: str) -> str:
         return f"/image/{self._token('image', item.id, name)}"
 
-    # --- what is served -----------------------------------------------------------------------------
+    # --- serving items -----------------------------------------------------------------------------
 
     def image(self, token: str) -> bytes:
         """Return an image that this reader received the token of. Raise NotAvailable for another token."""
@@ -150,7 +150,7 @@ class Desk:
             "answer": self.ratings.newest(self.reader.code, item.id) if known else None,
         }
 
-    # --- what is accepted ---------------------------------------------------------------------------
+    # --- accepting answers ---------------------------------------------------------------------------
 
     def answer(self, token: str, key: str, answer: object, focus_ms: int) -> dict[str, Any]:
         """Store an answer durably. The same key again is the same answer.

@@ -1,4 +1,4 @@
-"""What routes return: pages from templates that escape everything, JSON, static files and images."""
+"""Responses of routes: pages from escaping templates, JSON, static files and images."""
 
 from __future__ import annotations
 

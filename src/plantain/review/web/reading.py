@@ -15,8 +15,8 @@ from plantain.records import InputError
 from plantain.review.orders import reader_items
 from plantain.review.ratings import ADMINISTRATOR, IMPORTED, READER, Ratings, StudyReader
 from plantain.review.results.agreeing import between_readers
-from plantain.review.results.export import export_archive
 from plantain.review.results.rows import rows_of
+from plantain.review.results.writing import export_archive
 from plantain.review.study import ReaderTask, Study
 from plantain.review.web.desk import Desk
 from plantain.review.web.pages import as_json, image, rendered
@@ -28,7 +28,7 @@ AGREEMENT = (
     "These images may be seen only by people whom their owner admits. I am one of them; I will not copy them, "
     "pass them on, or try to find out whom they show."
 )
-"""What readers confirm by name before they see credentialed images."""
+"""The agreement that readers confirm by name before they see credentialed images."""
 
 router = APIRouter()
 

@@ -1,4 +1,4 @@
-"""What the viewer shows of a run: read from its journal, one reader for each thread, nothing written."""
+"""A run in the viewer: read from its journal with one reader for each thread, never changed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ViewedTask:
 
     @property
     def cost_usd(self) -> float | None:
-        """Cost of all its calls as far as known; None if no cost is known."""
+        """Sum of the known costs of its calls; None if no cost is known."""
         known = [call.cost_usd for call in self.calls if call.cost_usd is not None]
         return sum(known) if known else None
 
@@ -94,8 +94,10 @@ class ViewedTask:
         """A text that changes when anything of the task does."""
         settled = sum(call.outcome is not None for call in self.calls)
         rounds = (*self.rounds, *self.earlier)
-        said = sum(len(one.judges) for one in rounds), sum(len(one.scores) for one in rounds)
-        return f"{self.row.state} {self.row.generation} {self.row.round} {len(self.calls)} {settled} {said}"
+        reports = sum(len(one.judges) for one in rounds), sum(len(one.scores) for one in rounds)
+        return (
+            f"{self.row.state} {self.row.generation} {self.row.round} {len(self.calls)} {settled} {reports}"
+        )
 
 
 class RunView:
@@ -161,7 +163,7 @@ class RunView:
             tuple(calls),
         )
 
-    def beside(self, place: str, query: TaskQuery, order: TaskOrder) -> tuple[str, str]:
+    def neighbours(self, place: str, query: TaskQuery, order: TaskOrder) -> tuple[str, str]:
         """Return the ids of the tasks before and after a place in a list; "" if there is none."""
         reader = self.reader
         before = page_of(reader, query, size=1, before=place, order=order).tasks

@@ -1,4 +1,4 @@
-"""What the viewer shows of a reader study: its cases with their models named, and every answer beside them."""
+"""A reader study in the viewer: cases with the names of their models, and every answer."""
 
 from __future__ import annotations
 

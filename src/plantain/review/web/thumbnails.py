@@ -1,4 +1,4 @@
-"""Thumbnails, made once: stored beside a run's blobs if that folder is writable, else in memory."""
+"""Thumbnails, made once: stored next to a run's blobs if that folder is writable, else in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEPT = 4_000
 
 
 class Thumbnails:
-    """Thumbnails by name; those of a run's blobs are stored beside them."""
+    """Thumbnails by name; those of a run's blobs are stored next to them."""
 
     def __init__(self, blobs: BlobStore | None = None) -> None:
         self._blobs = blobs
@@ -72,7 +72,7 @@ class Thumbnails:
         return found if found.startswith(b"\xff\xd8") and found.endswith(b"\xff\xd9") else None
 
     def _store(self, name: str, made: bytes) -> None:
-        """Store a thumbnail beside its blob, if that folder is writable."""
+        """Store a thumbnail next to its blob, if that folder is writable."""
         if self._blobs is None or not os.access(self._blobs.root.parent, os.W_OK):
             return
         path = self._blobs.thumbnail(name)

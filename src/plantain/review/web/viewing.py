@@ -94,7 +94,7 @@ def task(view: Run, query: Tasks, order: Order, task: str, at: str = "") -> Resp
     found = view.task(task)
     kept = query.given | ({} if order is TaskOrder.ID else {"order": order.value})
     place = at if order is TaskOrder.RECENT else found.row.id
-    previous, behind = view.beside(place, query, order) if place else ("", "")
+    previous, behind = view.neighbours(place, query, order) if place else ("", "")
     return rendered(
         "task.html.j2",
         view=view,

@@ -15,13 +15,13 @@ function meter(value, of) {
 async function read(agreement) {
   const answer = await fetch("/api/admin" + (agreement ? "?agreement=true" : ""));
   if (!answer.ok) { location.replace("/enter"); return; }
-  const said = await answer.json();
-  $("study").textContent = said.study;
-  $("readers").replaceChildren(said.readers.length ? table(["reader", "answered", "parts closed", "median time", "known answers", "cannot judge", "last answer"],
-    said.readers.map((one) => [one.reader, meter(one.answered, one.items), `${one.blocks_closed} / ${said.blocks}`, one.median_s === null ? "–" : `${one.median_s.toFixed(1)} s`,
+  const reply = await answer.json();
+  $("study").textContent = reply.study;
+  $("readers").replaceChildren(reply.readers.length ? table(["reader", "answered", "parts closed", "median time", "known answers", "cannot judge", "last answer"],
+    reply.readers.map((one) => [one.reader, meter(one.answered, one.items), `${one.blocks_closed} / ${reply.blocks}`, one.median_s === null ? "–" : `${one.median_s.toFixed(1)} s`,
       one.known ? `${one.known_right} of ${one.known} right` : "–", one.cannot, one.last ? new Date(one.last).toLocaleString() : "–"])) : document.createTextNode("No readers yet: plantain review invite STUDY"));
-  if (said.agreement) $("agreed").replaceChildren(table(["part", "items", "Krippendorff's alpha"], said.agreement.map((one) => [one.title, one.items, one.alpha === null ? "–" : one.alpha.toFixed(2)])));
-  $("said").textContent = `read at ${new Date().toLocaleTimeString()}`;
+  if (reply.agreement) $("agreed").replaceChildren(table(["part", "items", "Krippendorff's alpha"], reply.agreement.map((one) => [one.title, one.items, one.alpha === null ? "–" : one.alpha.toFixed(2)])));
+  $("status").textContent = `read at ${new Date().toLocaleTimeString()}`;
 }
 $("again").addEventListener("click", () => read(false));
 $("agreement").addEventListener("click", () => read(true));

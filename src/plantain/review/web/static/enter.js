@@ -1,11 +1,11 @@
 // A reader's link ends in #TOKEN: browsers do not send the part after #, so no log contains it.
 "use strict";
-const said = $("said"), form = $("form");
+const message = $("status"), form = $("form");
 async function enter(token) {
   history.replaceState(null, "", "/enter");
   const answer = await fetch("/enter", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({token})});
   if (answer.ok) { location.replace("/"); return; }
-  said.textContent = "Unknown link. Please ask for a new one.";
+  message.textContent = "Unknown link. Please ask for a new one.";
   form.hidden = false;
   $("token").focus();
 }
@@ -15,6 +15,6 @@ form.addEventListener("submit", (event) => {
 });
 const token = location.hash.slice(1);
 if (token) { enter(token); } else {
-  said.textContent = "Please open the link that you were sent.";
+  message.textContent = "Please open the link that you were sent.";
   form.hidden = false;
 }

@@ -52,7 +52,7 @@ class Images {
     Object.assign(this, {width, level});
     this.draw();
   }
-  build() { // the panels for what is shown now
+  build() { // the panels for the images shown now
     const shown = this.list.map((one) => ({...one}));
     if (this.difference) {
       const original = this.list.find((one) => one.slot === -1), first = this.list.filter((one) => one.slot >= 0);
@@ -61,7 +61,7 @@ class Images {
     }
     this.panels = shown.map((one) => {
       const figure = document.createElement("figure"), canvas = document.createElement("canvas"), over = document.createElement("canvas"), caption = document.createElement("figcaption");
-      canvas.className = one.plain ? "difference" : "picture";
+      canvas.className = one.plain ? "difference" : "image";
       over.className = "over"; over.tabIndex = 0;
       over.setAttribute("role", "img"); over.setAttribute("aria-label", one.label);
       caption.textContent = one.label;

@@ -34,10 +34,10 @@ if ($("rows")) {
   const lists = {modality: "modalities", finding: "findings", direction: "directions", kind: "kinds", judge: "judges", criterion: "criteria"};
   const fill = async () => {
     if (!document.querySelector("[data-offered]")) return;
-    const said = await (await fetch("/api/offered")).json();
+    const reply = await (await fetch("/api/offered")).json();
     for (const select of document.querySelectorAll("[data-offered]")) {
       const chosen = select.value;
-      select.replaceChildren(select.options[0], ...said[lists[select.dataset.offered]].map((one) => new Option(one.replaceAll("_", " "), one)));
+      select.replaceChildren(select.options[0], ...reply[lists[select.dataset.offered]].map((one) => new Option(one.replaceAll("_", " "), one)));
       if (chosen && ![...select.options].some((one) => one.value === chosen)) select.append(new Option(chosen, chosen));
       select.value = chosen;
     }
@@ -46,15 +46,15 @@ if ($("rows")) {
   const count = async () => {
     const box = $("count");
     if (!box) return;
-    const said = await (await fetch(box.dataset.count)).json();
-    box.textContent = `${said.count.toLocaleString("en").replaceAll(",", "\u202f")} pass`;
+    const reply = await (await fetch(box.dataset.count)).json();
+    box.textContent = `${reply.count.toLocaleString("en").replaceAll(",", "\u202f")} pass`;
   };
-  const same = (said) => document.body.dataset.live === (said.counts ? `${said.newest} ${said.total} ${said.counts.pending}` : `${said.newest}`);
+  const same = (reply) => document.body.dataset.live === (reply.counts ? `${reply.newest} ${reply.total} ${reply.counts.pending}` : `${reply.newest}`);
   const follow = async () => {
     try {
       if (!document.hidden && !document.activeElement?.matches("form.filters-bar *")) {
-        const said = await (await fetch("/api/standing")).json();
-        if (!same(said)) {
+        const reply = await (await fetch("/api/standing")).json();
+        if (!same(reply)) {
           const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
           const id = rows()[at]?.id;
           for (const name of ["rows", "standing", "pager"]) if ($(name) && fresh.getElementById(name)) $(name).replaceWith(document.adoptNode(fresh.getElementById(name)));

@@ -1,35 +1,35 @@
 // One task or one case: its images with one view, its rounds by key, and changes while a run is built.
 "use strict";
-const said = document.body.dataset;
+const page = document.body.dataset;
 const images = new Images($("panels"), $("view"), $("window"), $("preset"));
 window.images = images; // for tests
 let shown = -1;
 const rounds = () => [...document.querySelectorAll("#story .round")].filter((one) => one.dataset.image);
 async function show(index) {
-  const all = rounds(), original = said.original ? [{label: "Original", url: said.original, slot: -1}] : [];
+  const all = rounds(), original = page.original ? [{label: "Original", url: page.original, slot: -1}] : [];
   shown = Math.max(0, Math.min(all.length - 1, index));
   const one = all[shown];
   for (const section of document.querySelectorAll("#story .round")) section.classList.toggle("now", section === one);
   [...$("rounds").children].forEach((button, i) => button.setAttribute("aria-pressed", i === shown));
-  const list = one ? [...original, {label: /^\d/.test(one.dataset.label) ? `${said.each} ${one.dataset.label}` : one.dataset.label, url: one.dataset.image, slot: 0}] : original;
-  if (!list.length) { $("panels").textContent = "There is no image: an imported release did not contain it."; return; }
+  const list = one ? [...original, {label: /^\d/.test(one.dataset.label) ? `${page.each} ${one.dataset.label}` : one.dataset.label, url: one.dataset.image, slot: 0}] : original;
+  if (!list.length) { $("panels").textContent = "No image: the imported release did not contain it."; return; }
   let bitmaps;
   try { bitmaps = await Promise.all(list.map((each) => images.load(each.url))); } catch { $("panels").textContent = "This image is missing."; }
-  if (all[shown] !== one) return; // another round was asked for meanwhile
+  if (all[shown] !== one) return; // another round was selected meanwhile
   if (bitmaps) {
     const {zoom, exact, x, y, width, level} = images, preset = $("preset").selectedIndex, first = !images.list;
-    await images.show(list, {size: [bitmaps[0].width, bitmaps[0].height], spacing_mm: Number(said.spacing) || null, modality: said.modality});
+    await images.show(list, {size: [bitmaps[0].width, bitmaps[0].height], spacing_mm: Number(page.spacing) || null, modality: page.modality});
     if (!first) { Object.assign(images, {zoom, exact, x, y, width, level}); $("preset").selectedIndex = preset; images.draw(); }
   }
   const to = new URL(location.href);
   if (one && all.length > 1) to.searchParams.set("show", one.dataset.round);
   history.replaceState(null, "", to);
-  said.shown = one?.dataset.round ?? "original";
+  page.shown = one?.dataset.round ?? "original";
 }
 function list() {
   $("rounds").replaceChildren(...rounds().map((one, i) => {
     const button = document.createElement("button");
-    button.type = "button"; button.textContent = one.dataset.label; button.title = `${said.each} ([ and ])`;
+    button.type = "button"; button.textContent = one.dataset.label; button.title = `${page.each} ([ and ])`;
     button.addEventListener("click", () => show(i));
     return button;
   }));
@@ -37,7 +37,7 @@ function list() {
 const copy = async () => { try { await navigator.clipboard.writeText(location.href); $("live").textContent = "link copied"; } catch { $("live").textContent = location.href; } };
 $("copy").addEventListener("click", copy);
 const go = (to) => { if (to) location.assign(to); };
-const KEYS = {j: () => go(said.next), k: () => go(said.previous), u: () => go(said.back || "/"), "]": () => show(shown + 1), "[": () => show(shown - 1), c: copy};
+const KEYS = {j: () => go(page.next), k: () => go(page.previous), u: () => go(page.back || "/"), "]": () => show(shown + 1), "[": () => show(shown - 1), c: copy};
 document.addEventListener("keydown", (event) => {
   if (typing(event) || $("dialog").open) return;
   const act = KEYS[event.key];
@@ -47,12 +47,12 @@ document.addEventListener("keydown", (event) => {
 const follow = async () => {
   try {
     if (!document.hidden) {
-      const now = await (await fetch(`/api/mark/${encodeURIComponent(said.about)}`)).json();
-      if (now.mark !== said.mark) {
+      const now = await (await fetch(`/api/mark/${encodeURIComponent(page.about)}`)).json();
+      if (now.mark !== page.mark) {
         const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html"), last = shown === rounds().length - 1;
         $("story").replaceWith(document.adoptNode(fresh.getElementById("story")));
         document.querySelector(".crumbs").replaceWith(document.adoptNode(fresh.querySelector(".crumbs")));
-        said.mark = fresh.body.dataset.mark;
+        page.mark = fresh.body.dataset.mark;
         list();
         await show(last ? rounds().length - 1 : shown);
         $("live").textContent = `updated at ${new Date().toLocaleTimeString()}`;

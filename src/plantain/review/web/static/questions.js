@@ -54,7 +54,7 @@ const QUESTIONS = {
     build(box, item, old) {
       item.criteria.forEach(([name, question], i) => box.append(group(words(name), question, "c:" + name, [[true, "Yes", ""], [false, "No", ""]], old?.criteria?.[name])));
       item.criteria.forEach((one, i) => { const legend = box.querySelectorAll("legend")[i], kbd = document.createElement("kbd"); kbd.textContent = i + 1; legend.prepend(kbd, " "); });
-      if (item.codes.length) box.append(checks("What is wrong (optional)", "codes", item.codes, old?.codes ?? []));
+      if (item.codes.length) box.append(checks("Reasons (optional)", "codes", item.codes, old?.codes ?? []));
       const names = item.criteria.map(([name]) => "c:" + name), step = stepper(box, names);
       return {
         key(key) {
@@ -73,7 +73,7 @@ const QUESTIONS = {
     },
   },
   rate: {
-    about: "Rate the edited image beside the original; more is better.",
+    about: "Compare the edited image with the original and rate it; more is better.",
     keys: [["0 to 9, T for ten", "rate the marked criterion, and on"], ["↑ ↓", "another criterion (Shift)"]],
     build(box, item, old) {
       const [least, most] = item.scale, steps = Array.from({length: most - least + 1}, (_, i) => least + i);
@@ -105,7 +105,7 @@ const QUESTIONS = {
       const quote = document.createElement("blockquote"); quote.textContent = item.description; box.append(quote);
       box.append(group("Is the description right?", "", "right", [["true", "Yes", "1"], ["false", "No", "2"]], old?.right));
       const label = document.createElement("label"), area = document.createElement("textarea");
-      label.textContent = "What is wrong or missing (optional)"; label.className = "small"; area.rows = 2; area.maxLength = 2000; area.value = old?.correction ?? ""; label.append(area); box.append(label);
+      label.textContent = "Correction: wrong or missing details (optional)"; label.className = "small"; area.rows = 2; area.maxLength = 2000; area.value = old?.correction ?? ""; label.append(area); box.append(label);
       return {
         key(key) { return (key === "1" || key === "2") && choose(box, "right", key === "1"); },
         read() { const value = chosen(box, "right"); if (value === undefined) throw new Error("Please answer yes or no."); return {right: value === "true", correction: area.value}; },
@@ -200,7 +200,7 @@ function simple(about, legend, name, options, value = (text) => text, tall = fal
       box.append(group(legend, "", name, list, old?.[name], tall));
       return {
         key(key) { const found = list.find((one) => one[2] === key); return found ? choose(box, name, found[0]) : false; },
-        read() { const said = chosen(box, name); if (said === undefined) throw new Error("Please choose an answer."); return {[name]: value(said)}; },
+        read() { const choice = chosen(box, name); if (choice === undefined) throw new Error("Please choose an answer."); return {[name]: value(choice)}; },
       };
     },
   };

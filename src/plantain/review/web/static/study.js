@@ -8,10 +8,10 @@ window.reader = reader; // for tests
 async function ask(path, body) {
   const options = body === undefined ? {} : {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)};
   const answer = await fetch(path, options);
-  const said = await answer.json().catch(() => ({}));
+  const reply = await answer.json().catch(() => ({}));
   if (answer.status === 401) { location.replace("/enter"); throw new Error("signed out"); }
-  if (!answer.ok) throw Object.assign(new Error(said.detail || `the server answered ${answer.status}`), {status: answer.status});
-  return said;
+  if (!answer.ok) throw Object.assign(new Error(reply.detail || `the server answered ${answer.status}`), {status: answer.status});
+  return reply;
 }
 const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -26,10 +26,10 @@ async function begin() {
   if (!block) return sheet("Thank you", null, paragraph("You have read the whole study. You can close this window."));
   if (block.state === "training failed") return failed(block);
   if (block.state === "done") return closing(block);
-  if (block.answered === 0 && !reader.begun) return introduction(block);
+  if (block.answered === 0 && !reader.started) return introduction(block);
   return show(block.id, block.next);
 }
-function sheet(title, enter, ...parts) { // enter: what the Enter key does
+function sheet(title, enter, ...parts) { // enter: the action of the Enter key
   $("room").hidden = true; $("sheet").hidden = false;
   const heading = document.createElement("h1"); heading.textContent = title; heading.tabIndex = -1;
   $("sheet").replaceChildren(heading, ...parts);
@@ -51,7 +51,7 @@ function agreement() {
   input.focus();
 }
 function introduction(block) {
-  const go = async () => { reader.begun = true; await show(block.id, block.next); };
+  const go = async () => { reader.started = true; await show(block.id, block.next); };
   const parts = [paragraph(QUESTIONS[block.task].about || block.title)];
   if (block.training) parts.push(paragraph(`It starts with ${block.training} training cases that show the right answer${block.pass_mark ? `; ${Math.round(100 * block.pass_mark)} % of them must be right before you continue` : ""}.`));
   parts.push(paragraph(`${block.items - block.training} cases follow. Every answer is stored at once; you may stop at any time and return by your link. Press ? for keys.`), row(button("Start (Enter)", go)));
@@ -59,10 +59,10 @@ function introduction(block) {
 }
 function failed(block) {
   const again = async () => { await ask(`/api/train-again/${block.id}`, {}); reader.ahead.clear(); await begin(); };
-  sheet("Once more", again, paragraph(`${Math.round(100 * block.training_share)} % of the training cases were right; ${Math.round(100 * block.pass_mark)} % are needed.`), row(button("Read the training again (Enter)", again)));
+  sheet("Training again", again, paragraph(`${Math.round(100 * block.training_share)} % of the training cases were right; ${Math.round(100 * block.pass_mark)} % are needed.`), row(button("Read the training again (Enter)", again)));
 }
 function closing(block) {
-  const close = async () => { await ask(`/api/close/${block.id}`, {}); reader.begun = false; reader.ahead.clear(); await begin(); };
+  const close = async () => { await ask(`/api/close/${block.id}`, {}); reader.started = false; reader.ahead.clear(); await begin(); };
   sheet("All answered", close, paragraph(`You have answered all ${block.items} cases of “${block.title}”.`), paragraph("You may look back and change answers until you close it."),
     row(button("Close this part (Enter)", close), button("Look back", () => show(block.id, block.items - 1), false)));
 }
@@ -165,7 +165,7 @@ function cannot() {
   input.focus();
 }
 function open(title, ...parts) { const heading = document.createElement("h1"); heading.textContent = title; $("ask").replaceChildren(heading, ...parts); $("ask").showModal(); }
-// Counts what was shown, so that tests and assistive scripts notice new content.
+// Counts the items shown, so that tests and assistive scripts notice new content.
 function turned() { document.body.dataset.turn = String(Number(document.body.dataset.turn ?? 0) + 1); }
 
 // --- time on the case: only while the page has the focus -------------------------------------------

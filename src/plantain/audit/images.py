@@ -1,4 +1,4 @@
-"""Real images for an audit: of a run, a catalogue, a folder, or of the packages that plantain depends on."""
+"""Real images for an audit, from a run, a catalogue, a folder, or the packages that plantain depends on."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ ASSUMED: dict[str, dict[str, Any]] = {
     "chest_xray": {"view": "frontal", "projection": "PA", "position": "erect"},
     "brain_mri": {"plane": "axial"},
 }
-"""Folders that `folder_pictures` reads, and what it assumes of their images."""
+"""Folders that `folder_images` reads, and the metadata that it assumes for their images."""
 
 MOST = 400
-"""Images read from a run or catalogue: more separate a judge from chance no better."""
+"""Most images read from a run or catalogue; more do not separate a judge from chance any better."""
 
 SPLITS = ("held-out", "tuning")
 
@@ -51,11 +51,11 @@ VIEWS: dict[str, tuple[tuple[float, float, float, float, float], ...]] = {
     "tuning": ((0, 1.0, 0.5, 0.5, 1.0), (-2, 1.06, 0.48, 0.45, 0.92)),
     "held-out": ((3, 1.1, 0.52, 0.52, 1.08), (-4, 1.14, 0.47, 0.48, 1.0), (1.5, 1.03, 0.5, 0.55, 0.88)),
 }
-"""Of the one image of a modality: degrees counter-clockwise, zoom about the point x, y (shares of the frame), gamma."""
+"""Views of a modality's one image: degrees counter-clockwise, zoom, its centre x, y (shares of the frame), gamma."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrialPicture:
+class AuditImage:
     """An image's record and its prepared bytes, as a catalogue stores them."""
 
     image: SourceImage
@@ -63,20 +63,20 @@ class TrialPicture:
 
 
 def cluster_of(image: SourceImage) -> str:
-    """Return what dependent images share: the patient where known, else the source file."""
+    """Return the key that dependent images share: the patient where known, else the source file."""
     return f"{image.dataset}/{image.group}" if image.group else image.source_sha256 or image.id
 
 
-def pictures_in(folder: Path | None, taxonomy: Taxonomy) -> list[TrialPicture]:
-    """Return the real images of a run, a catalogue or a folder by modality; None: those of the packages.
+def images_in(folder: Path | None, taxonomy: Taxonomy) -> list[AuditImage]:
+    """Return the real images of a run, a catalogue or a folder by modality; of the packages for None.
 
-    Of a modality that has images without a finding only those are taken, so that nothing is shown but what is drawn.
+    Where a modality has images without a finding, only those are returned, so that drawn findings are the only ones.
 
     Raises:
-        InputError: there are none.
+        InputError: the folder has no such image.
     """
     if folder is None:
-        return package_pictures("held-out")
+        return package_images("held-out")
     if (folder / JOURNAL_NAME).is_file():
         with JournalReader.open(folder) as reader:
             images = [image for image in reader.images() if reader.has_blob(image.prepared_sha256)]
@@ -90,57 +90,54 @@ def pictures_in(folder: Path | None, taxonomy: Taxonomy) -> list[TrialPicture]:
         if not found:
             raise InputError(f"{folder}: this catalogue has no real image")
         return found
-    return folder_pictures(folder)
+    return folder_images(folder)
 
 
 def _healthy(
     images: Iterable[SourceImage], taxonomy: Taxonomy, read: Callable[[SourceImage], bytes]
-) -> list[TrialPicture]:
+) -> list[AuditImage]:
     """Return at most `MOST` of the real images, drawn by hash, in the order of their ids."""
     normal = {finding.name for finding in taxonomy.findings if finding.normal}
     real = [image for image in images if not image.synthetic]
     healthy = {image.modality for image in real if set(image.labels) & normal}
     kept = [image for image in real if image.modality not in healthy or set(image.labels) <= normal]
     kept.sort(key=lambda image: hashlib.sha256(image.id.encode()).digest())
-    return [TrialPicture(image, read(image)) for image in sorted(kept[:MOST], key=lambda image: image.id)]
+    return [AuditImage(image, read(image)) for image in sorted(kept[:MOST], key=lambda image: image.id)]
 
 
-def package_pictures(split: str) -> list[TrialPicture]:
-    """Return the images of one set, "held-out" or "tuning", that arrive with the dependencies.
+def package_images(split: str) -> list[AuditImage]:
+    """Return the images of one set, "held-out" or "tuning", that the dependencies contain.
 
-    Slices of the average brain differ between the sets, and the single coronal slice belongs to the held-out one. There
-    is one chest radiograph and one fundus photograph: both sets use it with other geometry and tone, so for these
-    modalities held-out does not mean another person.
+    Slices of the average brain differ between the sets. There is only one chest radiograph and one fundus photograph:
+    both sets use it with different geometry and tone, so the sets share the patient in these modalities.
 
     Raises:
         InputError: a package is not installed.
     """
-    pictures = []
+    found = []
     for sample in sample_images():
         if sample.image.modality != "brain_mri":
-            pictures += [_viewed(sample, number, view) for number, view in enumerate(VIEWS[split])]
+            found += [_viewed(sample, number, view) for number, view in enumerate(VIEWS[split])]
         elif sample.image.dataset == "dipy" and split == "held-out":
-            pictures.append(TrialPicture(*sample.prepared()))
+            found.append(AuditImage(*sample.prepared()))
     cuts = BRAIN_CUTS[split] + SELLA_CUTS[split]
-    pictures += [TrialPicture(*sample.prepared()) for sample in brain_average(cuts)]
-    return pictures
+    found += [AuditImage(*sample.prepared()) for sample in brain_average(cuts)]
+    return found
 
 
-def _viewed(
-    sample: PackageSample, number: int, view: tuple[float, float, float, float, float]
-) -> TrialPicture:
+def _viewed(sample: PackageSample, number: int, view: tuple[float, float, float, float, float]) -> AuditImage:
     degrees, zoom, x, y, gamma = view
     height, width = sample.pixels.shape[:2]
     matrix = cv2.getRotationMatrix2D((x * width, y * height), degrees, zoom)
     turned = cv2.warpAffine(sample.pixels, matrix, (width, height), flags=cv2.INTER_LINEAR)
     toned = np.rint(255.0 * (turned / 255.0) ** gamma).astype(np.uint8)
     image = replace(sample.image, id=f"{sample.image.id}-view{number}", spacing_mm=None)
-    return TrialPicture(*replace(sample, image=image, pixels=toned).prepared())
+    return AuditImage(*replace(sample, image=image, pixels=toned).prepared())
 
 
-def folder_pictures(folder: Path) -> list[TrialPicture]:
+def folder_images(folder: Path) -> list[AuditImage]:
     """Return the images of a folder `<modality>/<name>.(png|jpg|jpeg)`. Raise InputError without a readable one."""
-    pictures = []
+    found = []
     for path in files_like(folder, "*/*"):
         modality = path.parent.name
         if path.suffix.lower() not in (".png", ".jpg", ".jpeg") or modality not in MODALITIES:
@@ -157,7 +154,7 @@ def folder_pictures(folder: Path) -> list[TrialPicture]:
             geometry=UNPREPARED,
             **ASSUMED.get(modality, {}),
         )
-        pictures.append(TrialPicture(*finish(image, decode_untrusted(data, path.name))))
-    if not pictures:
+        found.append(AuditImage(*finish(image, decode_untrusted(data, path.name))))
+    if not found:
         raise InputError(f"{folder}: no image in {' or '.join(f'{name}/' for name in MODALITIES)}")
-    return pictures
+    return found
