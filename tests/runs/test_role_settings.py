@@ -168,7 +168,7 @@ def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
     dear = recipe(server, {"judge": {"service_tier": "priority"}}, "openai", budget_usd=5.0).terms
     assert model_limits(dear, "openai/gpt-5").tier_factor == 2.0  # by known.toml
     with pytest.raises(
-        InputError, match=r"settings.judge.service_tier: nobody has stated what .* 'priority' of .*-image"
+        InputError, match=r"settings.judge.service_tier: the price of the tier 'priority' of .*-image"
     ):
         check_prices(recipe(server, SETTINGS, budget_usd=5.0).terms)
     assert model_limits(recipe(server, SETTINGS).terms, name).tier_factor == 1.8  # by known.toml

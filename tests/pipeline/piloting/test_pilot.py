@@ -84,7 +84,7 @@ def rated(yes: int, n: int) -> object:
     [
         ({}, ""),
         ({"qualified": rated(2, 50)}, "all of the interval is below 25%"),
-        ({"accepted": rated(3, 30)}, "people accept 3 of 30"),
+        ({"accepted": rated(3, 30)}, "human readers accept 3 of 30"),
         ({"states": {"pending": 2, "success": 48}}, "2 of 50 tasks of the pilot still to be done"),
     ],
 )
