@@ -175,7 +175,7 @@ def test_the_gate_alone_holds_back_what_is_credentialed(
     assert "retina-" not in summary.stopped  # the id of a credentialed image
     assert connections == [] and server.calls == []
     with JournalReader.open(tmp_path / "run") as reader:
-        assert list(sent_with_sources(reader)) == [] and reader.spent_usd() == 0.0
+        assert [row for row, *_ in sent_with_sources(reader)] == [] and reader.spent_usd() == 0.0
 
 
 def test_what_goes_is_recorded_by_its_bytes_and_printed(
@@ -189,7 +189,7 @@ def test_what_goes_is_recorded_by_its_bytes_and_printed(
     recipe = recipe_at(look_hosted(monkeypatch, server.url), catalogue, data=data)
     assert built(recipe, tmp_path / "run").stopped is None
     with JournalReader.open(tmp_path / "run") as reader:
-        sent = [image for image, *_ in sent_with_sources(reader)]
+        sent = [row for row, *_ in sent_with_sources(reader)]
         originals = {image.prepared_sha256 for image in reader.images()}
         edits = {
             attempt.edited
@@ -271,7 +271,7 @@ def test_a_batch_jobs_file_is_cleared_as_a_whole(
         )
         summary = built(recipe, tmp_path / "run")
     with JournalReader.open(tmp_path / "run") as reader:
-        sent = [image for image, *_ in sent_with_sources(reader)]
+        sent = [row for row, *_ in sent_with_sources(reader)]
         asked = {
             call.id for row in reader.tasks() for call in reader.calls(row.id) if call.outcome is not None
         }

@@ -183,7 +183,7 @@ def test_an_imported_release_is_enough_for_a_benchmark_and_for_training(mixed: P
     made = benchmark_from_build(tmp_path / "imported", tmp_path / "bench")
     # of 8 successes 4 are of a finding that the taxonomy has; 2 of these are of a credentialed image
     assert (made.successes, made.real, made.synthetic, made.licences) == (8, 2, 2, {"open": 4})
-    assert made.left_out["no original: it was not in the release that this run was imported from"] == 2
+    assert made.left_out["no original: it was not in the imported release"] == 2
     pairs = ReleasePairs(mixed, StoredOriginals(mixed))
     listed = pairs.listed()
     assert len(listed) == 4

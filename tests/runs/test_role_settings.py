@@ -18,7 +18,7 @@ from openai.types.shared.reasoning_effort import ReasoningEffort
 from pydantic import BaseModel
 
 from fakes import gemini_format, openai_format
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_editor
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
@@ -27,7 +27,6 @@ from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.hosted.openai import provider as of_openai
 from plantain.models.hosted.vertex import provider as vertex
 from plantain.models.registry import close_models, settings_class
-from plantain.models.resolver import resolve_editor
 from plantain.pipeline.recipe import Recipe
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.encode import encode_mask

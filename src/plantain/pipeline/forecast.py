@@ -14,7 +14,7 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import rounds_of_closed
 from plantain.journal.questions.telemetry import costs
 from plantain.metrics.statistics.intervals import wilson
-from plantain.models.hosted.known import picture_range
+from plantain.models.hosted.known import image_token_range
 from plantain.pipeline.plan import enumerate_tasks, not_planned
 from plantain.pipeline.recipe import Recipe
 from plantain.records import InputError, Price, Step, TaskKind, TaskState, Usage
@@ -290,8 +290,8 @@ def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage,
         return usage, usage, usage
     few, usual, many = (
         replace(usage, output_tokens=tokens, output_image_tokens=tokens)
-        for tokens in picture_range(
-            options.listed, options.get("image_size") or "", options.get("image_quality") or ""
+        for tokens in image_token_range(
+            options.context.listed, options.get("image_size") or "", options.get("image_quality") or ""
         )
     )
     return few, usual, many

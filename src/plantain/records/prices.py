@@ -52,7 +52,7 @@ class Usage:
         """All tokens read and written, as limits per minute count them."""
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
-    def with_pictures_of(self, tokens: int | None) -> Usage:
+    def with_image_tokens(self, tokens: int | None) -> Usage:
         """Return the usage with its images counted, if the provider did not say how many tokens they are.
 
         Args:

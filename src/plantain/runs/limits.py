@@ -12,7 +12,7 @@ from plantain.calls.budget import StepCosts
 from plantain.journal import JournalReader
 from plantain.journal.money import money_by_step, seconds_worked
 from plantain.models.diffusers.devices import calls_in_flight, device_names
-from plantain.models.hosted.known import picture_range, price_of
+from plantain.models.hosted.known import image_token_range, price_of
 from plantain.records import FREE, InputError, Price, Step, Usage
 from plantain.records.prices import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings
@@ -193,7 +193,7 @@ def tasks_at_once(terms: Terms) -> int:
 def _image_tokens(terms: Terms, model: str, options: ProviderSettings) -> int:
     """Return the most tokens that one edited image comes to, if known."""
     size, quality = options.get("image_size") or "", options.get("image_quality") or ""
-    return picture_range(terms.listed(model), size, quality)[2]
+    return image_token_range(terms.listed(model), size, quality)[2]
 
 
 def _first_deadline(terms: Terms, model: str) -> float:

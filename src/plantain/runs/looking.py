@@ -28,7 +28,7 @@ async def look_first(
     """
     if not isinstance(judge, LooksFirst) or not judge.looks_first:
         return request, OK
-    looking = request.pictures_alone
+    looking = request.images_alone
     asked = {
         **identity,
         "fingerprint": fingerprint_of(judge, request.rubric),

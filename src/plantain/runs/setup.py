@@ -23,7 +23,7 @@ from plantain.files.secrets import MissingKey, hide_environment
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.registry import brings_its_own_connection, close_models
+from plantain.models.registry import close_models, has_own_connection
 from plantain.models.resolver import load_model
 from plantain.records import InputError, SourceImage
 from plantain.roles import Describer, Editor, Judge, Writer
@@ -123,7 +123,7 @@ class RunSetup:
                     raise
                 missing.append(str(error))
                 model = load_model(name, role, options.within(key_later=True))
-            own_connection = brings_its_own_connection(self.terms.kind(name))
+            own_connection = has_own_connection(self.terms.kind(name))
             self._made[key] = self.guarded(model) if own_connection else model
         return self._made[key]
 

@@ -12,11 +12,11 @@ import numpy as np
 import psutil
 import pytest
 
+from fakes.caller import resolve_editor
 from fakes.elsewhere import Elsewhere
 from plantain.engines.contract import engine_in_place
 from plantain.models.process.editor import ProcessEditor
-from plantain.models.process.settings import Settings, WorkerCommand
-from plantain.models.resolver import resolve_editor
+from plantain.models.process.provider import Settings, WorkerCommand
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask, normalise
 from plantain.pixels.fingerprint import pixel_sha256

@@ -20,6 +20,7 @@ from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
+from plantain.metrics.statistics.resampling import DRAWS
 from plantain.pipeline.demo import peak_rss_mb
 
 NOTICE = """\
@@ -66,7 +67,7 @@ def _as_dict(made: Demo, seconds: float) -> dict[str, object]:
                 "metric": recovery.metric,
                 "order": list(recovery.order),
                 "probability": recovery.probability,
-                "draws": recovery.draws,
+                "draws": DRAWS,
             }
             for recovery in made.recoveries
         ],

@@ -12,7 +12,7 @@ import orjson
 import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.held_out import write_held_out
+from plantain.bench.benchmark.from_build import write_held_out
 from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
@@ -25,8 +25,8 @@ from plantain.cli.terminal.options import BASE_MODEL, AsJson, DryRun, Originals,
 from plantain.cli.terminal.progress import StageProgress, TrainingBar, stopping_on_ctrl_c
 from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
+from plantain.files.installing import require_extra
 from plantain.models.diffusers.settings import Settings
-from plantain.models.extras import require_extra
 from plantain.records import InputError
 from plantain.records.counts import counted
 from plantain.roles import Editor

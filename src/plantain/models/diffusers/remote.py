@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
-from plantain.models.framed import FramedRequest
+from plantain.models.frames import FramedRequest
 from plantain.models.remote import normal_form
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
+from plantain.files.installing import require_extra
 from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.quiet import OFFLINE
@@ -16,9 +17,8 @@ from plantain.models.diffusers.remote import Edited
 from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trial import EditTrial, run_trial
 from plantain.models.diffusers.weights import NotReady, size_gb
-from plantain.models.extras import require_extra
 from plantain.models.facts import facts_of
-from plantain.models.framed import FramedRequest
+from plantain.models.frames import FramedRequest
 from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider_names
 from plantain.pixels.decode import declared_size

@@ -173,7 +173,7 @@ def resolve_provider_paths(
     placed = {}
     for name, section in providers.items():
         try:
-            placed[name] = section.beside(path.resolve().parent)
+            placed[name] = section.relative_to(path.resolve().parent)
         except ValueError as error:
             raise InputError(f"{path}: providers.{name}.{error}") from error
     return placed
