@@ -35,7 +35,7 @@ from pydicom.data import get_testdata_file
 from plantain.pixels.arrays import Field, Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode, decode_untrusted
-from plantain.pixels.dicom.pictures import decode_dicom
+from plantain.pixels.dicom.render import decode_dicom
 from plantain.pixels.encode import encode_source
 from plantain.pixels.prepare import prepare
 from plantain.privacy import rapid_text

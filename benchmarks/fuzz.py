@@ -87,7 +87,7 @@ def _pixel_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     from pydicom.data import get_testdata_file
 
     from plantain.pixels.decode import decode_untrusted
-    from plantain.pixels.dicom.pictures import decode_dicom
+    from plantain.pixels.dicom.render import decode_dicom
     from plantain.pixels.volume import choose_slices, read_volume, show_slice
 
     picture = Image.fromarray(skimage.data.astronaut()[:96, :128])

@@ -41,6 +41,7 @@ DELIMITERS = (",", ";", "\t")
 """The one that occurs most in the header, outside of quotes, separates cells, unless a first line `sep=X` names one."""
 
 BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # begins like UTF-16
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -116,7 +117,7 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Open a table: .xlsx (its first sheet), .jsonl, or text separated by commas, semicolons or tabs, packed or not.
+    """Open a table: .xlsx (first visible sheet), .jsonl, or text with commas, semicolons or tabs, packed or not.
 
     JSON values that are no text are given as JSON; null and NaN are empty.
 
@@ -247,7 +248,8 @@ def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             if _STRICT[0][0] in parts.read("xl/workbook.xml"):
                 data = _transitional(parts)
         book = openpyxl.load_workbook(data, read_only=True, data_only=True)
-        sheet = book.worksheets[0]
+        sheets = book.worksheets
+        sheet = next((one for one in sheets if one.sheet_state == "visible"), sheets[0])
         sheet.reset_dimensions()  # some programs state a range that is too small
         for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
             yield number, [_sheet_text(value) for value in values]
@@ -278,17 +280,18 @@ def _sheet_text(value: object) -> str:
 
 
 def _json_table(path: Path) -> Table:
-    rows = _json_rows(path)
-    passed = []
-    for row in rows:
-        passed.append(row)
-        if not row.fault:
-            columns = _check_header(path, list(row.cells))
-            filled = (
-                one._replace(cells=dict.fromkeys(columns, "") | one.cells) for one in chain(passed, rows)
-            )
-            return Table(path, columns, filled)
-    raise InputError(f"{path}: {f'line {passed[0].line}: {passed[0].fault}' if passed else 'has no rows'}")
+    """Return rows with the fields of all rows as columns, for which the file is read twice."""
+    fields: dict[str, None] = {}
+    fault = "has no rows"
+    for row in _json_rows(path):
+        fields |= dict.fromkeys(row.cells)
+        if row.fault and fault == "has no rows":
+            fault = f"line {row.line}: {row.fault}"
+    if not fields:
+        raise InputError(f"{path}: {fault}")
+    columns = _check_header(path, list(fields))
+    empty = dict.fromkeys(columns, "")
+    return Table(path, columns, (row._replace(cells=empty | row.cells) for row in _json_rows(path)))
 
 
 def _json_rows(path: Path) -> Iterator[TableRow]:

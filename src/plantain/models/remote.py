@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar, cast
 from plantain.engines.contract import WorkEngine
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.records import Outcome
 from plantain.roles import EditRequest, NormalForm
 from plantain.roles.exchange import answered_by

@@ -25,7 +25,7 @@ from plantain.pipeline.post_edit import (
 )
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,

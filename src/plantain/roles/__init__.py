@@ -248,7 +248,7 @@ class ChangeDescription:
 
 @runtime_checkable
 class Describer(Protocol):
-    """Describes a real pair for a benchmark."""
+    """Describe a real pair for a benchmark, and name procedures that collectors of pairs can search for."""
 
     @property
     def name(self) -> str: ...

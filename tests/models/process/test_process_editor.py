@@ -19,7 +19,7 @@ from plantain.models.process.editor import ProcessEditor
 from plantain.models.process.provider import Settings, WorkerCommand
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask, normalise
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.records import Direction, Geometry, Licence, Outcome, OutcomeKind, SourceImage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply
 

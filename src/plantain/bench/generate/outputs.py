@@ -18,7 +18,7 @@ from plantain.journal import CallResult, Journal
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_output
 from plantain.pixels.encode import holds_pixels_only
-from plantain.pixels.fingerprint import sha256_of_pixels
+from plantain.pixels.likeness import sha256_of_pixels
 from plantain.privacy.lineage import made_from
 from plantain.records import OK, Attempt, InputError, Outcome, OutcomeKind
 from plantain.roles import EditedImage, EncodedImage

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from plantain.metrics.registry import registered
+from plantain.metrics.metric import registered
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.engines.contract import WorkEngine
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
+from plantain.metrics.metric import registered, unusable
 from plantain.metrics.networks.available import find_networks
 from plantain.metrics.networks.encoders import Networks, RememberingEncoder
-from plantain.metrics.registry import registered, unusable
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Score, unscored

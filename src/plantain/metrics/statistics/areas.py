@@ -30,12 +30,12 @@ def _share(groups: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PairedArea:
-    """Two areas over the same pictures.
+    """Two areas over the same images.
 
     Attributes:
         first, second: mean areas over repeats.
         difference: first minus second.
-        low, high: its 95 % interval in [-1, 1], over groups and repeats; None where nothing can be said.
+        low, high: its 95 % interval in [-1, 1], over groups and repeats; None if they cannot be computed.
     """
 
     first: float
@@ -48,7 +48,7 @@ class PairedArea:
 def paired_areas(
     first: npt.ArrayLike, second: npt.ArrayLike, cases: npt.ArrayLike, groups: npt.ArrayLike
 ) -> PairedArea:
-    """The difference of two areas under the ROC curve whose scores are of the same pictures, repeat by repeat.
+    """The difference of two areas under the ROC curve whose scores are of the same images, repeat by repeat.
 
     The variance adds that of the difference over groups (Obuchowski 1997, repeats averaged) and that of its mean over
     repeats, which are taken for independent; degrees of freedom by Satterthwaite.

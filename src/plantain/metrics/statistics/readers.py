@@ -44,7 +44,7 @@ def careful(readers: int) -> tuple[float, float]:
     """Return the correction for few readers: a factor of the variance, and the cap on its degrees of freedom.
 
     The cap is in multiples of the readers' own. As published, the test has 5.5 to 6 % false positives instead of 5 %
-    with 5 readers and up to 8 % with 3, because a variance that is small by chance brings many degrees of freedom
+    with 5 readers and up to 8 % with 3, because a variance that is small by chance adds many degrees of freedom
     (`benchmarks/reader_studies.py`).
     """
     return (1 + 1 / (2 * readers), 3.0) if readers < FEW else (1 + 1 / (4 * readers), 5.0)
@@ -61,7 +61,7 @@ class OverReaders:
             (`careful`).
         how: which of the labels of this module `variance` is.
         freedom: Hillis' degrees of freedom; 0 where there is no interval.
-        low, high: 95 % interval; None where nothing can be said.
+        low, high: 95 % interval; None if it cannot be computed.
         p: two-sided, of the value being `null`; None without an interval.
         null: the value that is tested.
         readers, cases, n: counts; `n` answers.
@@ -140,7 +140,7 @@ def unbiased_variance(answers: Floats) -> float:
 
 
 class PairSums(NamedTuple):
-    """Sums of products over all ordered pairs of entries, by what the two share (Gallas' moments)."""
+    """Sums of products over all ordered pairs of entries, by the reader or case that both share (Gallas' moments)."""
 
     neither: float
     reader: float

@@ -26,7 +26,7 @@ DAMAGE: tuple[type[Exception], ...] = (
     *(BytesLengthException, InvalidDicomError, MemoryError, RecursionError),
 )
 
-# pydicom quotes what it finds odd, which may be a patient's name; set once, since catch_warnings is not thread-safe.
+# pydicom quotes odd values, which may be a patient's name; set once, since catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", module=r"pydicom\.")
 pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
 
@@ -94,7 +94,7 @@ def frame_count(dataset: Dataset) -> int:
 
 
 def unreadable(name: str, error: Exception) -> BadImage:
-    """One line for what pydicom or a codec said, with how to get the codecs where one is missing."""
+    """Return one line for an error of pydicom or a codec, with the remedy for a missing codec."""
     why = one_line(" ".join(str(error).split()) or type(error).__name__)[:160]
     codec = f"; `{install_line('dicom')}` brings codecs" if "plugin" in why or "missing" in why else ""
     return BadImage(f"{name}: its pixels cannot be read ({why}){codec}")

@@ -33,7 +33,7 @@ from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_output, decode_untrusted, grey_bits, one_line
 from plantain.pixels.encode import encode_prepared
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.pixels.prepare import prepare, settle_grey
 from plantain.records import (
     OK,

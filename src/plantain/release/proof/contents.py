@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from plantain.files.unpacking import unpacks_too_far
 from plantain.pixels.decode import BadImage, check_header
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.inventory import ReleaseProblem

@@ -6,8 +6,10 @@ stored value, not once per pixel.
 
 from __future__ import annotations
 
+import math
 import re
 import struct
+from collections.abc import Iterable
 
 import cv2
 import numpy as np
@@ -139,7 +141,8 @@ def _guard(dataset: Dataset, name: str, frame: int) -> bytes:
         The frame's compressed bytes; none where it is not compressed.
     """
     if "PixelData" not in dataset:
-        raise BadImage(f"{name}: has no pixel data")
+        real = "FloatPixelData" in dataset or "DoubleFloatPixelData" in dataset
+        raise BadImage(f"{name}: {'floating-point pixels are not read' if real else 'has no pixel data'}")
     rows, columns = int(dataset.get("Rows", 0)), int(dataset.get("Columns", 0))
     samples, bits = int(dataset.get("SamplesPerPixel", 1)), int(dataset.get("BitsAllocated", 8))
     if not 0 < rows * columns <= MAX_PIXELS:
@@ -212,9 +215,10 @@ def _grey(stored: npt.NDArray[np.integer], dataset: Dataset, how: str, bounds: B
 
 def _is_sane(dataset: Dataset) -> bool:
     """Return True if rescale slope and intercept are numbers that a scanner could mean."""
-    slope, intercept = _first(dataset.get("RescaleSlope", 1)), _first(dataset.get("RescaleIntercept", 0))
-    if slope is None or intercept is None or not np.isfinite([slope, intercept]).all():
+    slopes, intercepts = _floats(dataset.get("RescaleSlope", 1)), _floats(dataset.get("RescaleIntercept", 0))
+    if not slopes or not intercepts:
         return False
+    slope, intercept = slopes[0], intercepts[0]
     return 1e-9 < abs(slope) < LARGEST and abs(intercept) < LARGEST
 
 
@@ -303,14 +307,15 @@ def states_window(dataset: Dataset) -> bool:
 
 
 def _window(dataset: Dataset) -> tuple[float, float, str] | None:
-    """Return centre, width and function of the first window; None if invalid: some scanners write a width of 0."""
-    centre, width = _first(dataset.get("WindowCenter")), _first(dataset.get("WindowWidth"))
+    """Return centre, width and function of the first valid window, if any: some scanners write a width of 0."""
     function = str(dataset.get("VOILUTFunction") or "LINEAR").upper()
     function = function if function in ("LINEAR_EXACT", "SIGMOID") else "LINEAR"
     least = 1.0 if function == "LINEAR" else np.finfo(float).tiny
-    if centre is None or width is None or not (abs(centre) < LARGEST and least <= width < LARGEST):
-        return None
-    return centre, width, function
+    centres, widths = _floats(dataset.get("WindowCenter")), _floats(dataset.get("WindowWidth"))
+    for centre, width in zip(centres, widths, strict=False):
+        if abs(centre) < LARGEST and least <= width < LARGEST:
+            return centre, width, function
+    return None
 
 
 def _eight_bits(values: npt.NDArray[np.integer], bits: int) -> Pixels:
@@ -319,11 +324,13 @@ def _eight_bits(values: npt.NDArray[np.integer], bits: int) -> Pixels:
     return (values >> max(bits - 8, 0)).clip(0, 255).astype(np.uint8)
 
 
-def _first(value: object) -> float | None:
-    """Return the first value of a DICOM decimal string; None where it is empty or not a number."""
-    if not isinstance(value, (str, int, float)) and hasattr(value, "__iter__"):
-        value = next(iter(value), None)
-    try:
-        return float(str(value))
-    except ValueError:
-        return None
+def _floats(value: object) -> list[float]:
+    """Return the values of a DICOM decimal string, NaN where one is not a number."""
+    several = value if not isinstance(value, (str, int, float)) and isinstance(value, Iterable) else [value]
+    found = []
+    for one in several:
+        try:
+            found.append(float(str(one)))
+        except ValueError:
+            found.append(math.nan)
+    return found
