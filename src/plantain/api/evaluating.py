@@ -23,8 +23,8 @@ from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.records import InputError
 from plantain.roles import Editor
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import load_terms
-from plantain.runs.summary import RunSummary
 
 if TYPE_CHECKING:
     import pandas
@@ -99,7 +99,7 @@ def evaluate(
     settings: Path | str | None = None,
     images: Images | None = None,
 ) -> Evaluation:
-    """Evaluate an editor on a benchmark, beside the baselines, as `bench generate` and `bench score`.
+    """Evaluate an editor on a benchmark, together with the baselines, as `bench generate` and `bench score`.
 
     Outputs and scores that are in the run's folder are kept.
 
@@ -113,7 +113,7 @@ def evaluate(
         judges: names, e.g. ["offline/instruments"]; none by default.
         seeds: outputs for each sample, at least 1.
         settings: TOML with [limits], [providers.NAME] and [consent], for hosted models.
-        images: what a function is given, "array" or "pil"; None for what its annotations say, arrays without any.
+        images: type of image that a function receives, "array" or "pil"; None: by its annotations, else "array".
 
     Raises:
         plantain.records.InputError: editor, judge, metric or benchmark cannot be used; no model was called.
@@ -154,8 +154,8 @@ def _warn_of_missing(path: Path, labels: Iterable[str]) -> None:
             outputs = list(run.outputs(label))
             lost = [output.reason for output in outputs if output.edited is None]
             if lost:
-                told = f"{len(lost)} of {len(outputs)} outputs lack an image: {lost[0]}"
-                print(f"plantain: warning: {label}: {told}", file=sys.stderr)
+                problem = f"{len(lost)} of {len(outputs)} outputs have no image: {lost[0]}"
+                print(f"plantain: warning: {label}: {problem}", file=sys.stderr)
 
 
 def _wanted(editor: str | Editor | EditFunction, seeds: int, images: Images | None) -> ArmRequest:

@@ -33,7 +33,7 @@ from plantain.offline.workers import close_workers
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, Finding, SourceImage, derive_seed
-from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.runs.progress import SILENT, ProgressObserver
 from plantain.runs.settings.terms import load_terms
 from plantain.sources.samples import sample_images
 

@@ -37,8 +37,7 @@ from plantain.engines.contract import engine_in_place
 from plantain.journal import JournalReader
 from plantain.metrics.grounding import ALPHA
 from plantain.pixels.arrays import Pixels
-from plantain.runs.observer import ProgressObserver
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import ProgressObserver, RunSummary
 
 ARM = "diffusers/planted"
 

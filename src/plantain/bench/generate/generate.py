@@ -30,11 +30,10 @@ from plantain.pixels.likeness import sha256_of_pixels
 from plantain.privacy.lineage import made_from
 from plantain.records import OK, Attempt, Direction, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
-from plantain.runs.door import Beginning, Door
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import NewRun, RunSetup
 
 GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
 """The model never answered, after all retries."""
@@ -69,15 +68,13 @@ async def generate(
         InputError: the benchmark or an arm is not the recorded one; another process uses the run; an image may not be
             sent to a hosted model; an editor cannot do this. Nothing was called then.
     """
-    door = Door(terms)
-    door.check(images=(sample.image for sample in benchmark.samples))
-    wanted = replace(wanted, own={label: door.guarded(editor) for label, editor in wanted.own.items()})
-    check_wanted(benchmark, wanted, door.editor, seed)
-    beginning = Beginning(benchmark.name, seed, {"kind": "bench", "seed": seed})
-    async with door.open(
-        run, beginning, observer=observer, accept_model_change=accept_model_change
-    ) as opened:
-        planned = await make_plan(benchmark, opened.journal, wanted, door.editor, seed)
+    setup = RunSetup(terms)
+    setup.check(images=(sample.image for sample in benchmark.samples))
+    wanted = replace(wanted, own={label: setup.guarded(editor) for label, editor in wanted.own.items()})
+    check_wanted(benchmark, wanted, setup.editor, seed)
+    new = NewRun(benchmark.name, seed, {"kind": "bench", "seed": seed})
+    async with setup.open(run, new, observer=observer, accept_model_change=accept_model_change) as opened:
+        planned = await make_plan(benchmark, opened.journal, wanted, setup.editor, seed)
         arms = {one.arm.label: one for one in planned}
         reader = opened.journal.reader
         opened.planned(_counts(reader, arms), lambda: _counts(reader, arms)[TaskState.PENDING] > 0)

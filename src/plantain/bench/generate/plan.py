@@ -24,7 +24,7 @@ from plantain.journal import Journal
 from plantain.journal.questions.benchmark import ArmTask, arm_tasks
 from plantain.records import Attempt, EditTask, InputError, OutcomeKind, TaskKind, TaskState
 from plantain.roles import Editor
-from plantain.runs.door import changed_since
+from plantain.runs.setup import changed_since
 
 MODELS_META = "bench.models"
 

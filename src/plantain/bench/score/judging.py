@@ -21,7 +21,7 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.runfile import BenchRun, Output, changed_of, finding_of, previous_of
 from plantain.calls import Answer, CallSpec, TaskCalls
 from plantain.journal import CallResult, CallRow, Journal, JsonValue, StoredScore
-from plantain.journal.payload import from_json, to_json
+from plantain.journal.rows import from_json, to_json
 from plantain.privacy.lineage import made_from
 from plantain.records import (
     CriterionResult,

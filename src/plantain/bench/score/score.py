@@ -32,11 +32,10 @@ from plantain.metrics.networks.available import find_networks
 from plantain.metrics.networks.encoders import Networks
 from plantain.records import InputError
 from plantain.roles import Judge
-from plantain.runs.door import Door
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import RunSetup
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +82,16 @@ async def score_run(
     wanted = chosen(request.metrics)
     models = tuple(dict.fromkeys(name.model for name in request.judges))
     terms = replace(terms, models=models) if terms is not None else Terms(models)
-    door = Door(terms)
+    setup = RunSetup(terms)
     _check_run(run, benchmark)
-    door.check(images=(sample.image for sample in benchmark.samples))
-    seats = _seats(request.judges, judges, door)
+    setup.check(images=(sample.image for sample in benchmark.samples))
+    seats = _seats(request.judges, judges, setup)
     networks = request.networks if request.networks is not None else find_networks(wanted)
     metrics, missing = open_metrics(wanted, networks)
     notes = [f"{name} not measured: {reason}" for name, reason in missing]
     for line in notes:
         observer.note(line)
-    async with door.open(
+    async with setup.open(
         run,
         observer=observer,
         accept_model_change=accept_model_change,
@@ -109,16 +108,16 @@ async def score_run(
 
 
 def _seats(
-    names: Sequence[JudgeName], judges: Sequence[Judge] | None, door: Door
+    names: Sequence[JudgeName], judges: Sequence[Judge] | None, setup: RunSetup
 ) -> list[tuple[JudgeName, Judge]]:
     if judges is not None:
-        return list(zip(names, map(door.guarded, judges), strict=True))
+        return list(zip(names, map(setup.guarded, judges), strict=True))
     seats = []
     for name in names:
-        theirs = door.terms.provider(name.model).get("prompts")
+        theirs = setup.terms.provider(name.model).get("prompts")
         if name.prompts is None and theirs is not None and asks_for_scores(theirs, name.rubric):
             name = replace(name, prompts=theirs)  # from [providers]: another wording all the same
-        seats.append((name, door.judge(name.model, prompts=name.prompts, named_by="--judge")))
+        seats.append((name, setup.judge(name.model, prompts=name.prompts, named_by="--judge")))
     return seats
 
 
