@@ -235,7 +235,9 @@ def test_distances_of_sets_are_reported_with_their_floor(
     far = distances["copy-input", "fid:mean-colour"]
     assert (far.value or 0.0) > 0.1
     assert (far.pairs, far.images, far.features) == (2, 3, "mean-colour")
-    assert far.line == "floor unknown: 2 independent pairs; n = 3"  # of two sources, one has one image: no halves
+    assert (
+        far.line == "floor unknown: 2 independent pairs; n = 3"
+    )  # of two sources, one has one image: no halves
     again = distances["copy-input", "frechet_encoder:mean-colour"]
     assert (again.value, again.floor, again.halves) == (far.value, far.floor, far.halves)
     few = distances["copy-input", "frechet_radiomics"]

@@ -95,14 +95,13 @@ async def measure_sets(benchmark: Benchmark, opened: OpenRun, networks: Networks
     """
     run = BenchRun(opened.journal.reader)
     computed = 0
-    for encoder, own in (
-        (networks.features, SETS[:2]),
-        (RadiomicsEncoder(), SETS[2:3]),
-        (networks.encoder, SETS[3:]),
-    ):
+    encoders: tuple[ImageEncoder | None, ...] = (networks.features, RadiomicsEncoder(), networks.encoder)
+    for encoder, own in zip(encoders, (SETS[:2], SETS[2:3], SETS[3:]), strict=True):
         names = [name for name in own if name in wanted]
         truths: dict[str, Floats] = {}
-        for arm in run.arms if encoder is not None and names else ():
+        if encoder is None or not names:
+            continue
+        for arm in run.arms:
             if opened.stopping:
                 break
             computed += await _measure_arm(benchmark, opened, arm, encoder, names, truths)
