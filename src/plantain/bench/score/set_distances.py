@@ -33,6 +33,9 @@ from plantain.runs.open_run import OpenRun
 SETS = ("fid", "kid", "frechet_radiomics", "frechet_encoder")
 """Distances between all outputs of an arm and the ground truths."""
 
+PUBLISHED = FID_WEIGHTS | {RadiomicsEncoder.name}
+"""Encoders whose distances have no name of an encoder."""
+
 DISTANCES = "bench.sets"
 """Key of a run's meta: a JSON list of `Distance`."""
 MADE = "bench.sets.made"
@@ -133,7 +136,8 @@ async def _measure_arm(
     if reason:
         none = unscored(reason)
         found = [
-            SetDistance(_label(name, encoder), none, None, None, None, len(set(clusters))) for name in names
+            SetDistance(label(name, PUBLISHED, encoder.name), none, None, None, None, len(set(clusters)))
+            for name in names
         ]
     else:
         sets = await asyncio.to_thread(_features, benchmark, run, outputs, encoder, truths)
@@ -180,17 +184,13 @@ def _features(
     )
 
 
-def _label(name: str, encoder: ImageEncoder) -> str:
-    return name if name == "frechet_radiomics" else label(name, FID_WEIGHTS, encoder.name)
-
-
 def _distance(
     name: str, sets: tuple[Floats, Floats], encoder: ImageEncoder, seed: int, clusters: Sequence[str]
 ) -> SetDistance:
     if name == "frechet_radiomics":
         return frechet_radiomics(*sets, seed, pairs=clusters)
     if name == "frechet_encoder":
-        return frechet_of_features(_label(name, encoder), *sets, seed, pairs=clusters)
+        return frechet_of_features(label(name, PUBLISHED, encoder.name), *sets, seed, pairs=clusters)
     measure = fid_of_features if name == "fid" else kid_of_features
     return measure(*sets, encoder.name, seed, pairs=clusters)
 
