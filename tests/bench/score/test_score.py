@@ -244,7 +244,7 @@ def test_distances_of_sets_are_reported_with_their_floor(
     assert (few.value, few.reason) == (None, "3 images in each set; 26 features need 52")
     assert main(["bench", "score", str(folder / "run"), "--metrics", "psnr", "--judge", "none"]) == 0
     printed = capsys.readouterr().out
-    assert f"fid:mean-colour of copy-input: {far.value:.2f}, {far.line}" in printed
+    assert f"fid:mean-colour of copy-input: {far.value:.3g}, {far.line}" in printed
     assert f"frechet_radiomics of copy-input: unscored: {few.reason}" in printed
 
 

@@ -80,8 +80,8 @@ class Distance:
         if self.p is None or self.floor_high is None:
             line = f"floor unknown: {self.pairs} independent pairs"
         else:
-            line = f"{'above' if self.p <= 0.05 else 'not above'} the floor, {self.floor_high:.2f}"
-        halves = "" if self.halves is None else f"; halves of the true images {self.halves:.2f}"
+            line = f"{'above' if self.p <= 0.05 else 'not above'} the floor, {self.floor_high:.3g}"
+        halves = "" if self.halves is None else f"; halves of the true images {self.halves:.3g}"
         return f"{line}{halves}; n = {self.images}"
 
 

@@ -137,7 +137,7 @@ def _print_scores(run: Path, summary: RunSummary, *, as_json: bool) -> None:
             if reasons:
                 print("  " + "; ".join(f"{n} x {reason}" for reason, n in list(reasons.items())[:3]))
         for one in distances:
-            value = f"unscored: {one.reason}" if one.value is None else f"{one.value:.2f}, {one.line}"
+            value = f"unscored: {one.reason}" if one.value is None else f"{one.value:.3g}, {one.line}"
             print(f"{one.metric} of {one.arm}: {value}")
         stored = counted(summary.measured + summary.judged, "score")
         print(f"{stored} stored, {counted(summary.made, 'judge call')} made")
