@@ -169,7 +169,7 @@ def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_p
         {**rows()[0], "id": "d", "direction": "sideways"},
         {**rows()[0], "id": "f", "verdict": "perhaps"},
         {**rows()[0], "id": "g", "modality": "funduss"},
-        {**rows()[0], "id": "h", "finding": "Cataract", "instruction": " "},
+        {**rows()[0], "id": "h", "finding": "Cataract", "prompt": " "},
     ]
     (pictures.parent / "secret.png").write_bytes((pictures / rows()[0]["edited"]).read_bytes())
     done = import_pairs(table(pictures, "spoilt.jsonl", spoilt), tmp_path / "run")
