@@ -121,11 +121,12 @@ def jpeg_in(data: bytes, name: str) -> tuple[bytes, bool]:
 
     dataset = read_dicom(data, name)
     try:
-        if not dataset.file_meta.TransferSyntaxUID.is_encapsulated:
-            raise BadImage(f"{name}: its pixel data is not a JPEG")
-        frame = get_frame(dataset.PixelData, 0, number_of_frames=1)
+        compressed = dataset.file_meta.TransferSyntaxUID.is_encapsulated
+        frame = get_frame(dataset.PixelData, 0, number_of_frames=1) if compressed else b""
     except DAMAGE as error:
         raise BadImage(f"{name}: its pixel data cannot be read ({one_line(str(error))[:120]})") from error
+    if not frame.startswith(b"\xff\xd8"):
+        raise BadImage(f"{name}: its pixel data is not a JPEG")
     # An odd number of bytes is padded (PS3.5, A.4).
     return frame[:-1] if frame.endswith(b"\xff\xd9\0") else frame, dataset.get("SyntheticData") == "YES"
 
