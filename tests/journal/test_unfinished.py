@@ -11,7 +11,7 @@ import pytest
 
 from plantain.journal import Journal, RunHeader
 from plantain.journal.disk.unfinished import new_run
-from plantain.journal.errors import RunLocked
+from plantain.journal.rows import RunLocked
 from plantain.records import InputError
 
 HEADER = RunHeader("id", "name", 0, {}, "")

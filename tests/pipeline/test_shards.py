@@ -21,7 +21,7 @@ from plantain.pipeline import merge as merging
 from plantain.pipeline.merge import merge
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
-from plantain.pipeline.shards import Shard, Share, in_words, lessened, share_of
+from plantain.pipeline.shards import Shard, Share, in_words, scaled_recipe, share_of
 from plantain.records import InputError, Withdrawal
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
@@ -122,12 +122,14 @@ def test_money_and_limits_are_shared_by_tasks(recipe: Recipe) -> None:
         }
     )
     share = Share(Shard(2, 5), 3, 12, "")
-    mine = lessened(limited, share)
+    mine = scaled_recipe(limited, share)
     assert (mine.limits.budget_usd, mine.limits.max_calls, mine.limits.max_hours) == (30.0, 250, 3.0)
     assert mine.providers["quick"].requests_per_minute == 15.0
     assert mine.frozen_part() == limited.frozen_part()
     told = in_words(limited, share)
-    parts = [lessened(limited, Share(Shard(n, 9), tasks, 12, "")).limits for n, tasks in enumerate(NINE, 1)]
+    parts = [
+        scaled_recipe(limited, Share(Shard(n, 9), tasks, 12, "")).limits for n, tasks in enumerate(NINE, 1)
+    ]
     assert sum(part.budget_usd or 0.0 for part in parts) == pytest.approx(120.0)
     assert sum(part.max_calls or 0 for part in parts) <= 1000 and parts[1].max_calls == 0
     assert (

@@ -153,7 +153,7 @@ def read_pilot(run: Path) -> Pilot:
 
 @dataclass(slots=True)
 class BuildPlan:
-    """What a recipe will need. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
+    """The forecast of a build. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
 
     Attributes:
         tasks: without the controls, which are counted apart.
@@ -185,7 +185,7 @@ class BuildPlan:
 def make_plan(
     recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: Pilot | None = None
 ) -> BuildPlan:
-    """Count the tasks and forecast what they take; calls no model.
+    """Count the tasks and forecast calls, cost, duration and disk. Call no model.
 
     Args:
         pilot: rates of an earlier run; without it, those that the paper reports and our own guesses.
@@ -298,7 +298,7 @@ def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage,
 
 
 def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate:
-    """The longest of: calls in flight, each provider's limits, and what one machine computes."""
+    """Return the longest of: calls in flight, each provider's limits, and computation on this machine."""
     if any(recipe.terms.provider(model).in_jobs for _, model in plan.calls_by):
         rounds = CallEstimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
         waves = math.ceil(plan.tasks / recipe.limits.wave)

@@ -1,6 +1,6 @@
-"""Merging shards: the runs of all parts of one plan become one run, as if it had never been split.
+"""Merging shards: the runs of all parts of one plan become one run, equal to a run of the whole plan.
 
-The merged run is made beside its place and moved there when complete. An interrupted merge starts again.
+The merged run is made in a folder next to its own and renamed when complete. An interrupted merge starts again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from plantain.journal.merging import (
     open_jobs,
     put_meta,
 )
-from plantain.journal.payload import to_json
+from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
 from plantain.journal.withdrawal import META as WITHDRAWN
@@ -66,7 +66,7 @@ _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A shard's run, held so that nobody writes to it."""
+    """A shard's run, locked against writers."""
 
     run: Path
     database: sqlite3.Connection
@@ -97,8 +97,8 @@ def merge(runs: Sequence[Path], run: Path, *, accept_model_change: bool = False)
         The contents of the merged run. `plantain build` on it, without a shard, continues its pending tasks.
 
     Raises:
-        InputError: a run is no shard, shards are missing, named twice or of different plans or methods, one is being
-            written to, waits for a batch job or contains what was withdrawn from another, an image is missing or
+        InputError: a run is not a shard, shards are missing, named twice or of different plans or methods, one is being
+            written to, waits for a batch job or contains images withdrawn from another, an image is missing or
             changed; `run` does not exist then.
     """
     check_new_run(run)
@@ -155,7 +155,9 @@ def _check_complete(parts: Sequence[Part]) -> None:
                 f"{part.run}: is shard {shard}, and {first.run} is shard {first.share.shard}: parts of one plan only"
             )
         if shard.number in there:
-            raise InputError(f"{part.run}: is shard {shard} once more, beside {there[shard.number]}")
+            raise InputError(
+                f"{part.run}: is shard {shard}, as is {there[shard.number]}; name each shard once"
+            )
         there[shard.number] = part.run
     count = first.share.shard.count
     if missing := [f"{number}/{count}" for number in range(1, count + 1) if number not in there]:

@@ -15,9 +15,8 @@ import orjson
 from plantain.files.opening import check_received
 from plantain.journal import BadBlob, BlobStore, JournalReader
 from plantain.journal.cards import as_json as card_as_json
-from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.disk.blobs import is_full, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, backup
-from plantain.journal.disk.space import is_full
 from plantain.journal.questions.release import closed_digest, closed_images
 from plantain.journal.verify import damaged_blobs
 from plantain.privacy.licence_terms import as_json

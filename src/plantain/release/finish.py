@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import orjson
 
 from plantain.journal import BlobStore, JournalReader
-from plantain.journal.questions.corrections import corrected_edits, corrections_line
 from plantain.journal.questions.release import raw_answers
+from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.pixels.encode import XMP_PACKET
 from plantain.privacy.licence_terms import from_json
 from plantain.privacy.licence_texts import decide_parts, licence_files

@@ -11,7 +11,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from plantain.journal import JsonValue, StoredScore, StoredVerdict, TaskRow
-from plantain.journal.payload import dumps
+from plantain.journal.rows import dumps
 from plantain.records import (
     Attempt,
     Direction,

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plantain.journal.disk.blobs import sync_folder
-from plantain.journal.disk.lock import LOCK_NAME, RunLock, check_filesystem
-from plantain.journal.errors import RunLocked
+from plantain.journal.disk.connect import LOCK_NAME, RunLock, check_filesystem
+from plantain.journal.rows import RunLocked
 from plantain.records import InputError
 
 _ENDING = ".unfinished"

@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 
 from plantain.findings import load_taxonomy
-from plantain.journal.payload import dumps
+from plantain.journal.rows import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
 from plantain.release.judges import kept_cards
 from plantain.release.staging import Staging
