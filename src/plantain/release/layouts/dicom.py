@@ -123,12 +123,13 @@ def jpeg_in(data: bytes, name: str) -> tuple[bytes, bool]:
     try:
         compressed = dataset.file_meta.TransferSyntaxUID.is_encapsulated
         frame = get_frame(dataset.PixelData, 0, number_of_frames=1) if compressed else b""
+        synthetic = dataset.get("SyntheticData") == "YES"
     except DAMAGE as error:
         raise BadImage(f"{name}: its pixel data cannot be read ({one_line(str(error))[:120]})") from error
     if not frame.startswith(b"\xff\xd8"):
         raise BadImage(f"{name}: its pixel data is not a JPEG")
     # An odd number of bytes is padded (PS3.5, A.4).
-    return frame[:-1] if frame.endswith(b"\xff\xd9\0") else frame, dataset.get("SyntheticData") == "YES"
+    return (frame[:-1] if frame.endswith(b"\xff\xd9\0") else frame), synthetic
 
 
 def _edit(record: TaskRecord, attempt: AttemptRecord, image: ReleasedImage, source: str) -> Dataset:
