@@ -12,6 +12,7 @@ import orjson
 
 from plantain.files.system_files import files_like, is_system_file
 from plantain.records import InputError
+from plantain.release.layouts.dicom import jpeg_in
 from plantain.release.originals import FOLDER
 from plantain.release.plan import FACTS, TRAJECTORIES
 from plantain.release.task_record import TaskRecord, from_json
@@ -87,6 +88,9 @@ class OurRelease:
         for path in files_like(self.root, "wds/*.tar"):
             for name, data in _members(path, (".jpg", ".png")):
                 yield f"{path}:{name}", data
+        for path in files_like(self.root, "dicom/*/*.dcm"):
+            if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
+                yield str(path), jpeg_in(path.read_bytes(), str(path))[0]
         for folder in files_like(self.root, "*"):
             if folder.is_dir() and not folder.is_symlink() and folder.name not in ("data", "wds"):
                 yield from tree_images(folder)
