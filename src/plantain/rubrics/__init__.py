@@ -13,8 +13,6 @@ from plantain.rubrics.policies import POLICIES, decide, majority
 MED_BANANA = read_rubric(Path(__file__).with_name("med_banana.toml"))
 MED_BANANA_PUBLISHED = read_rubric(Path(__file__).with_name("med_banana_published.toml"))
 MEDEBENCH = read_rubric(Path(__file__).with_name("medebench.toml"))
-EDITSCORE = Path(__file__).with_name("editscore.toml")
-EDITREWARD = Path(__file__).with_name("editreward.toml")
 
 
 def identity_of(rubric: Rubric) -> list[str | int]:
@@ -34,8 +32,6 @@ def recorded(frozen: Mapping[str, Any]) -> Rubric:
 
 
 __all__ = [
-    "EDITREWARD",
-    "EDITSCORE",
     "MEDEBENCH",
     "MED_BANANA",
     "MED_BANANA_PUBLISHED",

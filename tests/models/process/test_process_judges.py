@@ -18,7 +18,6 @@ import pytest
 from PIL import Image
 
 from plantain.cli import main
-from plantain.models.process import workers
 from plantain.models.process.judge import ProcessJudge
 from plantain.models.process.provider import Settings, WorkerCommand, load
 from plantain.pixels.encode import encode_png
@@ -32,9 +31,9 @@ from plantain.records import (
     SourceImage,
 )
 from plantain.roles import EncodedImage, JudgeRequest, Reply
-from plantain.rubrics import MED_BANANA, rubric_named
+from plantain.rubrics import MED_BANANA, read_rubric
 
-FOLDER = Path(workers.__path__[0])
+FOLDER = Path(__file__).parents[3] / "examples" / "process-judge"
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
 
 EDITSCORE = """
@@ -97,7 +96,7 @@ def shade(value: int) -> EncodedImage:
 
 
 def request(edited: int, rubric: str, instruction: str = "Add drusen.", seed: int = 7) -> JudgeRequest:
-    by = MED_BANANA if rubric == "med-banana" else rubric_named(rubric)
+    by = MED_BANANA if rubric == "med-banana" else read_rubric(FOLDER / f"{rubric}.toml")
     return JudgeRequest(IMAGE, shade(102), shade(edited), instruction, None, Direction.ADD, by, seed)
 
 
@@ -152,7 +151,7 @@ def test_another_rubric_is_not_applicable_and_loads_nothing(tmp_path: Path, name
     asked = judge(tmp_path, name)  # EditReward's settings are missing: loading it would fail
     (reply,) = ask(asked, request(1, "med-banana"))
     assert reply.outcome.kind is OutcomeKind.NOT_APPLICABLE
-    assert f"use --rubric {name}" in reply.outcome.reason
+    assert f"use --rubric {name}.toml" in reply.outcome.reason
 
 
 def test_an_answer_of_the_wrong_form_is_malformed(tmp_path: Path) -> None:
@@ -194,6 +193,13 @@ def test_rejudge_asks_the_program_about_a_run_of_imported_edits(tmp_path: Path, 
     command = json.dumps([sys.executable, "-c", start, os.fspath(FOLDER / "editscore.py")])
     recipe.write_text(f'[providers.process.workers.editscore]\nfolder = "."\ncommand = {command}\n')
     assert main(["import", str(tmp_path / "edits.csv"), "--run", str(run)]) == 0
-    asked = ["--judge", "process/editscore", "--rubric", "editscore", "--settings", str(recipe)]
+    asked = [
+        "--judge",
+        "process/editscore",
+        "--rubric",
+        str(FOLDER / "editscore.toml"),
+        "--settings",
+        str(recipe),
+    ]
     assert main(["judge", "rejudge", str(run), *asked]) == 0
     assert "process/editscore, rubric editscore: 1 judged, 0 accepted, 0 unscored" in capsys.readouterr().out
