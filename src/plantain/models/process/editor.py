@@ -46,7 +46,7 @@ class ProcessEditor:
         self._side = side
         self._program = Program(name, command)
         self._served = f"{name}@{command_digest(command)}"
-        self._gathering = Gathering(
+        self._gathering: Gathering[FramedRequest, bytes] = Gathering(
             command.batch_size,
             lambda batch: run_batch(self._program, self.settings, batch, _job, _read_result),
         )

@@ -30,7 +30,7 @@ class ProcessJudge:
         self._program = Program(name, command)
         self._served = f"{name}@{command_digest(command)}"
         self.fingerprint = f"process judge@{VERSION} {self._served} {sorted(command.settings.items())}"
-        self._gathering = Gathering(
+        self._gathering: Gathering[JudgeRequest, Observations] = Gathering(
             command.batch_size,
             lambda batch: run_batch(self._program, command.settings, batch, _job, _observations),
         )

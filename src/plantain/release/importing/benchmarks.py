@@ -20,6 +20,7 @@ from typing import Any
 
 import orjson
 
+from plantain.files.opening import is_inside
 from plantain.files.system_files import files_like
 from plantain.files.tables import read_table
 from plantain.records import InputError
@@ -105,11 +106,16 @@ def _row(root: Path, dataset: str, original: str, edited: Path, **known: Any) ->
     )
 
 
+def _files(root: Path, pattern: str) -> list[Path]:
+    """Return regular files below the folder: no pipes, and no links that lead out of it."""
+    return [path for path in files_like(root, pattern) if path.is_file() and is_inside(path, root)]
+
+
 def _json(path: Path) -> Any:
     """Return a JSON document; None if it is not JSON or too large."""
     try:
         return orjson.loads(path.read_bytes()) if path.stat().st_size <= LARGEST_IMAGE else None
-    except (orjson.JSONDecodeError, OSError):
+    except orjson.JSONDecodeError:
         return None
 
 
@@ -118,16 +124,16 @@ def _has(entry: object, *names: str) -> bool:
 
 
 def _gedit(root: Path) -> _Rows | None:
-    files = [*files_like(root, "fullset/*/*/*.png"), *files_like(root, "*/fullset/*/*/*.png")]
+    files = [*_files(root, "fullset/*/*/*.png"), *_files(root, "*/fullset/*/*/*.png")]
     edits = [path for path in files if not path.stem.endswith("_SRCIMG")]
     return _gedit_rows(root, edits) if len(edits) < len(files) else None
 
 
 def _gedit_rows(root: Path, edits: list[Path]) -> _Rows:
     instructions: dict[str, str] = {}
-    for table in (*files_like(root, "*.parquet"), *files_like(root, "data/*.parquet")):
+    for table in (*_files(root, "*.parquet"), *_files(root, "data/*.parquet")):
         instructions |= zip(*columns_of(table, "key", "instruction"), strict=True)
-    for scores in files_like(root, "**/*_gpt_score*.csv"):
+    for scores in _files(root, "**/*_gpt_score*.csv"):
         for _, cells, _ in read_table(scores).rows:
             instructions[_key(Path(str(cells.get("edited_image", ""))))] = str(cells.get("instruction", ""))
     for number, path in enumerate(edits, 1):
@@ -151,7 +157,7 @@ def _key(path: Path) -> str:
 
 
 def _imgedit(root: Path) -> _Rows | None:
-    for path in files_like(root, "*.json"):
+    for path in _files(root, "*.json"):
         entries = _json(path)
         if isinstance(entries, dict) and entries and all(_has(e, *_IMGEDIT) for e in entries.values()):
             return _imgedit_rows(root, entries)
@@ -160,7 +166,7 @@ def _imgedit(root: Path) -> _Rows | None:
 
 def _imgedit_rows(root: Path, entries: Mapping[str, Mapping[str, str]]) -> _Rows:
     number = 0
-    for path in files_like(root, "*/*.png"):
+    for path in _files(root, "*/*.png"):
         if (entry := entries.get(path.stem)) is not None:
             number += 1
             yield _row(
@@ -176,16 +182,17 @@ def _imgedit_rows(root: Path, entries: Mapping[str, Mapping[str, str]]) -> _Rows
 
 
 def _miedb(root: Path) -> _Rows | None:
-    entries = _json(root / "dataBenchmark" / "metadata.json")
-    if isinstance(entries, list) and entries and all(_has(entry, *_MIEDB) for entry in entries):
-        return _miedb_rows(root, entries)
+    for path in _files(root, "dataBenchmark/metadata.json"):
+        entries = _json(path)
+        if isinstance(entries, list) and entries and all(_has(entry, *_MIEDB) for entry in entries):
+            return _miedb_rows(root, entries)
     return None
 
 
 def _miedb_rows(root: Path, entries: list[Mapping[str, str]]) -> _Rows:
     by_name = {Path(entry["output_image"]).stem: entry for entry in entries}
     number = 0
-    for path in files_like(root, "inference/eval_results/*/*.png"):
+    for path in _files(root, "inference/eval_results/*/*.png"):
         if (entry := by_name.get(path.stem.rpartition("_")[0])) is not None:
             number += 1
             yield _row(
@@ -200,7 +207,7 @@ def _miedb_rows(root: Path, entries: list[Mapping[str, str]]) -> _Rows:
 
 
 def _medgen(root: Path) -> _Rows | None:
-    paths = [path for depth in ("*", "*/*", "*/*/*") for path in files_like(root, f"{depth}.jsonl")]
+    paths = [path for depth in ("*", "*/*", "*/*/*") for path in _files(root, f"{depth}.jsonl")]
     results = [path for path in paths if _has(next(_lines(path), (0, None))[1], *_MEDGEN)]
     return _medgen_rows(root, results) if results else None
 

@@ -260,7 +260,9 @@ def _row(
         found = rules.originals.find(called or id)
         original = found or (original if original and original.data else None)
     values = {role: value_of(role) for role in CONSTANT}
-    return PairRow(id=id, row=line, original=original, original_name=called, edited=edited, **values)
+    return PairRow(
+        id=id, row=line, original=original, original_name=called, edited=edited, own_modality=None, **values
+    )
 
 
 def _text(role: str, cell: object) -> str:
