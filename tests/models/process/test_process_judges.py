@@ -37,18 +37,21 @@ FOLDER = Path(__file__).parents[3] / "examples" / "process-judge"
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
 
 EDITSCORE = """
+from types import SimpleNamespace
+
 class EditScore:
     def __init__(self, backbone="gpt-4.1", model_name_or_path="", score_range=25, num_pass=1, seed=42,
                  lora_path=None):
         self.loaded = [backbone, model_name_or_path, score_range, num_pass, lora_path]
-        self.seed = seed
+        self.seed, self.weight = seed, ["trained"]
+        self.model = SimpleNamespace(model=SimpleNamespace(parameters=lambda: [self.weight]))
 
     def evaluate(self, image_prompts, text_prompt):
         before, after = (image.convert("L").resize((1, 1)).getpixel((0, 0)) for image in image_prompts)
         reasoning = "guess_if_cannot_parse | ..." if text_prompt == "unreadable" else f"seed {self.seed}"
         return {"prompt_following": after / 25.5, "consistency": 10 - abs(after - before) / 25.5,
                 "perceptual_quality": 8.0, "overall": 5.5, "SC_reasoning": reasoning,
-                "PQ_reasoning": " ".join(map(str, self.loaded))}
+                "PQ_reasoning": " ".join(map(str, self.loaded + self.weight))}
 """
 
 EDITREWARD = """
@@ -61,9 +64,15 @@ class EditRewardInferencer:
                  reward_dim="dim1", rm_head_type="ranknet_multi_head"):
         assert (config_path, checkpoint_path, device) == ("c.yaml", "weights", "cpu")
         assert (reward_dim, rm_head_type) == ("overall_detail", "ranknet_multi_head")
+        self.weight, self.model = ["trained"], self
+
+    def parameters(self):
+        return [self.weight]
 
     def reward(self, prompts, image_src, image_paths):
         from PIL import Image
+        if self.weight != ["trained"]:
+            return [[Number(self.weight[0])]]
         shades = [Image.open(paths[0]).convert("L").getpixel((0, 0)) for paths in (image_src, image_paths)]
         return [[Number((shades[1] - shades[0]) / 10), Number(99.0)]]
 """
@@ -71,10 +80,17 @@ class EditRewardInferencer:
 TORCH = """
 import contextlib
 no_grad = contextlib.nullcontext
+manual_seed = int
+
+class nn:
+    class init:
+        @staticmethod
+        def normal_(weight, std):
+            weight[0] = std
 """
 
 
-def judge(tmp_path: Path, name: str, **settings: str) -> ProcessJudge:
+def judge(tmp_path: Path, name: str, **settings: str | bool) -> ProcessJudge:
     """Return the judge whose program finds the stand-ins in its working directory."""
     for package, text in (("editscore", EDITSCORE), ("EditReward", EDITREWARD), ("torch", TORCH)):
         (tmp_path / f"{package}.py").write_text(text)
@@ -121,7 +137,7 @@ def test_editscore_scores_from_0_to_10(tmp_path: Path) -> None:
         "perceptual_quality": (8.0, True),
     }
     # Its model's defaults, and the request's seed in 31 bits, which NumPy takes.
-    loaded = "qwen25vl Qwen/Qwen2.5-VL-7B-Instruct 25 1 EditScore/EditScore-7B"
+    loaded = "qwen25vl Qwen/Qwen2.5-VL-7B-Instruct 25 1 EditScore/EditScore-7B trained"
     assert seen.reason == f"overall 5.50 of 10; seed 5; {loaded}"
 
 
@@ -152,6 +168,14 @@ def test_another_rubric_is_not_applicable_and_loads_nothing(tmp_path: Path, name
     (reply,) = ask(asked, request(1, "med-banana"))
     assert reply.outcome.kind is OutcomeKind.NOT_APPLICABLE
     assert f"use --rubric {name}.toml" in reply.outcome.reason
+
+
+def test_untrained_weights_are_a_control_of_both(tmp_path: Path) -> None:
+    (scored,) = ask(judge(tmp_path, "editscore", untrained=True), request(204, "editscore"))
+    given = {"config": "c.yaml", "checkpoint": "weights", "device": "cpu"}
+    (rewarded,) = ask(judge(tmp_path, "editreward", untrained=True, **given), request(204, "editreward"))
+    assert scored.value is not None and scored.value.reason.endswith(" 0.02")
+    assert rewarded.value is not None and rewarded.value.reason == "reward 0.020"
 
 
 def test_an_answer_of_the_wrong_form_is_malformed(tmp_path: Path) -> None:
