@@ -161,6 +161,14 @@ def _cells(path: Path, names: Sequence[str], *, needed: bool = False) -> Iterato
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
+def columns_of(path: Path, *names: str) -> list[list[object]]:
+    """Return whole columns of a Parquet table. Raises InputError where one is missing."""
+    found: dict[str, list[object]] = {name: [] for name in names}
+    for name, cell in _cells(path, names, needed=True):
+        found[name].append(cell)
+    return list(found.values())
+
+
 def _members(path: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(path, "r|") as tar:
