@@ -100,8 +100,8 @@ def test_colours_of_facts_mean_good_and_bad(browser: Any, address: str):
             )
             for name in ("Finding visible", "Other disease")
         }
-        said = {name: (one.inner_text(), one.get_attribute("class")) for name, one in facts.items()}
-    assert said == {"Finding visible": ("no", "no"), "Other disease": ("none", "yes")}
+        found = {name: (one.inner_text(), one.get_attribute("class")) for name, one in facts.items()}
+    assert found == {"Finding visible": ("no", "no"), "Other disease": ("none", "yes")}
 
 
 def test_images_fill_the_stage(browser: Any, address: str):
