@@ -14,7 +14,7 @@ from plantain.bench.generate.arms import PromptVariant
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.bench.leaderboard.tables import Table
 from review.conftest import browser  # noqa: F401
-from review.in_browser import CHROMIUM, IN_VIEW, SIZES_AND_THEMES, assert_first_sight, window
+from review.in_browser import CHROMIUM, IN_VIEW, SIZES_AND_THEMES, assert_first_sight, in_thread, window
 
 pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")]
@@ -42,7 +42,8 @@ def test_the_first_image_is_on_the_first_screen(browser: Any, board: str, width:
 def test_every_model_has_one_row_until_its_other_settings_are_asked_for(browser: Any, tmp_path: Path) -> None:  # noqa: F811
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
     arms = [EXACT, replace(EXACT, label=EXACT.label + "+detailed", prompt=PromptVariant.DETAILED), NOISY]
-    run = make_run(tmp_path / "run", bench, arms, lambda arm, i, k: plain_scores(NOISY, i, k), pictures=False)
+    run = tmp_path / "run"
+    in_thread(lambda: make_run(run, bench, arms, lambda _, i, k: plain_scores(NOISY, i, k), pictures=False))
     board = write_leaderboard([run], tmp_path / "out", gallery=0)
     with window(browser, 1280, 900, "light") as page:
         page.goto(board.as_uri())
