@@ -195,7 +195,7 @@ def dot_plot(table: Table) -> str:
                     axes.plot([cell.estimate.low, cell.estimate.high], [y, y], color=colour, lw=1.4)
                 face = "none" if is_baseline(arm) else colour
                 axes.plot(
-                    [cell.estimate.value], [y], color=colour, marker="o", markersize=6, markerfacecolor=face
+                    [cell.estimate.value], [y], color=colour, marker="o", markersize=4, markerfacecolor=face
                 )
             row_axis(axes, [_short(arm.label) for arm in arms])
             axes.set_title(measure.name, fontsize=9.5)
