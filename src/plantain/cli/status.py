@@ -80,6 +80,11 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     table.add_row("attempts", f"{document['attempts']}{again}")
     cost = document["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
+    reported = document["cost_reported"]
+    if isinstance(reported, dict) and reported["differs"]:
+        calls = counted(reported["calls"], "call")
+        ours = f"computed by their prices: ${reported['computed_usd']:.4f}"
+        table.add_row("reported cost", f"${reported['usd']:.4f} for {calls}; {ours}")
     if document["calls_held"]:
         table.add_row(
             "held",

@@ -141,8 +141,12 @@ def _write_telemetry(
         "sessions": [asdict(row) for row in sessions],
     }
     page = environment().get_template("telemetry.html.j2")
+    found = status["cost_reported"]
+    reported = found if isinstance(found, dict) and found["differs"] else None
     write_page(target.with_suffix(".telemetry.json"), _json(numbers))
-    write_page(target.with_suffix(".telemetry.html"), page.render(run=_run(header), costs=spent))
+    write_page(
+        target.with_suffix(".telemetry.html"), page.render(run=_run(header), costs=spent, reported=reported)
+    )
 
 
 def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
