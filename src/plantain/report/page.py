@@ -12,6 +12,7 @@ from jinja2 import Environment
 
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
 from plantain.journal.cards import Standing, consistency, standings_of
+from plantain.journal.questions.accepted import AcceptedRow, accepted_rows
 from plantain.journal.questions.corrections import CorrectedEdit, corrected_edits, corrections_line
 from plantain.journal.questions.tables import (
     Composition,
@@ -58,6 +59,7 @@ class ReportNumbers:
     sources: tuple[ImagesUsed, ...]
     unsuccessful: Unsuccessful
     corrections: tuple[CorrectedEdit, ...] = ()
+    accepted: tuple[AcceptedRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,7 @@ def gather(reader: JournalReader) -> ReportNumbers:
         sources=tuple(images_used(reader)),
         unsuccessful=unsuccessful(reader, LISTED),
         corrections=corrected_edits(reader),
+        accepted=accepted_rows(reader),
     )
 
 
