@@ -26,7 +26,7 @@ from plantain.pipeline import consent as pipeline_consent
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 
 def licensed_catalogue(folder: Path, licence: Licence) -> Path:
@@ -287,7 +287,7 @@ def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -
     log = CallLog(tmp_path / "log")
     catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("plantain.runs.door", "plantain.pipeline.consent"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.consent"):
             patch.setattr(f"{module}.check_consent", lambda *given: None)
         summary = asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(log)))
     assert summary.failed and "is credentialed" in str(summary.stopped) and log.lines() == []

@@ -13,8 +13,8 @@ import numpy as np
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN, BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
+from plantain.bench.generate.baselines import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.generate import generate
-from plantain.bench.generate.known_editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.page import write_leaderboard
@@ -33,7 +33,7 @@ from plantain.offline.workers import close_workers
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, Finding, SourceImage, derive_seed
-from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.runs.progress import SILENT, ProgressObserver
 from plantain.runs.settings.terms import load_terms
 from plantain.sources.samples import sample_images
 

@@ -11,8 +11,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode
-from plantain.privacy.enlarged_text import read_prepared
-from plantain.privacy.small_text import small_texts
+from plantain.privacy.small_text import read_prepared, small_texts
 from plantain.privacy.text import Text, TextKind, TextReader
 from plantain.records import Geometry, SourceImage
 from plantain.sources.entries import SourceEntry
@@ -44,7 +43,7 @@ class PrivacyGate:
     """Looks at prepared images; used by all worker threads.
 
     Attributes:
-        readings: stores what was read, so that no image is read twice; None on a worker.
+        readings: stores readings, so that each image is read once; None on a worker.
         reader: reads text; None if none can be read here, or is wanted.
     """
 

@@ -76,7 +76,8 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         if section == "tasks" and causes:
             table.add_row("", "\n".join(cause.strip() for cause in causes))
     for row in accepted:
-        table.add_row(f"{row.direction} {row.finding}", row.line)
+        found = f"{row.accepted:,} of {row.required:,} accepted, {row.tried:,} tried: {row.why}"
+        table.add_row(f"{row.direction} {row.finding}", found)
     if document["not_closed"]:
         table.add_row("journal", str(document["not_closed"]))
     again = (
@@ -90,7 +91,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         calls = counted(reported["calls"], "call")
         ours = f"computed by their prices: ${reported['computed_usd']:.4f}"
         table.add_row("reported cost", f"${reported['usd']:.4f} for {calls}; {ours}")
-    if document["calls_held"]:
+    if document["held_usd"]:
         table.add_row(
             "held",
             f"${document['held_usd']:.4f} for {counted(document['calls_held'], 'call')} sent whose answer is unknown",
@@ -102,7 +103,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
             f"{job['id'] or job['key']}: {job['state']}, {counted(job['requests'], 'request')}{trouble}",
         )
     print_table(table)
-    if document["calls_held"]:
+    if document["held_usd"]:
         print(
             f"Record the billed amount for held calls: {command_line('run', 'retry', run, '--settle-held', 'USD')}"
         )

@@ -1,4 +1,4 @@
-"""Tables as people and datasets have them, read by header: CSV in every dialect, .xlsx and JSON lines.
+"""Tables of users and datasets, read by header: CSV in every dialect, .xlsx and JSON lines.
 
 Ingest, import, benchmarks and reader studies read tables through `read_table` alone. A published table may have a
 million rows, so rows are streamed. A row that cannot be read has a `fault` and does not end the table.
@@ -41,7 +41,7 @@ DELIMITERS = (",", ";", "\t")
 """The one that occurs most in the header, outside of quotes, separates cells, unless a first line `sep=X` names one."""
 
 BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",  # begins like UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",  # starts like UTF-16
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -52,7 +52,7 @@ _END = "\0"
 """A last line, which no text contains: a cell that ends with it has a quote that is never closed."""
 
 _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
-"""What pandas calls a column without a name, such as the index that it wrote before."""
+"""Pandas' name of a column without a name, such as an index that it wrote."""
 
 _SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
@@ -61,7 +61,7 @@ _BAD_SHEET = (
     *(zipfile.BadZipFile, OSError, EOFError, zlib.error, SyntaxError, RuntimeError, NotImplementedError),
     *(ValueError, TypeError, KeyError, IndexError, AttributeError),
 )
-"""What openpyxl raises for a damaged, encrypted or foreign workbook."""
+"""Errors of openpyxl for a damaged, encrypted or foreign workbook."""
 
 _STRICT = tuple(
     (
@@ -105,7 +105,7 @@ class Table:
         for name in columns:
             if name not in self.columns:
                 has = ", ".join(map(repr, self.columns[:20]))
-                raise InputError(f"{self.path}: column {name!r}: is missing; the header says {has}")
+                raise InputError(f"{self.path}: column {name!r}: is missing; the header has {has}")
         return self
 
     def whole_rows(self) -> Iterator[TableRow]:
@@ -204,7 +204,7 @@ def _text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bool) -> str:
-    """Return the encoding of a text. Raise InputError if it is no text, or unpacks to too much."""
+    """Return the encoding of a text. Raise InputError if it is not text, or unpacks to too much."""
     decoder, read, encoding = codecs.getincrementaldecoder("utf-8")(), 0, "utf-8"
     while block := file.read(1 << 20):
         if not read:
@@ -257,7 +257,7 @@ def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise
     except _BAD_SHEET as error:
         why = " ".join(str(error).split())[:120]
-        raise InputError(f"{path}: is no .xlsx that can be read ({why})") from error
+        raise InputError(f"{path}: is not a readable .xlsx file ({why})") from error
 
 
 def _transitional(parts: zipfile.ZipFile) -> io.BytesIO:

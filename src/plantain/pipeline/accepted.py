@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 from plantain.journal import DiskFull, Journal
-from plantain.journal.payload import to_json
 from plantain.journal.questions.accepted import (
     META,
     Decisions,
@@ -21,10 +20,11 @@ from plantain.journal.questions.accepted import (
     decisions_of,
     ids_of_part,
 )
+from plantain.journal.rows import to_json
 from plantain.journal.withdrawal import account_of
 from plantain.metrics.statistics.intervals import wilson
+from plantain.pipeline.method import Ready
 from plantain.pipeline.plan import chosen_findings, further_tasks
-from plantain.pipeline.ready import Ready
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.shards import Shard
 
@@ -47,11 +47,7 @@ def required_of(whole: int, shard: Shard | None) -> int:
 def wave(required: int, tried: int, accepted: int) -> int:
     """Return how many further images to try, above 0.
 
-    As many as the accepted share so far suggests; at most as many as were tried already, or are missing.
-
-    Args:
-        required: accepted edits, more than `accepted`.
-        tried, accepted: closed tasks, and those of them that succeeded.
+    As many as the accepted share of the `tried` tasks suggests; at most as many as were tried already, or are missing.
 
     Example:
         >>> wave(200, 0, 0), wave(200, 200, 114), wave(200, 351, 199), wave(200, 200, 0)
@@ -94,10 +90,8 @@ async def extend_plan(recipe: Recipe, ready: Ready, journal: Journal) -> int:
         for direction in recipe.data.directions:
             part = (finding.modality, finding.name, direction.value)
             count = counts.get(part, PartCount())
-            why = ""
-            if count.closed == count.tasks:
-                why = ending(required, count, recipe.data.yield_floor)
-            if count.closed == count.tasks and not why:
+            closed, why = count.closed == count.tasks, ""
+            if closed and not (why := ending(required, count, recipe.data.yield_floor)):
                 known = ids_of_part(reader, part)
 
                 def usable(task: str, known: set[str] = known) -> bool:

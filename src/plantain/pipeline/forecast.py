@@ -156,7 +156,7 @@ def read_pilot(run: Path) -> Pilot:
 
 @dataclass(slots=True)
 class BuildPlan:
-    """What a recipe will need. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
+    """The forecast of a build. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
 
     Attributes:
         tasks: without the controls, which are counted apart; with `accepted_per_finding` the most that it can take.
@@ -192,7 +192,7 @@ class BuildPlan:
 def make_plan(
     recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: Pilot | None = None
 ) -> BuildPlan:
-    """Count the tasks and forecast what they take; calls no model.
+    """Count the tasks and forecast calls, cost, duration and disk. Call no model.
 
     Args:
         pilot: rates of an earlier run; without it, those that the paper reports and our own guesses.
@@ -335,7 +335,7 @@ def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage,
 
 
 def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate:
-    """The longest of: calls in flight, each provider's limits, and what one machine computes."""
+    """Return the longest of: calls in flight, each provider's limits, and computation on this machine."""
     if any(recipe.terms.provider(model).in_jobs for _, model in plan.calls_by):
         rounds = CallEstimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
         waves = math.ceil(plan.tried.expected / recipe.limits.wave)

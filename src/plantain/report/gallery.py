@@ -11,9 +11,9 @@ from typing import TypeVar
 import orjson
 
 from plantain.journal import BadBlob, JournalReader, StoredVerdict, TaskRow
-from plantain.journal.payload import dumps
 from plantain.journal.questions.tasks import started_by_state, started_in_state
 from plantain.journal.reader import BLOBS_ABSENT
+from plantain.journal.rows import dumps
 from plantain.journal.verdicts import PERSON, PUBLISHED, corrections_in, published_verdict
 from plantain.pages.thumbnails import data_uri, difference
 from plantain.pixels.arrays import Pixels

@@ -104,6 +104,7 @@ class EditRequest:
         concept: subject of the edit in a word or two, for editors that do not read sentences; "" if unknown.
         direction: add, remove or change; None when unknown.
         round: of the loop, from 1: a deterministic editor can edit differently in a later one.
+        task_seed: the same in each round of a task, so that a refinement can keep its place; None outside a build.
     """
 
     image: SourceImage
@@ -116,6 +117,7 @@ class EditRequest:
     concept: str = ""
     direction: Direction | None = None
     round: int = 1
+    task_seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

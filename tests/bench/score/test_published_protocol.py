@@ -54,7 +54,6 @@ def test_published_protocol_gives_columns_under_their_published_names(
     assert kept["cp:published@openai/m/P"]["reasons"] == {"not requested": 15}
     assert main(["bench", "table", str(tmp_path / "run"), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    rows = rows if isinstance(rows, list) else rows["rows"]
     means = {
         row["metric"]: row["mean"]
         for row in rows

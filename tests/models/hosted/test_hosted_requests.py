@@ -282,4 +282,4 @@ def test_editor_is_told_where_a_named_side_lies(
     form = gemini_format if provider == "gemini" else openai_format
     said = form.prompt_text(server.calls[-1])
     assert instruction in said
-    assert ("patient's left is on the right of the picture as shown" in said) == ("left" in instruction)
+    assert ("patient's left is on the right of the image as shown" in said) == ("left" in instruction)

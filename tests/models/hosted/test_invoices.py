@@ -18,7 +18,7 @@ from fakes import bodies
 from fakes.caller import options_of
 from plantain.calls.budget import demand
 from plantain.files.secrets import Secret
-from plantain.journal.payload import from_json, to_json
+from plantain.journal.rows import from_json, to_json
 from plantain.models.hosted.gemini.batch import GeminiJobs
 from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.gemini.models import image_model as gemini_image_model

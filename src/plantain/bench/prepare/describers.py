@@ -23,11 +23,11 @@ from plantain.pixels.arrays import Pixels
 from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
 from plantain.records.suggestions import suggest
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
-from plantain.runs.door import Beginning, Door, changed_since
 from plantain.runs.engine import engine_alone
 from plantain.runs.open_run import OpenRun, together
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import NewRun, RunSetup, changed_since
 
 BY_OWNER = "offline/as-told"
 SEAM = 8
@@ -89,11 +89,11 @@ async def walk_pairs(
         async with engine_alone(terms.engine) as room:
             await together(some() for _ in range(max(1, 2 * room)))
         return RunSummary()
-    door = Door(terms)
-    door.check(images=images)
-    describer = _hosted_describer(door, name)
-    beginning = Beginning("descriptions", seed, {"kind": "describe", "seed": seed})
-    async with door.open(run, beginning) as opened:
+    setup = RunSetup(terms)
+    setup.check(images=images)
+    describer = _hosted_describer(setup, name)
+    new = NewRun("descriptions", seed, {"kind": "describe", "seed": seed})
+    async with setup.open(run, new) as opened:
         changed = await changed_since(opened.journal, "describe.models", {"describer": describer.fingerprint})
         if changed:
             raise InputError(f"{run}: {changed}")
@@ -108,10 +108,10 @@ async def walk_pairs(
     return opened.summary
 
 
-def _hosted_describer(door: Door, name: str) -> Describer:
+def _hosted_describer(setup: RunSetup, name: str) -> Describer:
     if name.startswith("offline/") or "/" not in name:
         raise InputError(f"--describer: {name!r}; choose {BY_OWNER} or a hosted provider/model")
-    describer = door.describer(name)
+    describer = setup.describer(name)
     if not isinstance(describer, Describer):
         raise InputError(f"--describer: {name!r} cannot describe pairs")
     return describer
@@ -240,11 +240,11 @@ async def propose_procedures(
     Raises:
         InputError: the model is unknown or cannot name procedures.
     """
-    door = Door(terms)
-    door.check()
-    model = _hosted_describer(door, terms.models[0])
+    setup = RunSetup(terms)
+    setup.check()
+    model = _hosted_describer(setup, terms.models[0])
     proposed: dict[str, tuple[str, ...]] = {}
-    async with door.open(run, Beginning("procedures", seed, {"kind": "procedures", "seed": seed})) as opened:
+    async with setup.open(run, NewRun("procedures", seed, {"kind": "procedures", "seed": seed})) as opened:
 
         async def carry(organ: str) -> None:
             known = list(listed[organ])

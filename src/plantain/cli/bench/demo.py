@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from plantain.bench.demo import Demo, bench_demo
-from plantain.bench.leaderboard.rows import table_json
+from plantain.bench.leaderboard.export import table_json
 from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
 from plantain.cli.terminal.ending import print_stop

@@ -30,9 +30,9 @@ from plantain.models.diffusers.settings import Settings
 from plantain.records import InputError
 from plantain.records.counts import counted
 from plantain.roles import Editor
-from plantain.runs.door import Door
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Terms, load_terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import RunSetup
 from plantain.train.pairs import ListedExample, PairSource, TrainingPair
 from plantain.train.plans import FinetunePlan
 from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
@@ -189,12 +189,12 @@ async def measure_trained(
         quiet: show no progress.
         few_shot: run of Table 7 (b), shown next to (a).
     """
-    door = Door(terms)
+    setup = RunSetup(terms)
     task_of = {sample.id: sample.task for sample in held_out.samples}
     editors: dict[str, Editor] = {}
     for (size, seed), by_task in sorted(folders.items()):
         label = trained_label(size, seed)
-        models = {task: door.editor(f"diffusers/{folder}") for task, folder in sorted(by_task.items())}
+        models = {task: setup.editor(f"diffusers/{folder}") for task, folder in sorted(by_task.items())}
         editors[label] = TrainedEditor(f"diffusers/{label}", models, task_of)
     with generate_progress(quiet=quiet) as progress:
         made = await generate(held_out, run, ArmRequest(own=editors), terms, observer=progress)

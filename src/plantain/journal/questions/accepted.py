@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from plantain.journal.payload import from_json, to_json
 from plantain.journal.reader import JournalReader
+from plantain.journal.rows import from_json, to_json
 
 META = "accepted"
 """Key of the run's meta: the latest decisions, as JSON of `Decisions`."""
@@ -25,12 +25,9 @@ WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions of a run about its findings and directions.
+    """The decisions of a run: the reason why each part ended, a key of `WHY`, in the order of the plan.
 
-    Attributes:
-        required: accepted edits of each part.
-        ended: why each part ended, a key of `WHY`, in the order of the plan.
-        halted: why the run stopped while parts were open; "" if it did not.
+    `halted` is why the run stopped while parts were open; "" if it did not.
     """
 
     required: int
@@ -59,11 +56,6 @@ class AcceptedRow:
     accepted: int
     ended: str
     why: str
-
-    @property
-    def line(self) -> str:
-        """ "200 of 200 accepted, 351 tried: enough accepted"."""
-        return f"{self.accepted:,} of {self.required:,} accepted, {self.tried:,} tried: {self.why}"
 
 
 def count_parts(reader: JournalReader) -> dict[Part, PartCount]:

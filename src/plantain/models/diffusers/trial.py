@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EditTrial:
-    """What one edit took on a device.
+    """Time and memory of one edit on a device.
 
     Attributes:
         edited: the edit, or why there is none.

@@ -37,9 +37,9 @@ class Tried:
     Attributes:
         name: "diffusers/NAME".
         weights: hub ids or folders, base first.
-        licence, disk_gb, needs: as far as it is known; `needs` is memory in words.
+        licence, disk_gb, needs: if known; `needs` is memory in words.
         missing: why nothing was tried; "" where something was.
-        plan: what was to run; None where something is missing.
+        plan: of the trial; None if something is missing.
         device: where it ran.
         trial: how it went; None where something is missing.
         canvas: width and height at which the model worked.
@@ -140,7 +140,7 @@ def try_editor(editor: str, options: Settings, steps: int) -> Tried:
 def check_new_folder(folder: Path) -> None:
     """Raises InputError where a folder to be made is there already and holds something."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: is there already, and is no empty folder; name a new one")
+        raise InputError(f"{folder}: is there already and is not empty; name a new folder")
 
 
 def _preset_of(name: str) -> Preset:

@@ -1,7 +1,7 @@
-"""The only way to models: whoever calls a model gets it here, with everything that a call needs around it.
+"""The setup of a run: the only module that makes models and opens runs that call them.
 
-A command makes a `Door` of its terms, takes its models from it, and opens a run through it. Inside, consent, journal,
-budget, limits, retry, batch jobs, Ctrl-C, the time cap and telemetry all apply.
+A command makes a `RunSetup` from its terms, takes its models from it, and opens a run with it. Consent, journal,
+budget, limits, retry, batch jobs, Ctrl-C, the time cap and telemetry then apply to every call.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from plantain.roles.options import ProviderSettings
 from plantain.runs.consent import ConsentGate, check_consent, cleared, where
 from plantain.runs.engine import engine_open
 from plantain.runs.limits import budget_of, check_prices, model_limits
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun, interruptible, time_cap
+from plantain.runs.progress import SILENT, ProgressObserver
 from plantain.runs.settings.terms import PROVIDERS, Terms, recorded_part
 from plantain.version import __version__
 
@@ -40,15 +40,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
-    """What a new run starts with: its name and seed, and what a resumed one must repeat."""
+class NewRun:
+    """A new run: its name, its seed, and the settings that a resumed run must repeat."""
 
     name: str
     seed: int
     frozen: dict[str, JsonValue]
 
 
-class Door:
+class RunSetup:
     """The models of one run under its terms."""
 
     def __init__(self, terms: Terms) -> None:
@@ -58,10 +58,10 @@ class Door:
         self._made: dict[tuple[str, str, Path | None], object] = {}
 
     def check(self, *, images: Iterable[SourceImage] = ()) -> None:
-        """Refuse terms that cannot be kept, before anything is made for them.
+        """Reject a budget without prices, and images without consent, before anything is made.
 
         Args:
-            images: those to be sent, as far as they are known; the gate checks each image again when it is sent.
+            images: those to be sent, if known; the consent gate checks each image again when it is sent.
 
         Raises:
             InputError: a budget over a model without a price, or images that may not be sent to a hosted model.
@@ -90,13 +90,7 @@ class Door:
         prompts: Path | None = None,
         named_by: str = "models.judge",
     ) -> Judge:
-        """Return the judge of that name; raise as `writer` does.
-
-        Args:
-            name, missing: as for a writer.
-            prompts: a folder of prompts of its own.
-            named_by: the field or option that named it, for messages.
-        """
+        """Return the judge of that name, with a folder of its own `prompts`; messages name the option `named_by`."""
         try:
             return cast(Judge, self._model(name, "judge", missing, prompts))
         except InputError as error:
@@ -107,7 +101,7 @@ class Door:
         return cast(Describer, self._model(name, "describer", missing))
 
     def guarded(self, role: T) -> T:
-        """Return a model of the caller's own, behind the same gate as those that are made here."""
+        """Return a model of the caller's own, whose images pass the same consent gate."""
         return cleared(role, self._gate, where(self.terms, str(getattr(role, "name", "unknown/model"))))
 
     def options(self, model: str, role: str = "") -> ProviderSettings:
@@ -137,18 +131,18 @@ class Door:
     async def open(
         self,
         run: Path,
-        beginning: Beginning | None = None,
+        new: NewRun | None = None,
         *,
         observer: ProgressObserver = SILENT,
         on_commit: Callable[[int], None] | None = None,
         accept_model_change: bool | None = None,
         also_close: Iterable[object] = (),
     ) -> AsyncIterator[OpenRun]:
-        """Open a run for calls until the block ends; then its summary has what was done.
+        """Open a run for calls until the block ends; its summary is complete then.
 
         Args:
             run: its folder.
-            beginning: what a new run starts with and a resumed one must repeat; None for a run that has to exist.
+            new: name, seed and frozen settings, which a resumed run must repeat; None for a run that must exist.
             observer: receives the run's progress.
             on_commit: receives the number of durable events so far.
             accept_model_change: continue, and record it, when a provider serves another model than before; None: stop,
@@ -156,11 +150,11 @@ class Door:
             also_close: models of the caller's own.
 
         Raises:
-            InputError: another process holds the run; it was started with something else; the folder is something
-                else; there is no such engine.
+            InputError: another process writes to the run; its frozen settings differ; the folder contains other files;
+                the engine does not exist.
         """
         hide_environment()  # a command has done so already; a caller from Python may not
-        journal = Journal.open(run) if beginning is None else await _open_journal(run, beginning)
+        journal = Journal.open(run) if new is None else await _open_journal(run, new)
         journal.on_commit = on_commit
         before = journal.reader.meta(PROVIDERS)
         if (places := recorded_part(self.terms, before)) != (before or "{}"):
@@ -179,8 +173,8 @@ class Door:
                     yield opened
             opened.summary.left = await self._jobs.close()
             opened.sum_up()
-            with contextlib.suppress(DiskFull):  # telemetry is not worth a fault
-                await journal.end_session(client.replayed, opened.telemetry())
+            with contextlib.suppress(DiskFull):  # telemetry may be lost
+                await journal.end_session(client.replayed, {"made": client.made})
         finally:
             self._gate.journal = None
             await self._jobs.close()
@@ -194,38 +188,33 @@ class Door:
         return ModelClient(journal, admission, drift, self._jobs.models, in_jobs, leave_jobs=self._jobs.leave)
 
 
-# --- what a run was started with --------------------------------------------------------------------
+# --- settings frozen in a run --------------------------------------------------------------------
 
 
 async def changed_since(journal: Journal, key: str, today: dict[str, str]) -> str | None:
-    """Return in a sentence what differs from what this run was started with; None when nothing does.
+    """Return in one sentence how a model differs from the one that this run started with; None if none does.
 
-    Prompts, versions of offline models and the rubric are in no recipe; the run remembers them itself. Roles that the
-    run has not met before are added.
-
-    Args:
-        journal: the run's.
-        key: the meta entry that remembers.
-        today: role -> its model, with its fingerprint.
+    The run itself records prompts, versions of offline models and the rubric, which no recipe contains. New roles are
+    added.
     """
     recorded = journal.reader.meta(key)
     before: dict[str, str] = orjson.loads(recorded) if recorded is not None else {}
     for role, fingerprint in today.items():
         if role in before and before[role] != fingerprint:
             return (
-                f"the {role} is now {fingerprint}, and this run was begun with {before[role]}: another prompt, model "
-                "version or image setting; resume with the version that began this run, or start a new run folder"
+                f"the {role} is now {fingerprint}, and this run was started with {before[role]}: another prompt, "
+                "model version or image setting; resume with the version that started this run, or use a new run folder"
             )
     if not today.keys() <= before.keys():
         await journal.set_meta(key, orjson.dumps({**before, **today}).decode())
     return None
 
 
-async def _open_journal(run: Path, beginning: Beginning) -> Journal:
-    """Return the run's journal, made when the folder has none. Raise InputError where a frozen value differs."""
-    frozen = beginning.frozen
+async def _open_journal(run: Path, new: NewRun) -> Journal:
+    """Return the run's journal; create it if missing. Raise InputError if a frozen value differs."""
+    frozen = new.frozen
     if not (run / JOURNAL_NAME).exists():
-        header = RunHeader(os.urandom(8).hex(), beginning.name, beginning.seed, frozen, __version__)
+        header = RunHeader(os.urandom(8).hex(), new.name, new.seed, frozen, __version__)
         return Journal.create(run, header)
     journal = Journal.open(run)
     for key in {**frozen, **journal.header.frozen}:
@@ -234,8 +223,8 @@ async def _open_journal(run: Path, beginning: Beginning) -> Journal:
             await journal.close()
             field, now, was = _difference(value, recorded, key)
             raise InputError(
-                f"{run}: the {field} is now {_shown(now)}, but this run was begun with {_shown(was)}; models, "
-                "sampling, loop and seed are frozen in a run: use a new --run folder, or go back to what it was"
+                f"{run}: the {field} is now {_shown(now)}, but this run was started with {_shown(was)}; models, "
+                "sampling, loop and seed are frozen in a run: use a new --run folder, or restore the old value"
             )
     return journal
 
@@ -251,7 +240,7 @@ def _difference(now: JsonValue, was: JsonValue, field: str) -> tuple[str, JsonVa
 
 
 def _opened(value: JsonValue) -> JsonValue:
-    """Return a rubric's text as the settings in it, and a list of named things by their names."""
+    """Return a rubric's text as its settings, and a list of named tables by name."""
     if isinstance(value, str) and value.startswith("{"):
         return dict(orjson.loads(value))
     if isinstance(value, list) and value and all(isinstance(one, dict) and "name" in one for one in value):

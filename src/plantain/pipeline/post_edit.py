@@ -1,7 +1,10 @@
-"""The text check of a build: an edit that moves, swaps or loses a marker, or draws text, never qualifies.
+"""Processing of an edited image before a judge sees it: restoring the original around the edit, and the text check.
 
-The result is a score of the attempt (`text_kept`, 1 or 0) that is durable before a judge is called, so that a resumed
-run decides as it did before.
+`[loop] restore = "outside"` restores the original outside the edit. The editor's answer is kept as `raw`, with the mask
+of the pixels that may differ. The score `restored` is the share of restored pixels, or the reason for none.
+
+The text check rejects an edit that moves, swaps or loses a marker, or draws text. Its score `text_kept` (1 or 0) is
+durable before a judge is called, so that a resumed run decides as before.
 """
 
 from __future__ import annotations
@@ -10,11 +13,14 @@ import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from plantain.catalogue.gate import texts_from_json
 from plantain.catalogue.store import Catalogue
 from plantain.journal import Journal, JsonValue, StoredScore
-from plantain.pixels.decode import decode
+from plantain.pixels.decode import decode, decode_output
+from plantain.pixels.encode import encode_jpeg, encode_mask
+from plantain.pixels.prepare import resize
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_changes import TextChange, text_changes
 from plantain.records import (
@@ -22,11 +28,54 @@ from plantain.records import (
     Criterion,
     CriterionResult,
     FailureCode,
+    Finding,
     Observations,
     Score,
     SourceImage,
     Verdict,
+    unscored,
 )
+from plantain.roles import EditedImage
+
+NONE = "none"
+
+
+class RestoredEdit(NamedTuple):
+    """A restored answer: JPEG and PNG of the mask of what may differ, both None where it stays as it came."""
+
+    edited: bytes | None
+    mask: bytes | None
+    score: StoredScore
+
+
+def restore_identity(restore: str) -> dict[str, str]:
+    """Return the setting as part of the method and of a request's identity; empty if it is off."""
+    if restore == NONE:
+        return {}
+    from plantain.pixels.restore import VERSION  # heavy
+
+    return {"restore": VERSION}
+
+
+def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Finding) -> RestoredEdit:
+    """Restore one answer. Heavy: run it in a thread."""
+    from plantain.pixels.restore import VERSION, restore_outside  # heavy
+
+    before = decode(original)
+    answer = edited.pixels if edited.pixels is not None else decode_output(edited.image.data)
+    done = restore_outside(before, resize(answer, before.shape[1], before.shape[0]), finding)
+    score = StoredScore(
+        attempt.task_id,
+        attempt.generation,
+        attempt.round,
+        "restored",
+        unscored(done.why_not) if done.why_not else Score(done.share),
+        {"how": VERSION, "residual_px": round(done.residual, 3)},
+    )
+    if done.why_not:
+        return RestoredEdit(None, None, score)
+    return RestoredEdit(encode_jpeg(done.pixels), encode_mask(done.mask), score)
+
 
 METRIC = "text_kept"
 
@@ -53,7 +102,7 @@ class TextCheck:
     async def objections(
         self, attempt: Attempt, image: SourceImage, original: bytes, edited: bytes
     ) -> tuple[str, ...]:
-        """Return what the edit did to text, in words; empty if it neither changed nor drew any."""
+        """Return the changes that the edit made to text, in words; empty without any."""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
             if stored.metric == METRIC and stored.round == attempt.round:
                 stored_changes = stored.detail["changes"]

@@ -1,11 +1,15 @@
-"""A pilot: which tasks it does, their results in numbers, and whether to start the whole: go, or stop, with reasons."""
+"""A pilot: its tasks, its numbers, the decision to start the whole build or not, and its page."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from jinja2 import Environment
 
 from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
@@ -14,10 +18,13 @@ from plantain.journal.questions.tasks import first_tasks, parts_of_plan
 from plantain.journal.questions.telemetry import spent_on, worked_s
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 from plantain.metrics.statistics.gap import shares
+from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.pages.wording import DASH
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.records.card import SELF_CONSISTENCY
 from plantain.records.counts import counted, shared_out
+from plantain.version import __version__
 
 PEOPLE = "people/"
 """Prefix of a study's name where its readers judged a run's edits (`judge rejudge --judge people/STUDY`)."""
@@ -39,7 +46,7 @@ MOST_NOT_APPLICABLE = 0.50
 """Share of tasks that cannot be shown on their image: above it, the plan is mostly about other images."""
 
 LEAST_ACCEPTED = 0.50
-"""Share of qualified edits that people accept: if its whole interval is below, people reject what the judge accepts."""
+"""Share of qualified edits that human readers accept: stop if its whole interval is below."""
 
 FEWEST_OF_FINDING = 3
 """Judged tasks of a finding and direction from which it can be found not to work: none qualified, or the interval of
@@ -155,14 +162,7 @@ def _per_success(each: CallEstimate, rate: Rate) -> CallEstimate | None:
 def pilot_numbers(
     reader: JournalReader, tasks: Sequence[str], forecast: BuildPlan, free: int
 ) -> PilotNumbers:
-    """Count what the journal has of these tasks.
-
-    Args:
-        reader: of the pilot's run.
-        tasks: ids, from `drawn_tasks`.
-        forecast: of the whole plan.
-        free: bytes on the disk of the run.
-    """
+    """Count the results of these tasks."""
     rows = [reader.task(task) for task in tasks]
     closed = [row for row in rows if row.state is not TaskState.PENDING]
     judged = [row for row in rows if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
@@ -259,7 +259,7 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
     if _above(numbers.not_applicable, MOST_NOT_APPLICABLE):
         why.append(f"{_in_words(numbers.not_applicable)} of the tasks cannot be shown on their image")
     if numbers.accepted.high is not None and numbers.accepted.high < LEAST_ACCEPTED:
-        why.append(f"people accept {_in_words(numbers.accepted)} of what the judge lets through")
+        why.append(f"human readers accept {_in_words(numbers.accepted)} of the edits that the judge accepts")
     failing = [part for part in numbers.parts if part.standing == "does not work"]
     share = sum(part.planned for part in failing) / max(1, sum(part.planned for part in numbers.parts))
     names = ", ".join(f"{part.direction} {part.finding}" for part in failing)
@@ -276,7 +276,7 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
             f"the whole needs {whole.disk.expected / 1e9:.1f} GB of disk; {numbers.free / 1e9:.1f} GB are free"
         )
     if not numbers.believed:
-        mind.append(f"no card says that this judge may qualify: the rates are {SELF_CONSISTENCY}")
+        mind.append(f"no card allows this judge to qualify edits: the rates are {SELF_CONSISTENCY}")
     if whole.cost_usd is None:
         mind.append(f"the cost is not known: no price for {', '.join(whole.unpriced)}")
     if numbers.accepted.n == 0:
@@ -291,3 +291,100 @@ def _above(rate: Rate, most: float) -> bool:
 def _in_words(rate: Rate) -> str:
     between = "" if rate.low is None or rate.high is None else f", {rate.low:.0%} to {rate.high:.0%}"
     return f"{rate.successes} of {rate.n} ({rate.successes / max(1, rate.n):.0%}{between})"
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+NAME = "pilot.html"
+
+
+def write_pilot(numbers: PilotNumbers, decision: PilotDecision, title: str, command: str, to: Path) -> Path:
+    """Write the page and return its path."""
+    target = html_target(to)
+    template = _environment().get_template("pilot.html.j2")
+    page = template.render(
+        numbers=numbers, decision=decision, title=title, command=command, version=__version__
+    )
+    write_page(target, page)
+    return target
+
+
+def pilot_document(numbers: PilotNumbers, decision: PilotDecision) -> dict[str, object]:
+    """Return what `plantain build --pilot --json` prints, but for paths."""
+    whole = numbers.forecast
+    return {
+        "decision": decision.word,
+        "why": list(decision.why),
+        "mind": list(decision.mind),
+        "tasks": {"asked": numbers.asked, **numbers.states},
+        "qualified": rate_json(numbers.qualified),
+        "stopped": rate_json(numbers.stopped),
+        "undecided": rate_json(numbers.undecided),
+        "not_applicable": rate_json(numbers.not_applicable),
+        "accepted_by_people": rate_json(numbers.accepted),
+        "cost_usd": numbers.cost_usd,
+        "calls_unpriced": numbers.unpriced,
+        "cost_per_qualified_usd": three(numbers.cost_per_qualified),
+        "cost_per_accepted_usd": three(numbers.cost_per_accepted),
+        "worked_s": round(numbers.worked_s, 1),
+        "whole": {
+            "tasks": whole.tasks,
+            "images": whole.images,
+            "success": three(numbers.qualified_of_whole),
+            "cost_usd": three(whole.cost_usd),
+            "duration_s": three(whole.duration_s),
+            "disk_bytes": three(whole.disk),
+            "disk_free_bytes": numbers.free,
+        },
+        "findings": [
+            {
+                **{name: value for name, value in asdict(part).items() if name != "rate"},
+                "qualified": rate_json(part.rate),
+                "standing": part.standing,
+            }
+            for part in numbers.parts
+        ],
+        "judges": list(numbers.judges),
+    }
+
+
+def rate_json(rate: Rate) -> dict[str, float | int | None]:
+    """Return a rate as scripts read it."""
+    return {"n": rate.n, "rate": rate.value, "low": rate.low, "high": rate.high}
+
+
+def three(estimate: CallEstimate | None) -> dict[str, float] | None:
+    """Return low, expected and high as scripts read them."""
+    return None if estimate is None else asdict(estimate)
+
+
+def in_dollars(estimate: CallEstimate | None) -> str:
+    """Return "$0.31 ($0.22 to $0.50)"; a dash if unknown."""
+    if estimate is None:
+        return DASH
+    return f"${estimate.expected:,.4g} (${estimate.low:,.4g} to ${estimate.high:,.4g})"
+
+
+def in_hours(estimate: CallEstimate) -> str:
+    """Return "2.1 h (1.0 to 5.5)"; minutes below one and a half hours."""
+    size, unit = (3600.0, "h") if estimate.expected >= 5400.0 else (60.0, "min")
+    return f"{estimate.expected / size:.1f} {unit} ({estimate.low / size:.1f} to {estimate.high / size:.1f})"
+
+
+def in_gigabytes(estimate: CallEstimate) -> str:
+    """Return "12.3 GB (4.0 to 20.1)"."""
+    return f"{estimate.expected / 1e9:.2f} GB ({estimate.low / 1e9:.2f} to {estimate.high / 1e9:.2f})"
+
+
+def interval(rate: Rate) -> str:
+    """Return "41 to 78 %"; a dash if there is none."""
+    if rate.low is None or rate.high is None:
+        return DASH
+    return f"{100 * rate.low:.0f} to {100 * rate.high:.0f} %"
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = page_environment(TEMPLATES, "")
+    filters = {"interval": interval, "dollars": in_dollars, "hours": in_hours, "gigabytes": in_gigabytes}
+    environment.filters |= filters
+    return environment

@@ -1,4 +1,4 @@
-"""Every command that calls models, in every role, behind the one door: what may not go does not, and the rest is kept.
+"""All commands that call models send no image without consent, and record the images that they send.
 
 The provider under test is Gemini's, under a name that is not loopback; other roles are filled by models on loopback.
 """
@@ -35,8 +35,8 @@ from plantain.journal.sending import sent_with_sources
 from plantain.offline.workers import close_workers
 from plantain.privacy import lineage
 from plantain.records import InputError, Licence
-from plantain.runs.door import Door
 from plantain.runs.settings.terms import load_terms
+from plantain.runs.setup import RunSetup
 
 MODEL = "gemini/gemini-3.8-flash"
 EDITOR = "gemini/gemini-3.1-flash-image"
@@ -74,7 +74,7 @@ def build(role: str) -> Callable[[Place, str], Made]:
         models = {"writer": "openai-compatible/w", "editor": "openai/e", "judge": "openai-compatible/j"}
         models[role] = EDITOR if role == "editor" else MODEL
         text = [
-            'name = "door"',
+            'name = "setup"',
             f'[data]\ncatalogue = "{catalogue}"\nfindings = ["AMD"]\ndirections = ["add"]\ncheck_text = false',
             "[models]\n" + "\n".join(f'{name} = "{model}"' for name, model in models.items()),
             "[loop]\nmax_rounds = 2",
@@ -169,7 +169,7 @@ def audit(place: Place, limits: str) -> Made:
         "--run",
         str(run),
     ]
-    few = ["--kinds", "identical,swapped label,blob,hard seam"]
+    few = ["--kinds", "identical,blob"]
     return Made([*arguments, *few, "--settings", own, "--json"], run)
 
 
@@ -239,7 +239,7 @@ def test_nothing_credentialed_leaves(
     place = placed(tmp_path, servers, Licence.CREDENTIALED, monkeypatch)
     made = CASES[name](place, "concurrency = 2")
     if not checked:
-        for module in ("plantain.runs.door", "plantain.pipeline.consent"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.consent"):
             monkeypatch.setattr(f"{module}.check_consent", lambda *given: None)
     capsys.readouterr()
     with RecordedConnections() as connections:
@@ -283,7 +283,7 @@ def test_what_goes_is_journalled_asked_once_and_within_the_budget(
     assert len(away.calls) == asked
 
 
-def test_a_probe_goes_through_the_door_too(
+def test_a_probe_goes_through_the_setup_too(
     servers: tuple[FakeProvider, FakeProvider], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, run = look_hosted(monkeypatch, servers[0].url), tmp_path / "probes"
@@ -294,7 +294,7 @@ def test_a_probe_goes_through_the_door_too(
 
 
 @pytest.mark.parametrize("licence", [Licence.CREDENTIALED, Licence.OPEN])
-def test_what_training_measures_is_judged_through_the_door(
+def test_what_training_measures_is_judged_through_the_run_setup(
     licence: Licence,
     servers: tuple[FakeProvider, FakeProvider],
     tmp_path: Path,
@@ -305,7 +305,7 @@ def test_what_training_measures_is_judged_through_the_door(
     terms = load_terms(Path(place.settings("concurrency = 2")), (MODEL,))
     held_out, away, run = Benchmark.load(bench(place)), servers[0], tmp_path / "measured"
     folders = {(0, 0): {sample.task: tmp_path for sample in held_out.samples}}
-    monkeypatch.setattr(Door, "editor", lambda door, name: Brightener(name))
+    monkeypatch.setattr(RunSetup, "editor", lambda setup, name: Brightener(name))
     monkeypatch.setattr(measuring, "write_learning", lambda *given: tmp_path / "page")
 
     def measured() -> str | None:

@@ -1,8 +1,8 @@
-"""Tables 2, 3 and 7 (b) of MedEBench as LaTeX (booktabs)."""
+"""A leaderboard as LaTeX (booktabs: Tables 2, 3 and 7 b of MedEBench), as JSON and as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.measures import STRICTER, Measure
@@ -10,8 +10,10 @@ from plantain.bench.leaderboard.ranking import Ranking
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.studies import ShotRow
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
+from plantain.files.csv_form import written_csv
 from plantain.metrics.statistics.means import Estimate
 from plantain.metrics.statistics.paired import Difference
+from plantain.pages.wording import DASH
 
 ORGANS_ACROSS = 6
 """Organs side by side; further ones go into another block."""
@@ -114,7 +116,7 @@ def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
     for number, group in enumerate(group for group in (models, informed, below) if group):
         lines.extend([r"\midrule"] * bool(number))
         if group is informed:
-            lines.append(rf"\multicolumn{{{1 + columns}}}{{l}}{{\emph{{told where to edit}}}} \\")
+            lines.append(rf"\multicolumn{{{1 + columns}}}{{l}}{{\emph{{given the region}}}} \\")
         lines.extend(_line(table, arm, organs, distances) for arm in group)
     return [*lines, r"\bottomrule", r"\end{tabular}", ""]
 
@@ -159,13 +161,11 @@ def _table(columns: str, head: str, body: Sequence[str], caption: str) -> str:
 
 def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
     """Return Table 7 (b) of one study: tasks by numbers of demonstrations, "EA / CP / VQ" in each cell."""
-    shots = sorted({row.shots for row in rows})
-    metrics = list(dict.fromkeys(row.metric for row in rows))
-    found = {(row.task, row.shots, row.metric): row for row in rows}
+    shots, metrics, grid = shot_grid(rows)
     body = []
-    for task in sorted({row.task for row in rows}, key=lambda task: (task == "", task)):
-        cells = [" / ".join(_shot(found.get((task, n, metric))) for metric in metrics) for n in shots]
-        body.append(f"{escaped(task) or 'All'} & {' & '.join(cells)} " + r"\\")
+    for task, cells in grid.items():
+        shown = " & ".join(cells).replace("-", "$-$").replace(DASH, "--")
+        body.append(f"{escaped(task) or 'All'} & {shown} " + r"\\")
     return _table(
         f"l{'c' * len(shots)}",
         "Task & " + " & ".join(f"{n} shown" for n in shots) + r" \\",
@@ -176,10 +176,26 @@ def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
     )
 
 
+def shot_grid(rows: Sequence[ShotRow]) -> tuple[list[int], list[str], dict[str, list[str]]]:
+    """Return the numbers of examples, the metrics, and by task the cells of Table 7, e.g. "0.41 / 0.93* / 0.70"."""
+    numbers = sorted({row.shots for row in rows})
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    found = {(row.task, row.shots, row.metric): row for row in rows}
+    tasks = sorted({row.task for row in rows}, key=lambda task: (task == "", task))
+    return (
+        numbers,
+        metrics,
+        {
+            task: [" / ".join(_shot(found.get((task, n, m))) for m in metrics) for n in numbers]
+            for task in tasks
+        },
+    )
+
+
 def _shot(row: ShotRow | None) -> str:
     if row is None or row.estimate.value is None:
-        return "--"
-    return f"{row.estimate.value:z.2f}".replace("-", "$-$") + ("*" if row.differs else "")
+        return DASH
+    return f"{row.estimate.value:z.2f}" + "*" * row.differs
 
 
 def table_three(ranking: Ranking) -> str:
@@ -216,3 +232,71 @@ def _pair(spearman: Estimate, kendall: Estimate, formula_1: Estimate) -> str:
 
 def _bounds(found: Estimate) -> str:
     return "" if found.low is None else f" [{found.low:z.2f}, {found.high:z.2f}]"
+
+
+def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, object]]:
+    """Return one row per cell; `card` is the line of the judge behind it, "" for metrics.
+
+    Over all samples `difference` is the model's mean minus that of `against`, paired and corrected over the models.
+    """
+    cards = {m.name: found.line for m in table.measures if (found := table.scores.standing(m)) is not None}
+    rows = []
+    for cell in cells:
+        row = _row(cell) | {"card": cards.get(cell.metric, ""), "warning": table.warning(cell.metric)}
+        pair = table.against.get((cell.model, cell.metric)) if cell.organ == OVERALL else None
+        rows.append(row | difference_json(pair, table.reference))
+    return rows
+
+
+def difference_json(pair: Difference | None, reference: str) -> dict[str, object]:
+    """Return a difference from a reference with its 95 % interval, p and p after Holm's correction."""
+    found = None if pair is None else pair.estimate
+    return {
+        "against": reference,
+        "difference": found and found.value,
+        "difference_low": found and found.low,
+        "difference_high": found and found.high,
+        "difference_p": pair and pair.p,
+        "difference_p_holm": pair and pair.p_holm,
+    }
+
+
+def _row(cell: TableCell) -> dict[str, object]:
+    row: dict[str, object] = {
+        "model": cell.model,
+        "organ": cell.organ,
+        "metric": cell.metric,
+        "mean": cell.estimate.value,
+        "low": cell.estimate.low,
+        "high": cell.estimate.high,
+        "n": cell.estimate.n,
+        "coverage": cell.coverage,
+        "samples": cell.samples,
+        "outputs": cell.outputs,
+        "clusters": cell.estimate.clusters,
+        "interval": cell.estimate.method,
+        "no_interval": cell.estimate.reason,
+        "worst": cell.worst,
+        "best": cell.best,
+        "mark": cell.mark,
+        "baseline": cell.baseline,
+        "rank_low": cell.rank and cell.rank[0],
+        "rank_high": cell.rank and cell.rank[1],
+        "draws_sd": cell.draws_sd,
+        "outputs_sd": cell.outputs_sd,
+    }
+    return row | ({"task": cell.task} if cell.task else {})
+
+
+def table_csv(table: Table) -> str:
+    """Return one line per cell, by organ and by task, with the columns of the JSON rows."""
+    rows = table_json([*table.cells.values(), *table.tasks.values()], table)
+    return csv_text([{"task": "", **row} for row in rows])
+
+
+def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows of the same columns as CSV; "" for none."""
+    if not rows:
+        return ""
+    names = list(rows[0])
+    return written_csv([names, *([row[name] for name in names] for row in rows)])

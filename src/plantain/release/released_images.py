@@ -18,7 +18,7 @@ from plantain.files.writing import replace_file
 from plantain.journal import BlobStore
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.provenance import C2paSigner
-from plantain.release.task_record import AttemptRecord, RecordedPicture
+from plantain.release.task_record import AttemptRecord, RecordedImage
 
 AHEAD = 16
 """Rows whose images are read before they are needed: enough to keep two cores busy, and about 10 MB."""
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ReleasedImage:
     """One image as released: the blob's bytes, or these with a signed manifest."""
 
     data: bytes
     sha256: str
-    picture: RecordedPicture
+    recorded: RecordedImage
 
     def listed(
         self,
@@ -50,27 +50,27 @@ class Released:
             sha256=self.sha256,
             bytes=len(self.data),
             role=role,
-            pixel_sha256=self.picture.pixel_sha256,
+            pixel_sha256=self.recorded.pixel_sha256,
             task=task,
             generation=attempt.generation if attempt else None,
             round=attempt.round if attempt else None,
             row=row,
             member=member,
-            source_sha256="" if self.sha256 == self.picture.sha256 else self.picture.sha256,
+            source_sha256="" if self.sha256 == self.recorded.sha256 else self.recorded.sha256,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class PictureRequest:
+class ImageRequest:
     """One image to be read, and its attempt."""
 
-    picture: RecordedPicture
+    image: RecordedImage
     task: str
     round: int
     edited: bool = True
 
 
-class Pictures:
+class ReleasedImages:
     """Reads blobs in threads, in order. A signed image is kept: signing again gives other bytes.
 
     Hashing an image costs as much as writing it, and it may be in several tables: a blob is hashed when it is first
@@ -89,10 +89,10 @@ class Pictures:
         self._pool.shutdown(cancel_futures=True)
 
     def stream(
-        self, wanted: Iterable[tuple[T, Sequence[PictureRequest]]]
-    ) -> Iterator[tuple[T, list[Released]]]:
+        self, wanted: Iterable[tuple[T, Sequence[ImageRequest]]]
+    ) -> Iterator[tuple[T, list[ReleasedImage]]]:
         """Yield every item with its images, in order. Raises BadBlob for an image that is missing or changed."""
-        waiting: deque[tuple[T, list[Future[Released]]]] = deque()
+        waiting: deque[tuple[T, list[Future[ReleasedImage]]]] = deque()
         for item, requests in wanted:
             waiting.append((item, [self._pool.submit(self.read, one) for one in requests]))
             if len(waiting) > AHEAD:
@@ -101,18 +101,18 @@ class Pictures:
         for item, images in waiting:
             yield item, [image.result() for image in images]
 
-    def holds(self, picture: RecordedPicture) -> bool:
+    def holds(self, image: RecordedImage) -> bool:
         """Return True if the run has the bytes: an imported one may not."""
-        return self._blobs.holds(picture.sha256)
+        return self._blobs.holds(image.sha256)
 
-    def read(self, wanted: PictureRequest) -> Released:
+    def read(self, wanted: ImageRequest) -> ReleasedImage:
         """Return one image, in the calling thread. Raises BadBlob."""
-        picture = wanted.picture
-        data = self._read(picture.sha256)
+        image = wanted.image
+        data = self._read(image.sha256)
         if self._signer is None or not wanted.edited:
-            return Released(data, picture.sha256, picture)
+            return ReleasedImage(data, image.sha256, image)
         signed = self._signed(self._signer, data, wanted)
-        return Released(signed, hashlib.sha256(signed).hexdigest(), picture)
+        return ReleasedImage(signed, hashlib.sha256(signed).hexdigest(), image)
 
     def _read(self, sha256: str) -> bytes:
         path = self._blobs.path(sha256)
@@ -124,10 +124,10 @@ class Pictures:
         self._checked[sha256] = _stamp(path.stat())
         return data
 
-    def _signed(self, signer: C2paSigner, data: bytes, wanted: PictureRequest) -> bytes:
-        # By attempt, not by picture: the manifest names the task and the round.
-        path = self._kept / f"{wanted.task}-{wanted.round}-{wanted.picture.sha256[:20]}"
-        with self._signing:  # a chosen image can stand in several pairs that are read at the same time
+    def _signed(self, signer: C2paSigner, data: bytes, wanted: ImageRequest) -> bytes:
+        # By attempt, not by image: the manifest names the task and the round.
+        path = self._kept / f"{wanted.task}-{wanted.round}-{wanted.image.sha256[:20]}"
+        with self._signing:  # a chosen image can be in several pairs that are read at the same time
             if path.exists():
                 return path.read_bytes()
             signed = signer.sign(data, wanted.task, wanted.round)
