@@ -99,7 +99,7 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
     )
     for heading in ("modality", "finding", "direction"):
         tasks.add_column(heading, overflow="fold")
-    tasks.add_column(f"{most}tasks", justify="right")
+    tasks.add_column("tasks at most" if most else "tasks", justify="right")
     if asked is not None:
         tasks.add_column("expected", justify="right")
     for part, n in made.by_finding.items():
