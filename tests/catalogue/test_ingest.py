@@ -174,7 +174,7 @@ def test_pictures_whose_files_say_synthetic_never_pass_for_real(
     with Catalogue.open(out) as catalogue:
         images = {image.id: image for image in catalogue.images()}
         assert {name for name, image in images.items() if image.synthetic} == {"theirs", "ours"}
-        assert images["theirs"].note == "the file says that it is synthetic (trainedAlgorithmicMedia)"
+        assert images["theirs"].note == "marked as synthetic in the file (trainedAlgorithmicMedia)"
         assert is_normal_form(catalogue.read(images["theirs"]))  # the mark goes on with it
         assert is_source_form(catalogue.read(images["real"]))
     assert main(["ingest", "folder", str(root), "--modality", "chest_xray", "--to", str(out), *OPEN]) == 0

@@ -43,7 +43,7 @@ class PrivacyGate:
     """Looks at prepared images; used by all worker threads.
 
     Attributes:
-        readings: stores what was read, so that no image is read twice; None on a worker.
+        readings: stores readings, so that each image is read once; None on a worker.
         reader: reads text; None if none can be read here, or is wanted.
     """
 

@@ -225,7 +225,7 @@ def _declared(image: SourceImage, data: bytes) -> SourceImage:
     term = declared_synthetic(data)
     if not term:
         return image
-    notes = [*filter(None, [image.note]), f"the file says that it is synthetic ({term})"]
+    notes = [*filter(None, [image.note]), f"marked as synthetic in the file ({term})"]
     return replace(image, synthetic=True, note="; ".join(notes))
 
 

@@ -142,7 +142,7 @@ class Catalogue:
         """Commit additions since the last commit."""
         if not self._waiting and not self._readings:
             return
-        # Committed or forgotten, never tried again: the next ingest finds what is missing.
+        # Committed or forgotten, never tried again: the next ingest finds the rest.
         images, self._waiting = list(self._waiting.values()), {}
         codes, self._codes = self._codes, {}
         readings, self._readings = self._readings, {}

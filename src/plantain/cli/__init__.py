@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed, 2 usage or invalid input (one line), 3 stopped by 
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,6 +80,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code; bad input becomes one line on stderr and code 2."""
     args = sys.argv[1:] if argv is None else argv
     redact_terminal()
+    resource.setrlimit(
+        resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
+    )  # a core file would contain keys
     if args[:1] == ["--version"]:
         print(f"plantain {__version__}")
         return 0

@@ -125,7 +125,7 @@ def _permission(licence: str, by: str, agreement: str) -> Consent | None:
     if licence not in tuple(Licence):
         raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
     if bool(by) != bool(agreement):
-        raise InputError("--consent-by, --agreement: give both, the person and the document")
+        raise InputError("--consent-by, --agreement: give both, the name and the document")
     return Consent(by, agreement) if by else None
 
 

@@ -30,7 +30,7 @@ def install_line(extra: str = "") -> str:
 
 @cache
 def _from_a_clone() -> bool:
-    """Return True if pip installed a folder, by its record (PEP 610), or if there is no installation."""
+    """Return True if pip installed a folder, by its record (PEP 610), or if it is not installed."""
     try:
         origin = distribution(DISTRIBUTION).read_text("direct_url.json")
     except PackageNotFoundError:

@@ -41,7 +41,7 @@ DELIMITERS = (",", ";", "\t")
 """The one that occurs most in the header, outside of quotes, separates cells, unless a first line `sep=X` names one."""
 
 BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",  # begins like UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",  # starts like UTF-16
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",

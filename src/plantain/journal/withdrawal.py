@@ -171,7 +171,7 @@ def take_out(
 
 
 def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], None]) -> bool:
-    """Remove all traces of the images that the note names; return False if there is no note.
+    """Remove all traces of the images that the note names; return False without a note.
 
     `clear` removes what else in the run's folder names the images; it may be called again with the same note.
 

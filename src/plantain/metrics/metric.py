@@ -76,7 +76,7 @@ class Metric:
         higher_is_better: the better direction.
         low, high: the range, where it is bounded.
         digits: after the decimal point, in tables.
-        needs: out of `NEEDS`; an output whose sample lacks one is unscored, and `measure` is not called.
+        needs: out of `NEEDS`; an output whose sample has no such input is unscored, and `measure` is not called.
         column: its heading in tables; "" for its name.
         uses: the field of `Networks` that it needs; "" for none.
         alone: whether measurements run one at a time, because the network uses all cores.
@@ -104,7 +104,7 @@ class Metric:
         """Return the score of an output.
 
         Args:
-            sample: what it is an edit of.
+            sample: the benchmark sample.
             output: uint8 (H, W, 3), of the sample's size.
 
         Raises:

@@ -213,7 +213,7 @@ def _open(data: bytes, name: str) -> Image.Image:
     except _DAMAGE as error:
         raise BadImage(f"{name}: {_kind(data)}") from error
     if width < 1 or height < 1:
-        raise BadImage(f"{name}: the header says {width}x{height} pixels")
+        raise BadImage(f"{name}: the header states {width}x{height} pixels")
     if width * height > MAX_PIXELS:
         raise BadImage(_too_large(name, f"{width}x{height}"))
     if image.mode not in _MODES:
@@ -281,7 +281,7 @@ def _decode_jpeg(image: Image.Image, profile: ColourProfile, data: bytes, name: 
     flags = cv2.IMREAD_GRAYSCALE if image.mode == "L" else cv2.IMREAD_COLOR_RGB
     pixels = _imdecode(data, flags | cv2.IMREAD_IGNORE_ORIENTATION)
     if pixels is None or pixels.shape[:2] != (image.height, image.width):
-        raise BadImage(f"{name}: damaged (the picture data cannot be decoded)")
+        raise BadImage(f"{name}: damaged (the image data cannot be decoded)")
     return _upright(profile.convert_pixels(pixels), orientation)
 
 
@@ -374,14 +374,14 @@ _KINDS = (
     (re.compile(rb"(?s).{128}DICM"), "a DICOM file; read it with `plantain ingest dicom`"),
     (
         re.compile(rb"(?s).{4}ftyp(heic|heix|mif1|msf1|hevc|avif)"),
-        "a HEIC or AVIF picture; convert it to JPEG or PNG",
+        "a HEIC or AVIF image; convert it to JPEG or PNG",
     ),
-    (re.compile(rb"\x00\x00\x00\x0cjP  |\xff\x4f\xff\x51"), "a JPEG 2000 picture; convert it to PNG"),
+    (re.compile(rb"\x00\x00\x00\x0cjP  |\xff\x4f\xff\x51"), "a JPEG 2000 image; convert it to PNG"),
     (
         re.compile(rb"II[*+]\x00|MM\x00[*+]"),
         "a TIFF of a kind that we do not read; save it as 8-bit or 16-bit PNG",
     ),
-    (re.compile(rb"%PDF"), "a PDF; export the picture as PNG"),
+    (re.compile(rb"%PDF"), "a PDF; export the image as PNG"),
     (re.compile(rb"PK\x03\x04"), "a zip archive; unpack it"),
     (re.compile(rb"\x1f\x8b"), "a gzip file; unpack it"),
     (re.compile(rb"version https://git-lfs"), "a Git LFS pointer; fetch the real file with `git lfs pull`"),

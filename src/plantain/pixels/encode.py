@@ -118,7 +118,7 @@ def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> by
         pixels = decode_output(data)
     height, width = pixels.shape[:2]
     if height != width:
-        raise BadImage(f"edited image: {width}x{height} pixels came back where a square was asked for")
+        raise BadImage(f"edited image: {width}x{height} pixels returned where a square was required")
     return encode_jpeg(resize(pixels, side, side))
 
 

@@ -64,7 +64,7 @@ def restore_outside(
 
     Args:
         original, answer: uint8 (H, W, 3), of one shape.
-        finding: what was asked for; None where the taxonomy does not know it.
+        finding: the requested one; None if the taxonomy does not contain it.
         region: bool (H, W), where the edit belongs; None where that is unknown.
     """
     residual = 0.0  # until the answer is registered

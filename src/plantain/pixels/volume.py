@@ -132,7 +132,7 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
             f"{name}: no NIfTI that can be read ({one_line(' '.join(str(error).split()))[:160]})"
         ) from error
     if intent in _LABEL_INTENTS:
-        raise BadImage(f"{name}: its header says that it is a label map (intent {intent})")
+        raise BadImage(f"{name}: its header declares a label map (intent {intent})")
     if not all(0.001 <= zoom <= 100 for zoom in zooms):
         raise BadImage(f"{name}: voxels of {'x'.join(f'{zoom:g}' for zoom in zooms)} mm")
     bottom, top = _range(values, low, high, name)
@@ -162,7 +162,7 @@ def show_slice(volume: Volume, plane: str, index: int) -> Pixels:
     """One slice in radiological display with square pixels: uint8 (H, W, 3).
 
     Raises:
-        ValueError: there is no such slice.
+        ValueError: the volume has no such slice.
     """
     axis = AXES[plane]
     if not 0 <= index < volume.values.shape[axis]:
@@ -241,7 +241,7 @@ def _range(values: npt.NDArray[np.generic], low: float, high: float, name: str) 
         raise BadImage(f"{name}: holds no finite value")
     different = np.unique(sample).size
     if 1 < different <= MASK_VALUES:
-        raise BadImage(f"{name}: only {different} different values: a mask or label map, not a picture")
+        raise BadImage(f"{name}: only {different} different values: a mask or label map, not an image")
     sample = without_padding(sample)
     floor, ceiling = (float(bound) for bound in np.percentile(sample, (0.5, 99.5)))
     if sample.size < 0.99 * total:  # where padding or NaN is all the background, nothing else shows its level

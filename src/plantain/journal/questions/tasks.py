@@ -243,7 +243,7 @@ def corrections_line(edits: Sequence[CorrectedEdit]) -> str:
     down = sum(one.decided is True and not one.qualified for one in edits)
     up = sum(one.decided is False and one.qualified for one in edits)
     settled = sum(one.decided is None for one in edits)
-    who = "one person" if people == 1 else f"{people} people"
+    who = "one reader" if people == 1 else f"{people} readers"
     parts = [f"{down:,} accepted called failed", f"{up:,} rejected called qualified"]
     parts += [f"{settled:,} undecided settled"] if settled else []
     agreed = len(edits) - down - up - settled

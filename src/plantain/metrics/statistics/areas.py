@@ -59,17 +59,17 @@ def paired_areas(
         groups: (N,), of each image.
 
     Raises:
-        ValueError: shapes that do not agree, no case, no other picture, or one repeat.
+        ValueError: shapes that do not agree, no case, no control, or one repeat.
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     y, g = np.asarray(cases, bool), np.asarray(groups)
     n, m = int(y.sum()), int((~y).sum())
     if a.shape != b.shape or a.ndim != 2 or a.shape[1:] != y.shape or y.shape != g.shape or len(a) < 2:
         raise ValueError(
-            f"scores {a.shape} and {b.shape}, cases {y.shape}: two repeats or more of the same pictures"
+            f"scores {a.shape} and {b.shape}, cases {y.shape}: two repeats or more of the same images"
         )
     if not n or not m:
-        raise ValueError("an area needs cases and other pictures")
+        raise ValueError("an area needs cases and controls")
     parts = [[_components(own, y) for own in scores] for scores in (a, b)]
     areas = np.array([[above.mean() for above, _ in each] for each in parts])
     apart = areas[0] - areas[1]

@@ -27,7 +27,7 @@ TRUNCATED = "truncated: the unbiased variance is not above 0"
 CASE_ONLY = (
     "case-only: the unbiased variance is not above 0, and cases alone vary more than the truncated one"
 )
-NONE = "neither readers nor cases differ in the mean: nothing says how sure this is"
+NONE = "neither readers nor cases differ in the mean: no interval can be computed"
 
 FEW = 5
 """Readers below which tests are conservative: with 3 or 4 the variance is often far too small by chance (8 % false
@@ -60,7 +60,7 @@ class OverReaders:
         variance: that of the interval and the test: never below the readers' own part, a little wider for few readers
             (`careful`).
         how: which of the labels of this module `variance` is.
-        freedom: Hillis' degrees of freedom; 0 where there is no interval.
+        freedom: Hillis' degrees of freedom; 0 without an interval.
         low, high: 95 % interval; None if it cannot be computed.
         p: two-sided, of the value being `null`; None without an interval.
         null: the value that is tested.

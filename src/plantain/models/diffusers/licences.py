@@ -63,7 +63,7 @@ def check_terms(
         return
     if terms.licence == UNKNOWN:
         raise NotReady(
-            f"{name}: neither these weights' own page nor our table says under which licence they come; look at where "
+            f"{name}: the licence of these weights is unknown; check where "
             f'they are from, and if you may use them write [providers.{provider}] accept_licence = ["{UNKNOWN}"]'
         )
     raise NotReady(

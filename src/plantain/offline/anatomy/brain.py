@@ -43,7 +43,7 @@ def brain_map(pixels: Pixels, plane: str) -> AnatomyMap:
         plane: "axial", "coronal", "sagittal" or "unknown", which is taken for axial.
 
     Raises:
-        CannotShow: there is no head on a dark background.
+        CannotShow: no head on a dark background was found.
     """
     small = reduced(pixels)
     level = without_frame(small[..., 1].astype(np.float32))

@@ -172,7 +172,7 @@ def _dark_areas(smooth: Field, box: _Box) -> Iterator[_DarkArea]:
                 not LEAST_AREA < area / (height * width) < MOST_AREA
                 or not 0.18 < high / height < 0.8
                 or broad > 0.5 * width
-                or (own & edge).sum() > 0.06 * (broad + high)  # air beside the body touches the film's edge
+                or (own & edge).sum() > 0.06 * (broad + high)  # air next to the body touches the film's edge
             ):
                 continue
             whole = hull(own)

@@ -128,7 +128,7 @@ def spots(sketch: Sketch) -> Drawn:
         alpha = np.maximum(alpha, np.float32(rng.uniform(0.75, 1.0)) * spot)
         drawn += 1
     if drawn < 3:
-        raise CannotShow("there is no room for it in this image")
+        raise CannotShow("no space for it in this image")
     return paint(sketch, alpha, hides=stroke.hides, reach=max(large, 4)), (x, y)
 
 
@@ -229,7 +229,7 @@ def _on_border(sketch: Sketch, depth: Field) -> Point:
         near & (np.abs(depth - 0.35 * share * sketch.size) < 3) for share in (sketch.middle, 1.0)
     )
     if not (first.any() and allowed.any()):
-        raise CannotShow("there is no border for it in this image")
+        raise CannotShow("no border for it in this image")
     return sketch.chosen(first, allowed)
 
 
@@ -259,7 +259,7 @@ def _crescent(sketch: Sketch) -> tuple[Field, Field, Point]:
     if not sketch.stroke.meniscus:
         alpha = alpha * ramp(way / soft)
     if not (alpha > 0.5).any():
-        raise CannotShow("there is no room for it in this image")
+        raise CannotShow("no space for it in this image")
     ys, xs = np.nonzero(alpha > 0.5)
     return np.asarray(alpha, np.float32), np.asarray(moved, np.float32), (float(xs.mean()), float(ys.mean()))
 

@@ -82,7 +82,7 @@ class Sketch:
         """
         depth = cv2.distanceTransform(np.pad(self.where, 1).astype(np.uint8), cv2.DIST_L2, 5)[1:-1, 1:-1]
         if not depth.max() > 0:
-            raise CannotShow("there is no room for it in this image")
+            raise CannotShow("no space for it in this image")
         deepest = 0.75 * float(depth.max())
         first, allowed = (depth >= min(share * margin / self.scale, deepest) for share in (self.middle, 1.0))
         x, y = self.chosen(first, allowed)

@@ -150,7 +150,7 @@ def _guard(dataset: Dataset, name: str, frame: int) -> bytes:
     if samples not in (1, 3) or rows * columns * samples * (bits // 8 or 1) > MAX_DECODED_BYTES:
         raise BadImage(f"{name}: {columns}x{rows} pixels of {samples} times {bits} bits, refused undecoded")
     if not 0 <= frame < frame_count(dataset):
-        raise BadImage(f"{name}: has no frame {frame}; it says {frame_count(dataset)} in all")
+        raise BadImage(f"{name}: has no frame {frame} of {frame_count(dataset)}")
     if dataset.file_meta.TransferSyntaxUID == JPEGExtended12Bit and int(dataset.get("BitsStored", 8)) > 8:
         raise BadImage(
             f"{name}: lossy JPEG of 12 bits has no free decoder; convert it to another transfer syntax"
@@ -169,7 +169,7 @@ def _guard(dataset: Dataset, name: str, frame: int) -> bytes:
             return coded
         if (width, height) != (columns, rows):
             raise BadImage(
-                f"{name}: the header says {columns}x{rows} pixels, the image in it {width}x{height}"
+                f"{name}: the header states {columns}x{rows} pixels, its image has {width}x{height}"
             )
     return coded
 

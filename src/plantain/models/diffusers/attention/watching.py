@@ -12,7 +12,7 @@ LEVELS = ("down", "mid", "up")
 """Parts of a UNet by which layers can be chosen."""
 
 TOKENS = ("last", "mean")
-"""Which of a concept's tokens: the last one (MedEBench, 4), or the mean of all."""
+"""Token of a concept: the last one (MedEBench, 4), or the mean over its tokens."""
 
 BLOCKS = ("output", "reference")
 """Of joint attention: shares of the output's positions, or of those of the reference image."""
