@@ -126,7 +126,7 @@ def _usage(error: TyperException, name: str, args: list[str]) -> str:
     line = f"{' '.join(path)}: {error.format_message()}"
     if type(error).__name__ != "MissingParameter" or param is None:
         return line
-    value = param.make_metavar(context).strip("[]").removesuffix("...")
+    value = (param.metavar or str(param.name).upper()).strip("[]").removesuffix("...")
     if param.param_type_name == "argument":
         words = [*path, value, *args[len(path) :]]
     else:

@@ -111,10 +111,15 @@ def _settings(given: list[str]) -> tuple[MapOptions, Watching]:
     for name in values:
         if name not in allowed:
             raise InputError(f"--set {name}: no such setting; {suggest(name, allowed)}")
-    choices = {name: _choice(name, values[name]) for name in ("heads", "layers", "steps") if name in values}
     usual = Watching()
+    heads, layers, steps = (
+        _choice(name, values[name]) if name in values else getattr(usual, name)
+        for name in ("heads", "layers", "steps")
+    )
     parts = _words(values["parts"]) if "parts" in values else usual.parts
-    watching = Watching(parts, block=values.get("block", usual.block), **choices)
+    watching = Watching(
+        parts, block=values.get("block", usual.block), heads=heads, layers=layers, steps=steps
+    )
     watching.check()
     try:
         alpha = float(values.get("alpha", ALPHA))
