@@ -135,11 +135,7 @@ def _words(text: str) -> tuple[str, ...]:
 def _choice(name: str, text: str) -> Choice:
     if text == "some":
         return "some"
-    return "all" if text == "all" else _numbers(name, text)
-
-
-def _numbers(name: str, text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(part) for part in _words(text))
+        return "all" if text == "all" else tuple(int(part) for part in _words(text))
     except ValueError:
         raise InputError(f"--set {name}={text}: give numbers separated by commas, e.g. 16,32") from None

@@ -44,10 +44,7 @@ class Regions(StrEnum):
 class Keep(StrEnum):
     """What a benchmark keeps although it is left out by default."""
 
-    UNALIGNED = "unaligned"
-    TEXT = "text"
-    FACES = "faces"
-    URLS = "urls"
+    UNALIGNED, TEXT, FACES, URLS = "unaligned", "text", "faces", "urls"
 
 
 def prepare(

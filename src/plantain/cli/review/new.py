@@ -60,7 +60,7 @@ def new(
     if preset not in ("", VALIDATION):
         raise InputError(f"--preset {preset!r}: {VALIDATION}")
     if bool(preset) == bool(task):
-        raise InputError("--task: name at least one task, or give --preset; not both")
+        raise InputError(f"--task: name one or more of {', '.join(ReaderTask)}, or give --preset; not both")
     tasks = (ReaderTask.ACCEPT,) if preset else _tasks(task or [])
     settings = StudySettings(
         name="Reader study",
