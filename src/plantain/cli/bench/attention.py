@@ -73,7 +73,7 @@ def attention(
     for arm in arms:
         own = terms.options(arm.model, "editor")
         if not isinstance(own, Settings):
-            raise InputError(f"--models {arm.model}: attention can be read only from a diffusers model")
+            raise InputError(f"--editor {arm.model}: attention can be read only from a diffusers model")
         recorder = watched_editor(own, arm.model, arm.fingerprint, watching)
         try:
             with StageProgress(quiet=as_json) as progress:
