@@ -42,7 +42,7 @@ class Regions(StrEnum):
 
 
 class Keep(StrEnum):
-    """What a benchmark keeps although it is left out by default."""
+    """Material that is left out by default."""
 
     UNALIGNED, TEXT, FACES, URLS = "unaligned", "text", "faces", "urls"
 
