@@ -28,8 +28,13 @@ from plantain.cli.terminal.groups import LazyGroup
         "demo here",
     ],
 )
-def test_resume_repeats_every_word(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_repeats_every_word(
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The words typed are the expected value, in the order of the options."""
+    monkeypatch.chdir(tmp_path)
+    for recipe in ("my recipe.toml", "r.toml"):
+        (tmp_path / recipe).touch()
     words = shlex.split(typed)
     command, context, rest = LazyGroup("", ABOUT, COMMANDS), None, ["plantain", *words]
     while isinstance(command, LazyGroup):

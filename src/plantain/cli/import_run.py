@@ -15,7 +15,9 @@ from plantain.records.counts import counted
 
 def import_run(
     path: Path = typer.Argument(
-        ..., metavar="PATH", help="A release, a Med-Banana tree, or a table of pairs."
+        ...,
+        metavar="PATH",
+        help="A release, a Med-Banana tree, a table of pairs, or a benchmark's output folder.",
     ),
     run: Path = typer.Option(..., metavar="DIR", help="New folder for the run."),
     column: list[str] | None = typer.Option(None, metavar="ROLE=NAME", help="A column of pairs; repeatable."),
@@ -65,11 +67,14 @@ def import_run(
 
 
 def _is_table(path: Path) -> bool:
-    """Return True for a file, or a folder with a table of edits that is not a release."""
+    """Return True for a file, or a folder with a table or a benchmark's edits that is not a release."""
+    from plantain.release.importing.benchmarks import is_benchmark
     from plantain.release.importing.pair_rows import tables_in
     from plantain.release.importing.reading import OurRelease
 
-    return path.is_file() or (path.is_dir() and not OurRelease.recognised(path) and bool(tables_in(path)))
+    if not path.is_dir() or OurRelease.recognised(path):
+        return path.is_file()
+    return bool(tables_in(path)) or is_benchmark(path)
 
 
 def _by_role(option: str, given: list[str] | None) -> dict[str, str]:
@@ -105,6 +110,8 @@ def _pairs(
         print(
             f"{counted(summary.without_instruction, 'row')} without an instruction: the finding's name is used"
         )
+    if summary.resized:
+        print(f"{counted(summary.resized, 'edit was', 'edits were')} resized to the shape of the original")
     if summary.guessed:
         words = ", ".join(f"{n} {direction}" for direction, n in sorted(summary.guessed.items()))
         print(f"direction inferred from the instruction: {words}")

@@ -239,7 +239,6 @@ def _check_record(record: TaskRecord) -> None:
     image = record.image
     names = {
         "task_id": record.task_id,
-        "finding": record.finding,
         "modality": record.modality,
         "split": record.split,
         "image.id": image.id,
