@@ -24,7 +24,7 @@ from plantain.cli.terminal.groups import LazyGroup
         "--retry refused --restore outside",
         "bench score r --judge a/b --variant P --variant D --without-truth --draws 2 --retry",
         "train finetune bench --model diffusers/x --to ft --set lora_rank=8 --set sizes=4,8",
-        "bench attention r --editor diffusers/x --layers 3,9 --alpha 1.5",
+        "bench attention r --editor diffusers/x --set layers=3,9 --set alpha=1.5",
         "demo here",
     ],
 )

@@ -9,6 +9,7 @@ import typer
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 
 
@@ -19,7 +20,6 @@ def import_run(
         help="A release, a Med-Banana tree, a table of pairs, or a benchmark's output folder.",
     ),
     run: Path = typer.Option(..., metavar="DIR", help="New folder for the run."),
-    layout: str = typer.Option("", help="release or pairs; default: a table is pairs."),
     column: list[str] | None = typer.Option(None, metavar="ROLE=NAME", help="A column of pairs; repeatable."),
     constant: list[str] | None = typer.Option(
         None, "--set", metavar="ROLE=VALUE", help="One value for all pairs; repeatable."
@@ -33,14 +33,12 @@ def import_run(
 
     Example: plantain import release --run runs/theirs
     """
-    if layout not in ("", "release", "pairs"):
-        raise InputError(f"--layout {layout}: release or pairs")
-    if layout == "pairs" or (not layout and _is_table(path)):
+    if _is_table(path):
         roles = _by_role("--column", column), _by_role("--set", constant)
         _pairs(path, run, *roles, originals, as_json=as_json)
         return
     if column or constant:
-        raise InputError(f"{'--column' if column else '--set'} belongs to --layout pairs")
+        raise InputError(f"{'--column' if column else '--set'} belongs to a table of pairs")
     from plantain.release.importing.importing import import_release
 
     summary = import_release(path, run, originals)
@@ -65,6 +63,7 @@ def import_run(
         print(
             f"{counted(summary.missing, 'image is', 'images are')} named but not included; the hash is recorded"
         )
+    print(next_line("show", run))
 
 
 def _is_table(path: Path) -> bool:
@@ -122,3 +121,4 @@ def _pairs(
     for reason, n in summary.left_out.most_common(5):
         more = f" and {n - 1} more" if n > 1 else ""
         print(f"  {summary.first[reason]}{more}: {reason}")
+    print(next_line("show", run))

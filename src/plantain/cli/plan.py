@@ -17,6 +17,7 @@ from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.pipeline.method import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.runs.limits import calls_at_once, devices_of
 
@@ -40,6 +41,7 @@ def plan(
         print_json(_as_dict(recipe, made, free, remarks))
         return
     _print(recipe, made, free, by_pilot=run is not None)
+    print(next_line("build", recipe_file, "--run", f"runs/{recipe.name}"))
 
 
 def _three(estimate: CallEstimate | None) -> dict[str, float] | None:

@@ -19,7 +19,7 @@ from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.shards import share_of
 from plantain.pixels.decode import one_line
-from plantain.records.commands import command_line
+from plantain.records.commands import command_line, next_line
 from plantain.records.counts import counted
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
@@ -108,6 +108,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
             f"Record the billed amount for held calls: {command_line('run', 'retry', run, '--settle-held', 'USD')}"
         )
     print_unsuccessful(ended, run)
+    print(next_line("report", run))
 
 
 def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:

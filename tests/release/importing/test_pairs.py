@@ -132,7 +132,7 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
 
     run = tmp_path / "run"
     edits = table(pictures, "e.csv", rows())
-    assert main(["import", str(edits), "--layout", "pairs", "--run", str(run), "--json"]) == 0
+    assert main(["import", str(edits), "--run", str(run), "--json"]) == 0
     capsys.readouterr()
     try:
         assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments", "--json"]) == 0

@@ -19,6 +19,7 @@ from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.pipeline.pilot import PEOPLE
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.review.people import PeopleJudge
 from plantain.roles import Judge
@@ -129,6 +130,7 @@ def _print_rejudged(
             alone = f"only the first accepts {flip['first_only']}, only the second {flip['second_only']}"
             print(f"{flip['first']} and {flip['second']}: of {flip['n']}, {alone}")
     print(f"page: {page}")
+    print(next_line("report", run))
 
 
 def _share(rate: dict[str, Any]) -> str:
