@@ -22,7 +22,9 @@ def test_report_prints_table_one_and_the_path(
     monkeypatch.setenv("COLUMNS", "100")  # a narrower table breaks its cells
     assert main(["report", str(run)]) == 0
     out = capsys.readouterr().out
-    assert "Table 1 (counts tasks)" in out and out.strip().endswith(f"report: {run / 'report.html'}")
+    assert (
+        "Table 1 (counts tasks)" in out and f"report: {run / 'report.html'}\nnext: plantain view {run}" in out
+    )
     assert "rate (self-consistency): success of" in out  # no card says what this judge's yes is worth
     chest = next(line for line in out.splitlines() if line.strip().startswith("Chest X-ray  Add"))
     assert chest.split() == ["Chest", "X-ray", "Add", "4", "2", "1", "1", "67", "%", "9–97", "%", "1.50"]

@@ -24,7 +24,9 @@ editor = "gemini/gemini-3.1-flash-lite-image"
 """
 
 
-@pytest.mark.parametrize("command", [["models"], ["findings"], ["ingest", "--list"], ["plan", "r.toml"]])
+@pytest.mark.parametrize(
+    "command", [["models", "--all"], ["findings"], ["ingest", "--list"], ["plan", "r.toml"]]
+)
 def test_a_table_fits_eighty_columns(
     command: list[str],
     tmp_path: Path,
@@ -40,8 +42,8 @@ def test_a_table_fits_eighty_columns(
     tables = [line.rstrip() for line in out.splitlines() if line[:1] in tuple("┏┃┡│└")]
     assert all(line[-1] in "┓┃┩│┘" and len(line) <= 80 for line in tables)  # whole, right border and all
     assert "…" not in "".join(tables)
-    if command == ["models"]:
-        assert main(["models", "--json"]) == 0
+    if command == ["models", "--all"]:
+        assert main(["models", "--all", "--json"]) == 0
         for model in json.loads(capsys.readouterr().out):
             hosted = str(model["name"]).startswith(("gemini/", "openai/"))
             assert not hosted or (model["name"] in out and str(model["retired"]) in out)
