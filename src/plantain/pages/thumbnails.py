@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import io
 from dataclasses import dataclass
+from typing import TypeVar
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.encode import XMP_PACKET
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 SATURATION = 48
 """Grey levels of change at which a difference map reaches full colour."""
@@ -83,8 +87,8 @@ class Box:
     left: int
     side: int
 
-    def cut(self, pixels: Pixels) -> Pixels:
-        """Return this part of an image of shape (H, W, 3)."""
+    def cut(self, pixels: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Return this part of an image of shape (H, W, 3) or mask of shape (H, W)."""
         return pixels[self.top : self.top + self.side, self.left : self.left + self.side]
 
 
