@@ -1,4 +1,4 @@
-"""What a person sees first of an open page, for tests of all pages."""
+"""What is seen first of an open page, for tests of all pages."""
 
 from __future__ import annotations
 

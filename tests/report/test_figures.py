@@ -14,7 +14,6 @@ from plantain.report import figures
 from plantain.report.page import ReportNumbers, gather
 
 FIGURES: dict[str, Callable[[ReportNumbers], str]] = {
-    "rounds": lambda n: figures.rounds_figure(n.rounds),
     "codes": lambda n: figures.codes_figure(n.judged),
     "figure3": lambda n: figures.figure_three(n.findings),
 }

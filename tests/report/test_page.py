@@ -141,7 +141,7 @@ def test_page_opens_from_disk_without_network_or_complaint(report: Path, page: P
     page.go(report, width)
     assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
     assert page.complaints == []
-    assert page.evaluate("document.querySelectorAll('figure svg').length") == 3
+    assert page.evaluate("document.querySelectorAll('figure svg').length") == 2
     assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from plantain.journal.questions.tables import FindingRow, Judged, RoundRow
+from plantain.journal.questions.tables import FindingRow, Judged
 from plantain.metrics.statistics.clusters import Rate
 from plantain.pages.drawing import (
     ACCENT,
@@ -16,43 +16,13 @@ from plantain.pages.drawing import (
     INK,
     MUTED,
     SUCCESS,
-    legend,
     percent_axis,
     row_axis,
     svg,
 )
 from plantain.pages.wording import words
 
-ROUNDS = 5
-"""Fewest rounds on the axis: the paper's."""
-
 DIRECTION_MARKERS = {"add": "o", "remove": "D"}
-
-
-def rounds_figure(rows: Sequence[RoundRow]) -> str:
-    """Draw the share of successes per round, the cumulative share, and the share of the tasks that reached a round."""
-
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        numbers = [row.round for row in rows]
-        ticks = range(1, max(ROUNDS, len(rows)) + 1)
-        axes.bar(
-            numbers, [row.share or 0 for row in rows], color=SUCCESS, width=0.62, label="share of successes"
-        )
-        axes.plot(numbers, [_or_gap(row.cumulative) for row in rows], color=INK, marker="o", markersize=4, lw=1.4,
-                  label="cumulative share")  # fmt: skip
-        axes.plot(numbers, [_or_gap(row.hazard) for row in rows], color=ACCENT, marker="D", markersize=4, lw=1.2,
-                  ls=(0, (3, 2)), label="success among tasks that reached it")  # fmt: skip
-        for row in rows:
-            if row.success:
-                axes.text(row.round, 0.015, str(row.success), ha="center", va="bottom", color=INK)
-        axes.set_xticks(ticks, [str(number) for number in ticks])
-        axes.set_xlim(0.4, ticks[-1] + 0.6)
-        axes.set_xlabel("round (number in the bar: tasks that succeeded in it)")
-        percent_axis(axes, "y")
-        legend(axes, columns=1)
-
-    return svg("rounds", 6.4, 3.9, draw)
 
 
 def codes_figure(table: Judged) -> str:
@@ -113,7 +83,3 @@ def _dot(axes: Axes, y: int, rate: Rate, direction: str) -> None:
 def _finding_label(row: FindingRow) -> str:
     name = row.finding if len(row.finding) <= 26 else row.finding[:25] + "…"
     return f"{name}, {row.direction}"
-
-
-def _or_gap(value: float | None) -> float:
-    return float("nan") if value is None else value

@@ -113,7 +113,6 @@ def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) ->
             consistency=consistency(judges),
             corrected=corrections_line(numbers.corrections),
             figures={
-                "rounds": figures.rounds_figure(numbers.rounds),
                 "codes": figures.codes_figure(numbers.judged),
                 "figure3": figures.figure_three(numbers.findings),
             },
