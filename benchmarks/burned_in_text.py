@@ -35,12 +35,11 @@ from pydicom.data import get_testdata_file
 from plantain.pixels.arrays import Field, Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode, decode_untrusted
-from plantain.pixels.dicom.pictures import decode_dicom
+from plantain.pixels.dicom.render import decode_dicom
 from plantain.pixels.encode import encode_source
 from plantain.pixels.prepare import prepare
 from plantain.privacy import rapid_text
-from plantain.privacy.enlarged_text import read_prepared
-from plantain.privacy.small_text import small_texts
+from plantain.privacy.small_text import read_prepared, small_texts
 from plantain.privacy.text import Text, TextKind, TextReader, enlarged
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.sources.samples import sample_images

@@ -87,7 +87,7 @@ def _pixel_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     from pydicom.data import get_testdata_file
 
     from plantain.pixels.decode import decode_untrusted
-    from plantain.pixels.dicom.pictures import decode_dicom
+    from plantain.pixels.dicom.render import decode_dicom
     from plantain.pixels.volume import choose_slices, read_volume, show_slice
 
     picture = Image.fromarray(skimage.data.astronaut()[:96, :128])
@@ -206,8 +206,7 @@ def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
 def _text_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     from plantain.bench.benchmark.benchmark import read_benchmark
     from plantain.findings import load_taxonomy
-    from plantain.models.hosted.published import read_lines
-    from plantain.models.hosted.reports import read_report
+    from plantain.models.hosted.reports import read_lines, read_report
     from plantain.pipeline.recipe import load_recipe
     from plantain.rubrics import MED_BANANA, MEDEBENCH
     from plantain.runs.settings.terms import load_terms

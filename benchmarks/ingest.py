@@ -39,7 +39,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode, decode_planes
 from plantain.pixels.dicom.files import read_dicom
-from plantain.pixels.dicom.pictures import decode_dicom, render_planes
+from plantain.pixels.dicom.render import decode_dicom, render_planes
 from plantain.pixels.encode import encode_source
 from plantain.pixels.likeness import likeness
 from plantain.pixels.prepare import prepare

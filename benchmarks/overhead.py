@@ -136,7 +136,7 @@ class Recorded:
 
     def install(self) -> None:
         """Listens at both wires for the rest of this process."""
-        from plantain.models.hosted.gemini.wire import GeminiWire
+        from plantain.models.hosted.gemini.models import GeminiWire
         from plantain.models.hosted.openai.wire import OpenAIWire
 
         generate, post, post_form = GeminiWire.generate, OpenAIWire.post, OpenAIWire.post_form

@@ -72,7 +72,9 @@ def places(paths: list[Path]) -> dict[str, list[str]]:
 def main() -> int:
     asked = [ROOT / name for name in (sys.argv[1:] or EVERYWHERE)]
     files = [file for root in asked for file in ([root] if root.is_file() else sorted(root.rglob("*")))]
-    found = places([file for file in files if file.suffix in SUFFIXES and "checkpoints" not in str(file)])
+    found = places(
+        [file for file in files if file.suffix in SUFFIXES and not {"generated", "images"} & set(file.parts)]
+    )
     failed = False
     for pattern, where in found.items():
         above = len(where) > ALLOWED.get(pattern, 0)

@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import cv2
 import numpy as np
 import uvicorn
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
+from plantain import Run
 from plantain.review.ratings import Ratings
 from plantain.review.serving import listen
 from plantain.review.study import Study, open_study
@@ -130,6 +132,39 @@ def keep(name: str, *shown: bytes) -> None:
     shrink(path)
 
 
+STRIP = {"chest_xray": "Pleural Effusion", "brain_mri": "meningioma", "fundus": "AMD"}
+"""Modality -> finding, from left to right in `strip.png`."""
+
+WINDOW = 576
+"""Pixels of each crop around the change."""
+
+
+def strip(run: Run, side: int = 220, gap: int = 6) -> Image.Image:
+    """Return original, edit and changed region of one success of each modality, side by side."""
+    sheet = Image.new("RGB", (9 * side + 8 * gap, side), "white")
+    for place, (modality, finding) in enumerate(STRIP.items()):
+        task = next(
+            one
+            for one in run.tasks("success")
+            if (one.modality, one.direction.value) == (modality, "add")
+            and finding.lower() in one.finding.lower()
+        )
+        edited = next(one.edited for one in reversed(task.attempts) if one.edited)
+        before, after = (
+            np.asarray(Image.open(io.BytesIO(task.read_image(sha256))).convert("RGB"))
+            for sha256 in (task.image.prepared_sha256, edited)
+        )
+        change = cv2.medianBlur(
+            (np.abs(before.astype(int) - after).max(axis=2) > 16).astype(np.uint8) * 255, 5
+        )
+        middle = [int(where.mean()) for where in np.nonzero(change)]
+        top, left = (min(max(0, m - WINDOW // 2), before.shape[0] - WINDOW) for m in middle)
+        for column, shown in enumerate((before, after, change)):
+            tile = Image.fromarray(shown[top : top + WINDOW, left : left + WINDOW]).resize((side, side))
+            sheet.paste(tile, ((3 * place + column) * (side + gap), 0))
+    return sheet
+
+
 def main(folder: Path) -> None:
     """Make all images."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -146,6 +181,7 @@ def main(folder: Path) -> None:
         with Image.open(folder / "sheet" / f"{name}.png") as drawn:
             photographs = drawn.convert("RGB")
         photographs.save(IMAGES / f"sheet-{name}-add.png", optimize=True)
+    strip(Run(folder / "demo/run")).save(IMAGES / "strip.png", optimize=True)
     study = open_study(next((folder / "review-demo").rglob("study.json")).parent)
     with sync_playwright() as running:
         browser = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

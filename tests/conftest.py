@@ -43,11 +43,11 @@ ROOM = 6 << 30
 SLOW = (
     "attention audit batch_kill batch_run bench_demo benchmarks blind_run blocks browser build cards "
     "clouds cluster consent control crash croissant demo dicom diffusers_editor diffusers_engine "
-    "distributions door engine evaluating export feeding frames from_build front_door fuzz gallery "
+    "distributions engine evaluating export feeding frames from_build fuzz gallery "
     "generate generate_hosted hosted_outcomes hosted_run hostile hostile_releases imagic importing ingest "
     "judge keys_in_runs killed_heads kills layouts leaderboard limits means memory near nifti originals "
     "page paired planning planted_defects power_loss preparing preparing_hosted private provenance "
-    "publish quarantine radedit_worker reference release_terms restore retry run run_tables score "
+    "publish quarantine python_api radedit_worker reference release_terms restore retry run run_setup run_tables score "
     "seed_x_worker shards simulated_day slow_server stateful stopping study tables text_changes "
     "text_check train training verify what_travels workers"
 )

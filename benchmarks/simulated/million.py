@@ -27,7 +27,7 @@ from plantain.journal import (
     TaskRow,
 )
 from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing
-from plantain.journal.payload import to_json
+from plantain.journal.rows import to_json
 from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.shards import META as SHARD

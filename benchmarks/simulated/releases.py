@@ -18,7 +18,7 @@ import skimage.data
 
 from plantain.journal import BlobRef, BlobStore, Journal, RecordedTask, RunHeader, StoredVerdict, TaskRow
 from plantain.pixels.encode import encode_jpeg
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,

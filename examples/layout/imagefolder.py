@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from plantain.files.csv_form import written_csv
-from plantain.release.layouts.contract import Layout, write_pictures
+from plantain.release.layouts.contract import Layout, write_images
 from plantain.release.naming import safe
-from plantain.release.pictures import Pictures
 from plantain.release.plan import ReleaseFile
+from plantain.release.released_images import ReleasedImages
 from plantain.release.staging import HashingFile, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
@@ -17,8 +17,8 @@ def path_of(record: TaskRecord, attempt: AttemptRecord) -> str:
     return f"{NAME}/{safe(record.finding)}/{record.task_id}.jpeg" if attempt.role == "success" else ""
 
 
-def write(staging: Staging, pictures: Pictures) -> None:
-    write_pictures(staging, pictures, NAME)
+def write(staging: Staging, released: ReleasedImages) -> None:
+    write_images(staging, released, NAME)
 
     def metadata(file: HashingFile) -> Iterator[ReleaseFile]:
         file.write(b"file_name,finding,instruction\n")

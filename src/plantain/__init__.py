@@ -1,13 +1,13 @@
 """plantain: build, judge and benchmark text-guided edits of medical images.
 
-A research tool. It is not a medical device, it diagnoses nothing, and what it makes is synthetic.
+A research tool, not a medical device. Every image that it makes is synthetic.
 
     import plantain
 
     run = plantain.run("pilot.toml", "runs/pilot")
     run.table()
 
-Every name below is imported when it is first asked for: `import plantain` itself brings no image library.
+Every name below is imported on first use: `import plantain` itself loads no image library.
 """
 
 from __future__ import annotations

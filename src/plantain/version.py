@@ -1,3 +1,3 @@
-"""The version of plantain, where every room can read it without importing the package's front door."""
+"""The version of plantain, importable without the rest of the package."""
 
 __version__ = "0.1.0"

@@ -136,7 +136,7 @@ def test_a_function_that_raises_is_one_line(
 ) -> None:
     plantain.evaluate(unsaid, benchmark, run_dir=tmp_path / "run", metrics=["psnr"])
     (line,) = [text for text in capsys.readouterr().err.splitlines() if "warning" in text]
-    assert "3 of 3 outputs lack an image" in line and "python/unsaid raised ValueError" in line
+    assert "3 of 3 outputs have no image" in line and "python/unsaid raised ValueError" in line
     assert "it was given a uint8 array" in line
 
 

@@ -16,7 +16,7 @@ from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 from plantain.roles import EditedImage, EditRequest, Reply
 from plantain.runs.open_run import stoppable
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 
 @pytest.fixture(scope="module")

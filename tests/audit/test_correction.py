@@ -14,10 +14,9 @@ from audit.stored_run import stored_run
 from plantain.audit.correction import correct_verdict
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.journal.payload import dumps
-from plantain.journal.questions.corrections import corrected_edits, corrections_line
 from plantain.journal.questions.tables import table1, table2
-from plantain.journal.questions.tasks import anything_judged
+from plantain.journal.questions.tasks import anything_judged, corrected_edits, corrections_line
+from plantain.journal.rows import dumps
 from plantain.records import InputError
 from plantain.report.page import write_report
 from plantain.rubrics import MED_BANANA

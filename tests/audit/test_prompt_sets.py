@@ -255,7 +255,7 @@ def test_prompts_are_written_as_files_that_can_replace_ours(
     written = PromptLibrary(folder)
     assert written.label("judge_add") == PromptLibrary().label("judge_add")
     assert main(["judge", "prompts", "--to", str(folder)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists" in capsys.readouterr().err
 
 
 def test_without_settings_a_judge_is_called_where_the_run_called_it(

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.demo_benchmark import PLAN, demo_benchmark
-from plantain.bench.demo import Demo, bench_demo
+from plantain.bench.demo import PLAN, Demo, bench_demo, demo_benchmark
 from plantain.bench.leaderboard import page as leaderboard_page
 from plantain.bench.leaderboard.tables import OVERALL
 

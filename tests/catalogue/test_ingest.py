@@ -112,7 +112,7 @@ def test_new_files_are_added_and_changed_ones_refused(scans: Path, tmp_path: Pat
     done = run(out, reader(scans))
     assert (done.added, done.unchanged) == (1, 7)
     reasons = {item.name: item.reason for item in done.refused}
-    assert reasons["normal/0.jpg"].startswith("another picture has the id 0")
+    assert reasons["normal/0.jpg"].startswith("another image has the id 0")
     with Catalogue.open(out) as catalogue:
         assert len(catalogue) == 10  # what was taken out of the folder stays
 
@@ -138,7 +138,7 @@ def test_two_datasets_in_one_catalogue_keep_their_rejected_files(scans: Path, tm
         write_rejected(out, root.name, run(out, reader(root)).refused)
     lines = (out / "rejected.csv").read_text().splitlines()
     assert lines[0] == "dataset,file,row,field,reason"
-    assert lines[1].startswith("other,normal/copy.jpg,,,the same picture as 0 (No Finding) of scans")
+    assert lines[1].startswith("other,normal/copy.jpg,,,the same image as 0 (No Finding) of scans")
     assert lines[2].startswith("scans,normal/broken.jpg,,,")
     with Catalogue.open(out) as catalogue:
         assert catalogue.count_by("dataset") == {"other": 1, "scans": 9}
@@ -174,8 +174,8 @@ def test_pictures_whose_files_say_synthetic_never_pass_for_real(
     with Catalogue.open(out) as catalogue:
         images = {image.id: image for image in catalogue.images()}
         assert {name for name, image in images.items() if image.synthetic} == {"theirs", "ours"}
-        assert images["theirs"].note == "the file says that it is synthetic (trainedAlgorithmicMedia)"
+        assert images["theirs"].note == "marked as synthetic in the file (trainedAlgorithmicMedia)"
         assert is_normal_form(catalogue.read(images["theirs"]))  # the mark goes on with it
         assert is_source_form(catalogue.read(images["real"]))
     assert main(["ingest", "folder", str(root), "--modality", "chest_xray", "--to", str(out), *OPEN]) == 0
-    assert "2 pictures say in the file to be synthetic" in capsys.readouterr().out
+    assert "2 images are marked as synthetic in the file" in capsys.readouterr().out

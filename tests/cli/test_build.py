@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import resource
 import shlex
 import shutil
 import subprocess
@@ -187,3 +188,9 @@ def test_a_path_that_is_not_utf8_is_one_line(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2 and all("caf\\udce9: the name is not UTF-8" in line for line in said)
     assert list(folder.iterdir()) == []
+
+
+def test_a_crash_writes_no_core_file() -> None:
+    """A core file contains the process's memory: keys and images."""
+    assert main(["--version"]) == 0
+    assert resource.getrlimit(resource.RLIMIT_CORE)[0] == 0

@@ -147,8 +147,8 @@ def test_ingest_again_changes_nothing_and_adds_only_what_is_new(
     picture(31).save(hostile / "normal" / "deep.png")
     _, told, errors = ingest(capsys, *options, "--json")
     assert json.loads(told)["added"] == 1
-    assert "zz_copy.jpg: the same picture as plain (No Finding)" in errors
-    assert "deep.png: another picture has the id deep" in errors
+    assert "zz_copy.jpg: the same image as plain (No Finding)" in errors
+    assert "deep.png: another image has the id deep" in errors
 
 
 def test_same_input_same_bytes_whatever_the_order_of_threads(
@@ -167,7 +167,7 @@ def test_wrong_use_is_one_line_and_leaves_nothing(
 ) -> None:
     out = tmp_path / "catalogue"
     for arguments, says in (
-        (("folder", hostile, "--to", out), "--modality: name what"),
+        (("folder", hostile, "--to", out), "--modality: name the modality"),
         (("folder", hostile, "--to", out, "--modality", "brain"), "did you mean 'brain_mri'"),
         (("foldr", hostile, "--to", out), "did you mean 'folder'"),
         (("folder", hostile), "--to CATALOGUE is missing"),
@@ -320,3 +320,25 @@ def test_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> N
         assert 0 < len(images) < 600
         for image in images:
             catalogue.read(image)
+
+
+def test_rows_that_contradict_each_other_are_one_line_and_all_in_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    films, out = tmp_path / "films", tmp_path / "catalogue"
+    films.mkdir()
+    rows = ["file,labels,group"]
+    for number in range(3):
+        picture(number).save(films / f"{number}.png")
+        rows += [f"{number}.png,Edema,p{row}" for row in range(4)]
+    (films / "labels.csv").write_text("\n".join(rows))
+    options = ("--modality", "chest_xray", "--licence", "open", "--to", out)
+    code, told, errors = ingest(capsys, "folder", films, *options)
+    assert code == 0 and "3 images, 3 new; 0 files rejected" in told
+    (line,) = (line for line in errors.splitlines() if "contradict" in line)
+    assert line.startswith(
+        "plantain: rejected 9 rows of the table that contradict an earlier row of their image"
+    )
+    assert "(3 images), e.g. 0.png: group 'p1' in row 3, 'p0' in row 2; 1.png: group" in line
+    rejected = list(csv.DictReader(io.StringIO((out / "rejected.csv").read_text())))
+    assert [row["row"] for row in rejected] == ["3", "4", "5", "7", "8", "9", "11", "12", "13"]

@@ -127,4 +127,4 @@ def test_open_editors_are_listed_with_size_licence_and_whether_they_are_here(
     printed = capsys.readouterr().out
     assert "licence (* to be accepted)" in printed
     assert "medebench-paint-by-inpaint" in printed
-    assert "brought by you" in printed
+    assert "provided by you" in printed

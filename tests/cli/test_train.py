@@ -14,7 +14,7 @@ pytest.importorskip("diffusers", reason="needs the torch extra")
 from bench.small_bench import small_bench
 from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
-from plantain.bench.benchmark.held_out import write_held_out
+from plantain.bench.benchmark.from_build import write_held_out
 from plantain.cli import main
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fakes.requests import edit_request, judge_request, write_request
 from fakes.server import FakeProvider
 from plantain.models.registry import settings_class
-from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writer
+from plantain.models.resolver import load_model
 from plantain.records import InputError
-from plantain.roles import Reply
+from plantain.roles import Editor, Judge, Reply, Writer
 from plantain.runs.settings.reading import SectionError, validated
 
 KEY_NAMES = ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
+
+
+def resolve_writer(name: str, options: Any = None) -> Writer:
+    return cast(Writer, load_model(name, "writer", options))
+
+
+def resolve_editor(name: str, options: Any = None) -> Editor:
+    return cast(Editor, load_model(name, "editor", options))
+
+
+def resolve_judge(name: str, options: Any = None) -> Judge:
+    return cast(Judge, load_model(name, "judge", options))
+
+
 RESOLVE = {"write": resolve_writer, "edit": resolve_editor, "judge": resolve_judge}
 
 
@@ -27,9 +41,9 @@ def options_of(name: str, **fields: Any) -> Any:
     provider = name.partition("/")[0]
     stated = {field: value for field, value in fields.items() if field not in CONTEXT}
     try:
-        made = validated(settings_class(provider), f"providers.{provider}", stated, strictly=False).beside(
-            Path()
-        )
+        made = validated(
+            settings_class(provider), f"providers.{provider}", stated, strictly=False
+        ).relative_to(Path())
     except (SectionError, ValueError) as error:
         raise InputError(str(error)) from error
     return made.within(**{field: fields[field] for field in CONTEXT if field in fields})

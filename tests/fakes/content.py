@@ -11,7 +11,7 @@ import numpy as np
 
 CRITERIA = ("instruction_compliance", "structural_plausibility", "realism", "fidelity_preservation")
 
-LOOKING = "two medical pictures, A and B, and nothing else"
+LOOKING = "two medical images, A and B, and nothing else"
 """Words of the first turn of a judge that is asked blind."""
 
 
@@ -34,7 +34,7 @@ def report(text: str) -> dict[str, object]:
         }
         for name in CRITERIA
     }
-    removing = "take one finding out" in text
+    removing = "remove one finding" in text
     report |= {"has_disease": not removing, "other_disease": False, "reason": "by hash", "qualified": good}
     return report
 

@@ -32,6 +32,7 @@ def read(path: Path, data: bytes) -> list[tuple[int, dict[str, str]]]:
         ("t.csv", csv_bytes(ROWS)),
         ("t.csv", csv_bytes(ROWS).replace(b",", b";")),
         ("t.csv", csv_bytes(ROWS).decode().encode("utf-16")),
+        ("t.csv", csv_bytes(ROWS).decode().encode("utf-32")),
         ("t.csv.gz", csv_gz(ROWS)),
         ("t.xlsx", xlsx_bytes(ROWS)),
         ("t.csv", csv_bytes([["", *ROWS[0]], ["0", *ROWS[1]], ["1", *ROWS[2]]])),  # pandas' index
@@ -47,11 +48,14 @@ def test_bytes_that_are_no_utf_8_are_latin_1(tmp_path: Path) -> None:
     assert read(tmp_path / "t.csv", "a\nM\u00fc".encode("latin-1")) == [(2, {"a": "Mü"})]
 
 
-def test_the_first_sheet_that_the_workbook_names_is_read(tmp_path: Path) -> None:
+def test_the_first_visible_sheet_that_the_workbook_names_is_read(tmp_path: Path) -> None:
     """Sheets moved in Excel keep their file names: the first one may be sheet2.xml."""
     book = openpyxl.Workbook()
     book.active.append(["wrong"])
     sheet = book.create_sheet("data", 0)
+    hidden = book.create_sheet("lists", 0)
+    hidden.append(["wrong as well"])
+    hidden.sheet_state = "hidden"
     for row in (["a", "b", "c"], [1.0, 2.5, True], [], ["x", None, "  y "]):
         sheet.append(row)
     book.save(tmp_path / "t.xlsx")
@@ -86,9 +90,9 @@ def test_json_lines_are_rows_and_values_that_are_no_text_are_json(tmp_path: Path
     lines += ['{"a": "y", "b": NaN, "more": 2}', "{", "[1]"]
     (tmp_path / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
     table = read_table(tmp_path / "t.jsonl")
-    assert table.columns == ("a", "b", "n", "ok", "none")
+    assert table.columns == ("a", "b", "n", "ok", "none", "more")
     first, second, broken, listed = table.rows
-    assert first.cells == {"a": "x", "b": '{"src": "b.png"}', "n": "1", "ok": "true", "none": ""}
+    assert first.cells == {"a": "x", "b": '{"src": "b.png"}', "n": "1", "ok": "true", "none": "", "more": ""}
     assert (second.line, second.cells["b"], second.cells["n"]) == (3, "", "")
     assert "not JSON" in broken.fault and listed == (5, dict.fromkeys(table.columns, ""), "not a JSON object")
 

@@ -22,7 +22,7 @@ from plantain.files.secrets import (
 )
 from plantain.models.hosted.addresses import stays_on_premises
 from plantain.models.process.program import Program
-from plantain.models.process.settings import WorkerCommand
+from plantain.models.process.provider import WorkerCommand
 from plantain.records import InputError
 
 KEY = "sk-live-4f9a8b7c6d5e-plantain"

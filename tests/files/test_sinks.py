@@ -19,7 +19,7 @@ from plantain.files import redaction
 from plantain.files.redaction import hide, redacted_line
 from plantain.files.secrets import RedactedStream, Secret, key_from_environment
 from plantain.journal import Journal, RunHeader
-from plantain.models.hosted.bodies import scrub
+from plantain.models.hosted.answers import scrub
 from plantain.models.hosted.faults import http_fault, read_body
 from plantain.pages.publishing import write_page
 

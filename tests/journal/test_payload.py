@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plantain.journal import payload
+from plantain.journal.rows import from_json, to_json
 from plantain.records import (
     Criterion,
     CriterionResult,
@@ -37,6 +37,6 @@ observations = st.builds(
 
 @given(observations)
 def test_observations_round_trip_keeps_order(seen: Observations) -> None:
-    back = payload.from_json(Observations, payload.to_json(seen))
+    back = from_json(Observations, to_json(seen))
     assert back == seen
     assert list(back.criteria) == list(seen.criteria)  # a replayed prompt lists them as the first did

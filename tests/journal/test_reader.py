@@ -18,9 +18,9 @@ from plantain.records import InputError, TaskState
 COUNT = """
 import os, sys
 from pathlib import Path
-from plantain.journal import JournalReader, payload
+from plantain.journal import JournalReader, rows
 from plantain.records import Verdict
-payload._adapter(Verdict)  # imports that the other user may not make
+rows._adapter(Verdict)  # imports that the other user may not make
 if os.geteuid() == 0:
     os.setuid(65534)  # permissions do not bind root
 with JournalReader.open(Path(sys.argv[1])) as reader:

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from fakes.caller import resolve_judge, resolve_writer
 from plantain.files.secrets import Secret
 from plantain.models.hosted.known import PRICES, endings, known_models, price_of
-from plantain.models.registry import GROUP, brings_its_own_connection, provider, provider_names
-from plantain.models.resolver import resolve_judge, resolve_writer
+from plantain.models.registry import GROUP, has_own_connection, provider, provider_names
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 
@@ -54,8 +54,8 @@ def test_another_packages_provider_is_found_by_its_entry_point(
     monkeypatch.syspath_prepend(str(tmp_path))
     assert provider_names()[-3:] == ("broken", "lab", "other")
     assert provider("offline").MODELS  # of two by one name, ours
-    assert brings_its_own_connection("lab/m")
-    assert not brings_its_own_connection("offline/templates")
+    assert has_own_connection("lab/m")
+    assert not has_own_connection("offline/templates")
     assert resolve_judge("lab/m", ProviderOptions(timeout_s=5)).name == "lab/m"
     assert seen == [("lab/m", "judge", 5)]
     with pytest.raises(InputError, match="no_such_module_here cannot be loaded"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plantain.models.hosted.bodies import scrub
+from plantain.models.hosted.answers import scrub
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.gemini import replies as gemini
+from plantain.models.hosted.gemini import models as gemini
+from plantain.models.hosted.openai import images as openai
+from plantain.records import OutcomeKind
 
 
 def test_thoughts_are_no_answer_and_are_kept_apart() -> None:
@@ -57,6 +59,28 @@ def test_image_that_is_paid_for_is_not_lost(
             gemini.read_image(body)
     else:
         assert gemini.read_image(body) == expected
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        [{"b64_json": "Yg==", "url": "https://host/b.png"}],
+        [{"b64_json": "Yg=="}, {"b64_json": None, "url": "https://host/b.png"}],
+        [{"url": "data:image/png;base64,Yg=="}],
+        [{"b64_json": "data:image/png;base64,Yg=="}],
+    ],
+)
+def test_image_of_an_edit_is_read_and_an_address_next_to_it_ignored(images: list[dict[str, object]]) -> None:
+    assert openai.read_image({"data": images}) == b"b"
+
+
+def test_image_behind_an_address_is_not_fetched() -> None:
+    with pytest.raises(Fault, match="an address came") as caught:
+        openai.read_image({"data": [{"url": "https://host/b.png"}]})
+    assert caught.value.outcome.kind is OutcomeKind.MALFORMED
+    parts = [{"fileData": {"mimeType": "image/png", "fileUri": "https://host/b.png"}}]
+    with pytest.raises(Fault, match="an address came"):
+        gemini.read_image({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
 
 
 def test_words_of_a_second_candidate_are_read() -> None:

@@ -12,8 +12,8 @@ from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.adding import Rendering, add, map_of
 from plantain.offline.drawing.removing import remove
 from plantain.offline.language import Intent
-from plantain.pixels.blend import dilate
 from plantain.pixels.decode import decode
+from plantain.pixels.restore import dilate
 from plantain.records import Direction, Finding
 
 ADD, REMOVE = Direction.ADD, Direction.REMOVE

@@ -12,9 +12,9 @@ from offline.images import IMAGES, TAXONOMY
 from plantain.offline.editor import ProceduralEditor, edit_encoded, render_instruction
 from plantain.offline.language import Intent, compose
 from plantain.offline.workers import close_workers
-from plantain.pixels.blend import dilate
 from plantain.pixels.decode import decode, decode_mask
 from plantain.pixels.encode import encode_jpeg, is_normal_form, normalise
+from plantain.pixels.restore import dilate
 from plantain.records import Direction, Outcome, OutcomeKind, SourceImage
 from plantain.roles import EditedImage, EditRequest, EncodedImage
 

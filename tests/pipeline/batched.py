@@ -11,7 +11,7 @@ from fakes.batch_jobs import FakeJobs
 from pipeline.quick import NoText
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 MODELS = {
     "gemini": {"writer": "gemini/w", "editor": "gemini/e", "judge": ["gemini/j"]},

@@ -27,7 +27,7 @@ from plantain.pipeline.run import run_build
 from plantain.records import Criterion, CriterionResult, Observations, Outcome, OutcomeKind, TaskState
 from plantain.report.page import write_report
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 ROUNDS = 4
 

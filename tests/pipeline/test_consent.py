@@ -21,12 +21,12 @@ from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.journal.sending import sent_pictures
+from plantain.journal.sending import sent_with_sources
 from plantain.pipeline import consent as pipeline_consent
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 
 def licensed_catalogue(folder: Path, licence: Licence) -> Path:
@@ -175,7 +175,7 @@ def test_the_gate_alone_holds_back_what_is_credentialed(
     assert "retina-" not in summary.stopped  # the id of a credentialed image
     assert connections == [] and server.calls == []
     with JournalReader.open(tmp_path / "run") as reader:
-        assert list(sent_pictures(reader)) == [] and reader.spent_usd() == 0.0
+        assert [row for row, *_ in sent_with_sources(reader)] == [] and reader.spent_usd() == 0.0
 
 
 def test_what_goes_is_recorded_by_its_bytes_and_printed(
@@ -189,7 +189,7 @@ def test_what_goes_is_recorded_by_its_bytes_and_printed(
     recipe = recipe_at(look_hosted(monkeypatch, server.url), catalogue, data=data)
     assert built(recipe, tmp_path / "run").stopped is None
     with JournalReader.open(tmp_path / "run") as reader:
-        sent = list(sent_pictures(reader))
+        sent = [row for row, *_ in sent_with_sources(reader)]
         originals = {image.prepared_sha256 for image in reader.images()}
         edits = {
             attempt.edited
@@ -271,7 +271,7 @@ def test_a_batch_jobs_file_is_cleared_as_a_whole(
         )
         summary = built(recipe, tmp_path / "run")
     with JournalReader.open(tmp_path / "run") as reader:
-        sent = list(sent_pictures(reader))
+        sent = [row for row, *_ in sent_with_sources(reader)]
         asked = {
             call.id for row in reader.tasks() for call in reader.calls(row.id) if call.outcome is not None
         }
@@ -287,7 +287,7 @@ def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -
     log = CallLog(tmp_path / "log")
     catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("plantain.runs.door", "plantain.pipeline.consent"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.consent"):
             patch.setattr(f"{module}.check_consent", lambda *given: None)
         summary = asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(log)))
     assert summary.failed and "is credentialed" in str(summary.stopped) and log.lines() == []

@@ -21,7 +21,7 @@ from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import Observations, TaskState, Usage
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 PRICES = {
     "writer": {"input_per_m": 1.0, "output_per_m": 10.0},

@@ -95,6 +95,6 @@ def test_a_build_by_it_from_recipe_to_release(tmp_path: Path) -> None:
     asyncio.run(run_build(recipe, run, method=method))
     assert len(log.lines()) == called, "resumed: nothing is asked again"
     (tmp_path / "own.toml").write_text(RUBRIC.replace("Was it done?", "Was it well done?"), encoding="utf-8")
-    what = "the rubric.criteria.done.question is now Was it well done?, but this run was begun with Was it done?;"
+    what = "the rubric.criteria.done.question is now Was it well done?, but this run was started with Was it done?;"
     with pytest.raises(InputError, match=re.escape(what)):
         asyncio.run(run_build(load_recipe(tmp_path / "recipe.toml"), run, method=method))

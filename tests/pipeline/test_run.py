@@ -29,7 +29,7 @@ from plantain.records import (
     TaskState,
 )
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 
 def build(recipe: Recipe, run: Path, method: Method, limit: int | None = None) -> RunSummary:
@@ -153,7 +153,7 @@ def test_bytes_that_are_no_image_are_malformed_and_kept(catalogue: Path, tmp_pat
 
 def test_frozen_part_may_not_change(catalogue: Path, tmp_path: Path) -> None:
     build(quick_recipe(catalogue), tmp_path / "run", quick_method(CallLog(None)))
-    with pytest.raises(InputError, match=r"loop\.max_rounds is now 2, .*begun with 3; .*frozen"):
+    with pytest.raises(InputError, match=r"loop\.max_rounds is now 2, .*started with 3; .*frozen"):
         build(quick_recipe(catalogue, max_rounds=2), tmp_path / "run", quick_method(CallLog(None)))
 
 

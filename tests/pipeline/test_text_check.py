@@ -14,8 +14,8 @@ from fakes.samples import sample_of
 from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader, verify
+from plantain.pipeline.post_edit import METRIC, NAME
 from plantain.pipeline.run import run_build
-from plantain.pipeline.text_check import METRIC, NAME
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source

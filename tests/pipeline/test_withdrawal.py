@@ -209,7 +209,7 @@ def test_everything_derived_from_a_run_goes_whoever_wrote_it(
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_bytes(b"pixels of retina-0")
     stray = BlobStore(run / "blobs").put(b"stored, and killed before its row", "image/png")[0]
-    killed = case / ".elsewhere.importing"
+    killed = case / ".elsewhere.unfinished"
     killed.mkdir()
     (killed / "lock").touch()
     study = ["review", "new", str(case / "study"), "--from", str(run), "--task", "accept"]

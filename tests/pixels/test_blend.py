@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.ndimage import distance_transform_edt
 
 from pixels.pictures import colour
-from plantain.pixels.blend import composite, dilate, erode, feather
+from plantain.pixels.restore import composite, dilate, feather
 
 
 def blob(seed: int, size: int = 48) -> np.ndarray:
@@ -20,16 +20,13 @@ def blob(seed: int, size: int = 48) -> np.ndarray:
 
 
 @given(st.integers(0, 10_000), st.floats(0.5, 20))
-def test_dilate_and_erode_are_euclidean(seed: int, radius: float) -> None:
+def test_dilate_is_euclidean(seed: int, radius: float) -> None:
     mask = blob(seed)
     if not mask.any() or mask.all():
         return
     away = distance_transform_edt(~mask)
-    inside = distance_transform_edt(mask)
     clear = np.abs(away - radius) > 1e-3
     assert np.array_equal(dilate(mask, radius)[clear], (away <= radius)[clear])
-    clear = np.abs(inside - radius) > 1e-3
-    assert np.array_equal(erode(mask, radius)[clear], (inside > radius)[clear])
 
 
 @given(st.integers(0, 10_000), st.floats(1, 12))
@@ -42,7 +39,7 @@ def test_feather_is_half_on_the_border_and_done_at_its_radius(seed: int, radius:
     assert (alpha[mask] >= 0.5).all()
     assert (alpha[~mask] <= 0.5).all()
     assert not alpha[~dilate(mask, radius + 0.5)].any()
-    assert (alpha[erode(mask, radius + 0.5)] == 1).all()
+    assert mask.all() or (alpha[distance_transform_edt(mask) > radius + 0.5] == 1).all()
 
 
 def test_composite_is_exact_at_both_ends() -> None:

@@ -229,3 +229,116 @@ def test_decode_untrusted_leaves_srgb_and_shows_png_gamma() -> None:
     # PNG, third edition, 13.13: display = sample ** (1 / (1.0 * 2.2)); (64 / 255) ** (1 / 2.2) * 255 = 136.0.
     assert decode_untrusted(linear, "a")[0, 0].tolist() == [136, 136, 136]
     assert colour_note(linear) == "colours converted to sRGB from gamma 1"
+
+
+def _with_chunks(pixels: np.ndarray, **chunks: bytes) -> bytes:
+    """A PNG with these chunks before its pixels."""
+    data = save(Image.fromarray(pixels), "PNG")
+    made = b"".join(
+        struct.pack(">I", len(body))
+        + name.encode()
+        + body
+        + struct.pack(">I", zlib.crc32(name.encode() + body))
+        for name, body in chunks.items()
+    )
+    return data[:33] + made + data[33:]
+
+
+def _chromaticities(*values: float) -> bytes:
+    return struct.pack(">8I", *(round(100_000 * value) for value in values))
+
+
+ADOBE_CHROMATICITIES = _chromaticities(0.3127, 0.329, 0.64, 0.33, 0.21, 0.71, 0.15, 0.06)
+ADOBE_GAMMA = struct.pack(">I", round(100_000 * 256 / 563))
+
+
+def _adobe_exif(index: str, space: int) -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = 1
+    exif.get_ifd(0x8769)[0xA001] = space
+    exif.get_ifd(0x8769)[0xA005] = exif._ifds[0xA005] = {1: index}
+    return save(Image.fromarray(colour()), "PNG", exif=exif)
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (_adobe_exif("R03", 0xFFFF), "Adobe RGB"),  # DCF 2.0
+        (_adobe_exif("R98", 2), "Adobe RGB"),
+        (_adobe_exif("R98", 0xFFFF), ""),
+        (_adobe_exif("R98", 1), ""),
+        (_with_chunks(colour(), gAMA=ADOBE_GAMMA, cHRM=ADOBE_CHROMATICITIES), "PNG primaries"),
+        (_with_chunks(colour(), sRGB=b"\0", gAMA=ADOBE_GAMMA, cHRM=ADOBE_CHROMATICITIES), ""),
+        (_with_chunks(colour(), cICP=bytes((1, 13, 0, 1)), gAMA=struct.pack(">I", 100_000)), ""),
+    ],
+)
+def test_colours_stated_without_a_profile_are_those_of_littlecms(data: bytes, name: str) -> None:
+    expected = Image.fromarray(colour())
+    if name:
+        source, srgb = ImageCms.ImageCmsProfile(io.BytesIO(ADOBE_RGB)), ImageCms.createProfile("sRGB")
+        expected = ImageCms.profileToProfile(expected, source, srgb, 1)
+    assert np.abs(decode_untrusted(data, "a").astype(int) - np.asarray(expected)).max() <= (1 if name else 0)
+    assert colour_note(data) == (f"colours converted to sRGB from {name}" if name else "")
+
+
+def test_code_points_of_a_png_are_converted_or_refused() -> None:
+    light = ((np.array([200, 100, 50]) / 255.0 + 0.055) / 1.055) ** 2.4
+    # CSS Color 4, 18: linear display-p3 to linear sRGB, by way of XYZ.
+    matrix = [[1.22494, -0.22494, 0], [-0.042057, 1.042057, 0], [-0.019638, -0.078636, 1.098274]]
+    linear = light @ np.array(matrix).T
+    wanted = np.rint(255 * (1.055 * linear ** (1 / 2.4) - 0.055))
+    pixels = np.full((4, 4, 3), (200, 100, 50), np.uint8)
+    got = decode_untrusted(_with_chunks(pixels, cICP=bytes((12, 13, 0, 1))), "a")
+    assert np.abs(got.astype(int) - wanted).max() <= 1
+    with pytest.raises(BadImage, match=r"^a: colours by cICP 9-16-0-1 are not read"):
+        decode_untrusted(_with_chunks(pixels, cICP=bytes((9, 16, 0, 1))), "a")
+
+
+def tiff(values: np.ndarray, **options: object) -> bytes:
+    data = io.BytesIO()
+    tifffile.imwrite(data, values, **options)
+    return data.getvalue()
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+@pytest.mark.parametrize("shift", [0, 4, 8])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_colours_of_16_bits_keep_the_levels_of_8_12_or_16_bits(
+    orientation: int, shift: int, order: str
+) -> None:
+    deep, tag = colour().astype(np.uint16) << shift, (274, "H", 1, orientation, True)
+    data = tiff(deep, photometric="rgb", byteorder=order, extratags=[tag])
+    eight = tiff(colour(), photometric="rgb", extratags=[tag])
+    assert np.array_equal(decode_untrusted(data, "a"), decode_untrusted(eight, "a"))
+
+
+@pytest.mark.parametrize("white", [False, True])
+@pytest.mark.parametrize("kind", ["<f4", ">f4", "<f8"])
+@pytest.mark.parametrize("scale", [1 / 255, 1.0])
+def test_floats_from_0_to_1_and_whole_numbers_are_read(white: bool, kind: str, scale: float) -> None:
+    """scikit-image writes floating point from 0 to 1; whole numbers are integers in another type."""
+    plane = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    stored, photometric = (255 - plane, "miniswhite") if white else (plane, "minisblack")
+    data = tiff((stored * scale).astype(kind), photometric=photometric, byteorder=kind[0])
+    assert np.array_equal(decode_untrusted(data, "a")[..., 0], plane)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (
+            tiff(np.array([[0.5, 300.0]], np.float32)),
+            "values from 0.5 to 300; floating point is read from 0 to 1",
+        ),
+        (tiff(np.array([[0.5, np.nan]], np.float32)), "values from nan to nan"),
+        (tiff(np.array([[0.5, 1.0]], np.float16)), "a TIFF of a kind that we do not read"),
+        (tiff(np.array([[-5, 5]], np.int8)), "signed 8-bit"),
+        (
+            tiff(np.zeros((3, 4, 4), np.uint16), photometric="rgb", planarconfig="separate"),
+            "16-bit colours in separate planes",
+        ),
+    ],
+)
+def test_values_without_one_meaning_are_refused(data: bytes, why: str) -> None:
+    with pytest.raises(BadImage, match=rf"^a: {why}"):
+        decode_untrusted(data, "a")

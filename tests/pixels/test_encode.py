@@ -75,7 +75,7 @@ def test_normalise_strips_metadata() -> None:
 
 
 def test_normalise_refuses_what_is_not_square_or_no_image() -> None:
-    with pytest.raises(BadImage, match="64x63 pixels came back"):
+    with pytest.raises(BadImage, match="64x63 pixels returned"):
         normalise(save(Image.fromarray(colour(64, 63)), "PNG"), side=64)
     with pytest.raises(BadImage, match="edited image"):
         normalise(b"I am sorry, I cannot edit medical images.")

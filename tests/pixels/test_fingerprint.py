@@ -10,7 +10,7 @@ import PIL.Image
 import skimage.data
 
 from plantain.pixels.encode import encode_jpeg, encode_source
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 
 
 def test_metadata_does_not_change_it() -> None:

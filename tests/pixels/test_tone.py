@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import skimage.data
 
-from plantain.pixels.tone import match_tone
+from plantain.pixels.restore import match_tone
 
 SIDE = 512
 

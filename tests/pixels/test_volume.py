@@ -196,3 +196,28 @@ def test_an_intent_of_labels_is_believed(intent: str) -> None:
     image.header.set_intent(intent)
     with pytest.raises(BadImage, match="label map"):
         read_volume(image.to_bytes(), "a")
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("kind", [nibabel.Nifti1Image, nibabel.Nifti2Image])
+def test_any_byte_order_and_a_unit_without_meaning_show_the_same(kind: type, order: str) -> None:
+    image = kind(corner(), np.eye(4), kind.header_class(endianness=order))
+    image.header["xyzt_units"] = 7
+    volume, plain = read_volume(image.to_bytes(), "made"), read_volume(made(corner()), "made")
+    assert np.array_equal(volume.values, plain.values)
+    assert volume.spacing_mm == (1.0, 1.0, 1.0)
+
+
+def test_voxels_that_begin_within_the_header_are_refused() -> None:
+    data = bytearray(made(corner()))
+    data[108:112] = bytes(4)  # vox_offset, which SimpleITK reads as 352 and nibabel as 0
+    with pytest.raises(BadImage, match="vox_offset"):
+        read_volume(bytes(data), "made")
+
+
+def test_a_background_of_nan_does_not_set_the_contrast() -> None:
+    values = corner().astype(np.float32)
+    plain = read_volume(made(values), "made")
+    values[values == 0] = np.nan
+    emptied = read_volume(made(values), "made")
+    assert (emptied.low, emptied.high) == pytest.approx((plain.low, plain.high), rel=0.01)

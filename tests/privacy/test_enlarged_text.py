@@ -11,7 +11,7 @@ import pytest
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.prepare import prepare
-from plantain.privacy.enlarged_text import read_prepared
+from plantain.privacy.small_text import read_prepared
 from plantain.privacy.text import Text, TextKind
 from plantain.privacy.text_reader import open_reader
 

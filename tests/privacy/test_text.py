@@ -11,7 +11,7 @@ import pytest
 from pydicom.data import get_testdata_file
 
 from fakes.samples import package_samples
-from plantain.pixels.dicom.pictures import decode_dicom
+from plantain.pixels.dicom.render import decode_dicom
 from plantain.pixels.prepare import prepare
 from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts

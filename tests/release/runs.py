@@ -25,7 +25,7 @@ from plantain.journal import (
 )
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,

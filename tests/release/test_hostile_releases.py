@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from plantain.cli import main
 from plantain.records import InputError
 from plantain.release.importing.importing import import_release
 from plantain.release.proof.manifest import MANIFEST, SUMS
@@ -20,15 +23,7 @@ from release.proofs import SEED, named
 from release.resealing import entries_of, reseal, seal_sums
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../../etc/passwd",
-        "/etc/passwd",
-        "a\\b",
-        "a\nb",
-    ],
-)
+@pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "a\\b", "a\nb"])
 def test_verify_follows_no_path_out_of_the_release(copy: Path, path: str) -> None:
     entries = entries_of(copy)
     entries.append((replace(entries[0][0], path=path, row=None, member=None), None))
@@ -39,6 +34,68 @@ def test_verify_follows_no_path_out_of_the_release(copy: Path, path: str) -> Non
     found = named(verify_release(copy))
     assert SUMS in found
     assert not any(name.startswith(("/", "..")) for name in found)
+
+
+def test_names_of_a_release_reach_the_terminal_as_one_line_without_commands(
+    copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "a\x1b]0;title\x07\nOK: verified"
+    (copy / "wds" / f"{name}.jpeg").touch()
+    assert main(["verify", str(copy)]) == 1
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown and len([line for line in shown.splitlines() if "verified" in line]) == 1
+    assert not any(line.startswith("OK") for line in shown.splitlines())
+    for number, field in enumerate(("task_id", "finding", "modality", "split")):
+        records = copy / "trajectories" / "trajectories.jsonl"
+        first, *rest = records.read_bytes().splitlines(keepends=True)
+        forged = orjson.dumps({**orjson.loads(first), field: name}) + b"\n"
+        records.write_bytes(b"".join([forged, *rest]))
+        assert main(["import", str(copy), "--run", str(tmp_path / str(number))]) == 2
+        shown = capsys.readouterr().err
+        assert f"{field}: " in shown and "\x1b" not in shown and shown.count("\n") == 1
+        records.write_bytes(b"".join([first, *rest]))
+
+
+def test_a_number_that_is_not_finite_is_refused(copy: Path, tmp_path: Path) -> None:
+    records = copy / "trajectories" / "trajectories.jsonl"
+    changed = re.sub(rb'"value":[0-9.]+', b'"value":NaN', records.read_bytes(), count=1)
+    assert changed != records.read_bytes()
+    records.write_bytes(changed)
+    with pytest.raises(InputError, match=r"line [0-9]+: "):
+        import_release(copy, tmp_path / "run")
+
+
+@pytest.mark.parametrize("field", ["generation", "round"])
+def test_a_negative_round_is_refused(copy: Path, tmp_path: Path, field: str) -> None:
+    records = copy / "trajectories" / "trajectories.jsonl"
+    first, *rest = records.read_bytes().splitlines(keepends=True)
+    records.write_bytes(b"".join([orjson.dumps({**orjson.loads(first), field: -5}) + b"\n", *rest]))
+    with pytest.raises(InputError, match="generation or round: -5 is negative"):
+        import_release(copy, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("models", {"edit": 3}),
+        ("models", ["a model"]),
+        ("method", {"writer": None}),
+        ("frozen", [1]),
+        ("seed", "1e9"),
+        ("terms", {"a": 1}),
+        ("name", "a\nb"),
+    ],
+)
+def test_facts_of_another_type_are_refused_in_one_line(
+    copy: Path, tmp_path: Path, field: str, value: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = orjson.loads((copy / "run.json").read_bytes())
+    document["facts"][field] = value
+    (copy / "run.json").write_bytes(orjson.dumps(document))
+    assert main(["import", str(copy), "--run", str(tmp_path / "run")]) == 2
+    shown = capsys.readouterr().err
+    assert "run.json: facts: " in shown and field in shown and shown.count("\n") == 1
+    assert not (tmp_path / "run").exists()
 
 
 def truncated(path: Path) -> None:

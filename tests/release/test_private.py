@@ -180,14 +180,7 @@ def test_no_id_is_in_a_benchmark_made_of_the_build(made: Made) -> None:
     assert len(clusters) == len({group for of in clusters.values() for group in of})
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "status",
-        "report --json",
-        "export",
-    ],
-)
+@pytest.mark.parametrize("command", ["status", "report --json", "export"])
 def test_no_id_is_printed(command: str, made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--to", str(made.root / "refused")] if command == "export" else []
     main([*command.split(), *more, str(made.run)])

@@ -80,7 +80,7 @@ def test_each_table_of_verdicts_names_judge_and_card(judged: Path) -> None:
     for page in ("README.md", "DATASHEET.md"):
         text = (judged / "out" / page).read_text()
         assert "- panel: may rank (blob accepted in 50 %)" in text
-        assert "- offline/instruments: no card; nobody has measured what its yes is worth" in text
+        assert "- offline/instruments: no card; its accuracy has not been measured" in text
 
 
 def test_cards_come_back_and_a_new_card_is_another_release(judged: Path, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_doi_is_named_by_the_card_the_citation_and_croissant(
     croissant = json.loads((out / "croissant.json").read_bytes())
     assert croissant["identifier"] == "https://doi.org/10.5281/zenodo.1234567"
     assert "(https://doi.org/10.5281/zenodo.1234567)" in (out / "README.md").read_text()
-    with pytest.raises(InputError, match=r"--doi zenodo.12: a DOI begins with 10\."):
+    with pytest.raises(InputError, match=r"--doi zenodo.12: a DOI starts with 10\."):
         ExportOptions(("parquet",), doi="zenodo.12")
 
 

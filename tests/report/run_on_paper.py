@@ -30,9 +30,9 @@ import skimage.data
 from matplotlib import cbook
 
 from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredVerdict
-from plantain.pixels.blend import composite, feather
 from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
 from plantain.pixels.prepare import prepare
+from plantain.pixels.restore import composite, feather
 from plantain.records import (
     OK,
     Attempt,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plantain.models.hosted.published import LABELS
+from plantain.models.hosted.reports import LABELS
 from plantain.rubrics import MEDEBENCH
 
 

@@ -56,7 +56,7 @@ def test_a_lost_worker_has_tries_of_its_own_and_opens_no_circuit_breaker() -> No
     exchange.reset(before)
     assert outcome is not None and told.ran_on == "a processor"
     assert outcome == Outcome(
-        OutcomeKind.TRANSPORT, "worker lost, and what it may have answered: ActorDiedError"
+        OutcomeKind.TRANSPORT, "worker lost, with its answer if it had one: ActorDiedError"
     )
     broken = Outcome(OutcomeKind.TRANSPORT, "the connection failed")
     dice = random.Random(1)

@@ -18,7 +18,7 @@ from openai.types.shared.reasoning_effort import ReasoningEffort
 from pydantic import BaseModel
 
 from fakes import gemini_format, openai_format
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_editor
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
@@ -27,15 +27,14 @@ from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.hosted.openai import provider as of_openai
 from plantain.models.hosted.vertex import provider as vertex
 from plantain.models.registry import close_models, settings_class
-from plantain.models.resolver import resolve_editor
 from plantain.pipeline.recipe import Recipe
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
 from plantain.roles import EncodedImage, Reply
 from plantain.roles.options import FREE
-from plantain.runs.door import Door
 from plantain.runs.limits import check_prices, model_limits
+from plantain.runs.setup import RunSetup
 
 SETTINGS = {
     "writer": {"temperature": 0.9, "size": "128x128", "effort": "xhigh", "max_output_tokens": 9000},
@@ -80,13 +79,13 @@ def recipe(server: FakeProvider, settings: dict[str, Any], models: str = "gemini
 
 
 def asked_of(recipe: Recipe) -> dict[str, Reply[Any]]:
-    """One call of each role, through the door."""
-    door = Door(recipe.terms)
+    """One call of each role, through the setup."""
+    setup = RunSetup(recipe.terms)
     models = recipe.models
 
     async def each() -> dict[str, Reply[Any]]:
-        writer, editor = door.writer(models.writer), door.editor(models.editor)
-        judge = door.judge(models.judges[0])
+        writer, editor = setup.writer(models.writer), setup.editor(models.editor)
+        judge = setup.judge(models.judges[0])
         replies = {
             "writer": await writer.write(write_request()),
             "editor": await editor.edit(edit_request(original(256))),
@@ -150,10 +149,10 @@ def test_what_is_said_is_frozen_and_what_is_not_changes_nothing(server: FakeProv
     assert said.frozen_part()["settings"] == SETTINGS
     empty = recipe(server, {"judge": {}})
     assert empty.frozen_part() == plain.frozen_part()
-    door, none = Door(said.terms), Door(plain.terms)
+    setup, none = RunSetup(said.terms), RunSetup(plain.terms)
     name = said.models.judges[0]
-    assert none.judge(name).fingerprint != door.judge(name).fingerprint
-    assert "shown_side=64" in door.judge(name).fingerprint
+    assert none.judge(name).fingerprint != setup.judge(name).fingerprint
+    assert "shown_side=64" in setup.judge(name).fingerprint
     assert "service_tier" not in none.judge(name).fingerprint
 
 
@@ -168,7 +167,7 @@ def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
     dear = recipe(server, {"judge": {"service_tier": "priority"}}, "openai", budget_usd=5.0).terms
     assert model_limits(dear, "openai/gpt-5").tier_factor == 2.0  # by known.toml
     with pytest.raises(
-        InputError, match=r"settings.judge.service_tier: nobody has stated what .* 'priority' of .*-image"
+        InputError, match=r"settings.judge.service_tier: the price of the tier 'priority' of .*-image"
     ):
         check_prices(recipe(server, SETTINGS, budget_usd=5.0).terms)
     assert model_limits(recipe(server, SETTINGS).terms, name).tier_factor == 1.8  # by known.toml
@@ -176,7 +175,7 @@ def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
         model_limits(recipe(server, SETTINGS).terms, "gemini/gemini-3.1-flash-image").image_tokens == 1680
     )  # 2K
     unknown = recipe(server, {"judge": {"service_tier": "ultrafast"}}, "openai", budget_usd=5.0)
-    with pytest.raises(InputError, match=r"settings.judge.service_tier: nobody has stated what the tier"):
+    with pytest.raises(InputError, match=r"settings.judge.service_tier: the price of the tier"):
         check_prices(unknown.terms)
 
 

@@ -112,9 +112,7 @@ def test_no_published_table_ends_in_a_catalogue_that_is_silently_ungrouped(
     tmp_path: Path, header: str, row: str, file: str, labels: str | None, group: str | None
 ) -> None:
     if group == "refused":
-        with pytest.raises(
-            InputError, match="no column names the files; say which does with --column file=NAME"
-        ):
+        with pytest.raises(InputError, match="no column names the files; name it with --column file=NAME"):
             opened(tmp_path, header, [row], [file])
         return
     table = read(tmp_path, header, [row], [file])

@@ -44,7 +44,7 @@ def test_headers_tell_what_is_allowed_and_nothing_else(tmp_path: Path) -> None:
     put(tmp_path / "notes.txt", b"not looked at")
     put(tmp_path / "broken.dcm", b"\0" * 128 + b"DICM" + b"\xff" * 40)
     entries, refused, _ = scanned(read(tmp_path))
-    assert "Modality US, body part none: say what it shows with --modality" in refused["us.dcm"]
+    assert "Modality US, body part none: name the modality of its image with --modality" in refused["us.dcm"]
     assert "broken.dcm" in refused
     (entry,) = entries.values()
     image = entry.image
@@ -217,7 +217,7 @@ def test_colour_captures_and_burned_in_marks_are_told(tmp_path: Path) -> None:
     copy("examples_rgb_color.dcm", tmp_path / "Glaucoma/sc.dcm", **told)
     (entry,) = scanned(read(tmp_path, "fundus"))[0].values()
     assert (entry.image.labels, entry.image.laterality) == (("Glaucoma",), "left")
-    assert "text is burned in" in entry.image.note
+    assert "burned-in text" in entry.image.note
     assert entry.image.synthetic  # (0008,001C), PS3.3 C.12.1: made artificially, in whole or in part
     assert entry.decode(entry.path.read_bytes()).shape == (240, 320, 3)
 

@@ -59,7 +59,7 @@ def test_unknown_label_folder_names_the_nearest(tmp_path: Path) -> None:
     assert not entries
     assert "did you mean 'Pneumothorax'?" in refused["Pneumotorax/a.jpg"]
     assert "its chest_xray finding" in refused["glioma/b.jpg"]
-    assert "list it in a labels.csv beside it (file,labels[,group,split])" in refused["glioma/b.jpg"]
+    assert "list it in a labels.csv next to it (file,labels[,group,split])" in refused["glioma/b.jpg"]
 
 
 def test_same_stem_and_bytes_is_one_image_with_several_labels(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from pixels.dicom.data import made
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
 from plantain.sources.entries import Refused, SourceOptions
-from plantain.sources.mimic_cxr import MimicReader
-from plantain.sources.mimic_labels import COLUMNS, LabelRule
+from plantain.sources.mimic_cxr import COLUMNS, LabelRule, MimicReader
 from sources.published import csv_gz, jpeg, put, scanned
 
 TAXONOMY = load_taxonomy()
@@ -173,6 +173,22 @@ def test_single_disease_selection(marks: dict[str, str], uncertain: str, wanted:
     said = LabelRule(TAXONOMY, uncertain, single=True).apply(row)
     assert said.labels == wanted
     assert bool(said.left_out) == (not wanted)
+
+
+def test_dicom_files_have_the_pixel_size_of_their_header(tree: Tree) -> None:
+    """PS3.3, C.7.6.3.1.7 and 10.7.1.1: each pair has the vertical number first."""
+    wanted = {}
+    for study, (field, spacing, aspect) in {
+        50000001: ("PixelAspectRatio", None, 2.0),
+        50000002: ("ImagerPixelSpacing", 0.15, 2.0),
+    }.items():
+        stated = [2, 1] if field == "PixelAspectRatio" else [0.3, 0.15]
+        tree.study(10000032, study, {"Edema": "1.0"}, ending=".dcm", data=made(**{field: stated}))
+        wanted[f"s{study}"] = (spacing, aspect)
+    tree.study(10000032, 50000003, {"Edema": "1.0"}, ending=".dcm", data=b"no DICOM")
+    entries, refused, _ = scanned(tree.write())
+    assert {key: (entry.image.spacing_mm, entry.aspect) for key, entry in entries.items()} == wanted
+    assert list(refused.values()) == ["not a DICOM file"]
 
 
 def test_faulty_rows_and_missing_files_are_one_line_each(usual: Tree) -> None:

@@ -145,7 +145,7 @@ def test_a_normal_label_that_the_keywords_deny_is_refused(tree: Path) -> None:
     assert "labelled normal, but its keywords say cataract" in said
     assert "the same eye has two rows" in said
     assert "filename: belongs to another patient than ID x" in said
-    assert "labels: \"['Z']\" is no letter" in said
+    assert "labels: \"['Z']\" is not a letter" in said
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Running a coroutine from plain code: in a script, in a thread, or beside a running event loop."""
+"""Running a coroutine from plain code: in a script, in a thread, or while an event loop runs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def finished(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
     except RuntimeError:
         return asyncio.run(begin())
     with ThreadPoolExecutor(1, "plantain-run") as pool:
-        return _beside_a_loop(begin, pool)
+        return _in_thread(begin, pool)
 
 
-def _beside_a_loop(begin: Callable[[], Coroutine[Any, Any, T]], pool: ThreadPoolExecutor) -> T:
-    begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
+def _in_thread(begin: Callable[[], Coroutine[Any, Any, T]], pool: ThreadPoolExecutor) -> T:
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
 
     async def work() -> T:
         task = asyncio.create_task(stoppable(begin()))
-        begun.set_result((asyncio.get_running_loop(), task))
+        started.set_result((asyncio.get_running_loop(), task))
         return await task
 
     ended = pool.submit(asyncio.run, work())
@@ -46,6 +46,6 @@ def _beside_a_loop(begin: Callable[[], Coroutine[Any, Any, T]], pool: ThreadPool
             raise interrupt from None
         except KeyboardInterrupt as again:
             interrupt = again
-            loop, task = begun.result()
+            loop, task = started.result()
             with contextlib.suppress(RuntimeError):  # it has just ended by itself
                 loop.call_soon_threadsafe(task.cancel)

@@ -9,7 +9,7 @@ from plantain.api.blocking import finished
 from plantain.api.run import Run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.pipeline.forecast import BuildPlan
-from plantain.pipeline.ready import forecast
+from plantain.pipeline.method import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.runs.open_run import stoppable
@@ -27,7 +27,7 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
         limit: close at most this many tasks, at least 1.
 
     Returns:
-        The run; its `summary` says what this call did, and in `stopped` why tasks are left.
+        The run; its `summary` counts the results of this call, and `stopped` is the reason for open tasks.
 
     Raises:
         plantain.records.InputError: recipe, catalogue or run cannot be used; one line names the file and field, and no
@@ -76,7 +76,7 @@ async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int |
 
 
 def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> BuildPlan:
-    """Return what a recipe will need, as `plantain plan`; calls no model.
+    """Return the forecast of a recipe, as `plantain plan`. Call no model.
 
     Args:
         recipe: a recipe, or the path of its TOML file.

@@ -15,7 +15,7 @@ from plantain.bench.generate.function_editor import EditFunction, FunctionEditor
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.rows import difference_json, table_json
+from plantain.bench.leaderboard.export import difference_json, table_json
 from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.judging import JudgeName
@@ -23,8 +23,8 @@ from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.records import InputError
 from plantain.roles import Editor
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import load_terms
-from plantain.runs.summary import RunSummary
 
 if TYPE_CHECKING:
     import pandas
@@ -99,7 +99,7 @@ def evaluate(
     settings: Path | str | None = None,
     images: Images | None = None,
 ) -> Evaluation:
-    """Evaluate an editor on a benchmark, beside the baselines, as `bench generate` and `bench score`.
+    """Evaluate an editor on a benchmark, together with the baselines, as `bench generate` and `bench score`.
 
     Outputs and scores that are in the run's folder are kept.
 
@@ -113,7 +113,7 @@ def evaluate(
         judges: names, e.g. ["offline/instruments"]; none by default.
         seeds: outputs for each sample, at least 1.
         settings: TOML with [limits], [providers.NAME] and [consent], for hosted models.
-        images: what a function is given, "array" or "pil"; None for what its annotations say, arrays without any.
+        images: type of image that a function receives, "array" or "pil"; None: by its annotations, else "array".
 
     Raises:
         plantain.records.InputError: editor, judge, metric or benchmark cannot be used; no model was called.
@@ -137,8 +137,8 @@ def evaluate(
     async def work() -> Evaluation:
         made = await generate(loaded, path, wanted, terms)
         _warn_of_missing(path, wanted.own)
-        wish = ScoreRequest(metrics, seats)
-        return Evaluation(path, made, await score_run(path, loaded, wish, terms=judging))
+        request = ScoreRequest(metrics, seats)
+        return Evaluation(path, made, await score_run(path, loaded, request, terms=judging))
 
     use_workers()
     try:
@@ -154,8 +154,8 @@ def _warn_of_missing(path: Path, labels: Iterable[str]) -> None:
             outputs = list(run.outputs(label))
             lost = [output.reason for output in outputs if output.edited is None]
             if lost:
-                told = f"{len(lost)} of {len(outputs)} outputs lack an image: {lost[0]}"
-                print(f"plantain: warning: {label}: {told}", file=sys.stderr)
+                problem = f"{len(lost)} of {len(outputs)} outputs have no image: {lost[0]}"
+                print(f"plantain: warning: {label}: {problem}", file=sys.stderr)
 
 
 def _wanted(editor: str | Editor | EditFunction, seeds: int, images: Images | None) -> ArmRequest:

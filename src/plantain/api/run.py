@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from plantain.journal import JournalReader, TaskRow
 from plantain.journal.questions.telemetry import status_summary
 from plantain.records import Attempt, Direction, InputError, SourceImage, TaskState
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 if TYPE_CHECKING:
     import pandas
@@ -70,7 +70,7 @@ class Task:
         with JournalReader.open(self.run) as reader:
             return reader.attempts(self.id)
 
-    def picture(self, sha256: str) -> bytes:
+    def read_image(self, sha256: str) -> bytes:
         """Return the bytes of an image that an attempt or the source image names by its hash: JPEG; masks PNG.
 
         Raises:
@@ -96,10 +96,10 @@ class Run:
 
     Args:
         path: the folder.
-        summary: what the build did that returned this object; None for a run that was only opened.
+        summary: results of the build that returned this object; None for an opened run.
 
     Raises:
-        plantain.records.InputError: there is no run, or it is of another version; when something is read.
+        plantain.records.InputError: the folder is not a run, or of another version; raised on reading.
 
     Example:
         >>> import plantain
@@ -126,7 +126,7 @@ class Run:
             state: only those in this state, e.g. "success".
 
         Raises:
-            ValueError: there is no such state.
+            ValueError: unknown state.
         """
         wanted = None if state is None else TaskState(state)
         with JournalReader.open(self.path) as reader:
@@ -142,7 +142,7 @@ class Run:
             return Task(self.path, reader.task(id))
 
     def attempts(self, *, superseded: bool = False) -> list[Attempt]:
-        """Return the rounds of all tasks, each with its decisive verdict; `Task.picture` returns their images.
+        """Return the rounds of all tasks, each with its decisive verdict; `Task.read_image` returns their images.
 
         Args:
             superseded: also those that a retry has superseded.

@@ -122,7 +122,7 @@ class TrialAnswer:
         shares: degree to which each criterion is met, in [0, 1]; None where unscored; empty without an answer.
         qualified: accepted by the rubric's policy; None without an answer.
         failed: criteria that did not pass; an unscored one is not among them.
-        may_be: the drawing may truly show the requested finding, so the answer is no evidence.
+        may_be: the drawing may truly show the requested finding, so the answer is not evidence.
         name, judge, recipe: of the edit, of the judge, and of the clean edit that it was made from.
         injection: planted words that ask for a verdict.
     """

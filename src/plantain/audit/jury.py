@@ -14,13 +14,13 @@ from pathlib import Path
 
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import CallResult, StoredVerdict
-from plantain.journal.payload import from_json, to_json
+from plantain.journal.rows import from_json, to_json
 from plantain.privacy.lineage import sha256_of
 from plantain.records import OK, Direction, InputError, Observations, Outcome, OutcomeKind, Rubric, Step
 from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
 from plantain.rubrics import identity_of, majority
-from plantain.runs.door import Door
 from plantain.runs.looking import look_first, seen_in
+from plantain.runs.setup import RunSetup
 
 MOST_MEMBERS = 100
 """Draws reserved for one request to a jury: one for each member."""
@@ -64,7 +64,7 @@ def models_of(judge: str) -> tuple[str, ...]:
 
 
 def jury_of(
-    door: Door,
+    setup: RunSetup,
     judge: str | Judge,
     rubric: Rubric,
     prompts: Path | None = None,
@@ -74,7 +74,7 @@ def jury_of(
     """Make a jury ready to be asked.
 
     Args:
-        door: of the run in which it is asked.
+        setup: of the run in which it is asked.
         judge: "provider/model", several separated by commas, or a judge object.
         rubric: by which it judges.
         prompts: folder of prompts that replace ours.
@@ -86,11 +86,11 @@ def jury_of(
     """
     if isinstance(judge, str):
         members = tuple(
-            door.judge(name, missing=missing, prompts=prompts, named_by="--judge")
+            setup.judge(name, missing=missing, prompts=prompts, named_by="--judge")
             for name in models_of(judge)
         )
     else:
-        members = (door.guarded(judge),)
+        members = (setup.guarded(judge),)
     found = Jury(label or ",".join(member.name for member in members), members, rubric)
     _ = found.fingerprint  # raises for a rubric by which it cannot judge, before any call
     return found

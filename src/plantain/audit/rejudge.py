@@ -36,12 +36,11 @@ from plantain.records import (
 from plantain.records.commands import command_line
 from plantain.roles import Judge, JudgeRequest
 from plantain.rubrics import POLICIES, decide, recorded, rubric_named
-from plantain.runs.door import Door
 from plantain.runs.image_cache import ImageCache
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import RunSetup
 
 JURIES = "audit.juries"
 """Key of the run's meta: the juries that judged its attempts again, in the order of their numbers."""
@@ -173,8 +172,8 @@ def recorded_judge(run: Path) -> str:
 
 def juries_for(
     terms: Terms, request: RejudgeRequest, rubric: Rubric, missing: list[str] | None = None
-) -> tuple[Door, list[Jury]]:
-    """Make every judge under every set of prompts, and the gateway for their calls.
+) -> tuple[RunSetup, list[Jury]]:
+    """Make every judge under every set of prompts, and the run setup for their calls.
 
     Args:
         terms: limits, providers and consent; named sets replace the prompts in them.
@@ -195,18 +194,18 @@ def juries_for(
     if request.prompts:
         bare = {name: one.model_copy(update={"prompts": None}) for name, one in terms.providers.items()}
         terms = replace(terms, providers=bare)
-    door, juries = Door(terms), list[Jury]()
-    door.check()
+    setup, juries = RunSetup(terms), list[Jury]()
+    setup.check()
     for judge in request.judges:
         called = judge if isinstance(judge, str) else judge.name
-        own = [jury_of(door, judge, rubric, one, _label(called, one, request), missing) for one in folders]
+        own = [jury_of(setup, judge, rubric, one, _label(called, one, request), missing) for one in folders]
         if len({jury.fingerprint for jury in own}) < len(own):
             raise InputError(f"--prompts: two of the sets ask {called} in the same words")
         juries += own
     named = Counter(jury.name for jury in juries)
     if twice := next((name for name, times in named.items() if times > 1), None):
         raise InputError(f"--judge: {twice} is named twice")
-    return door, juries
+    return setup, juries
 
 
 def _label(judge: str, prompts: Path | None, request: RejudgeRequest) -> str:
@@ -245,8 +244,8 @@ async def run_rejudge(
         frozen, seed = reader.header.frozen, reader.header.seed
         total = sum(1 for _ in stored_attempts(reader, request.sample, seed))
     rubric = rubric_for(frozen, request)
-    door, juries = juries_for(terms, request, rubric)
-    async with door.open(run, observer=observer, accept_model_change=request.accept_model_change) as opened:
+    setup, juries = juries_for(terms, request, rubric)
+    async with setup.open(run, observer=observer, accept_model_change=request.accept_model_change) as opened:
         numbered = await _numbered(opened.journal, juries, request.repeat)
         policy = policy_of({} if request.rubric else frozen, rubric)
         judging = _Judging(opened, taxonomy or load_taxonomy(), *policy, request.retry)

@@ -34,10 +34,10 @@ from plantain.records import (
 )
 from plantain.roles import EncodedImage, Judge, JudgeRequest
 from plantain.rubrics import MED_BANANA
-from plantain.runs.door import Beginning, Door, changed_since
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver
 from plantain.runs.settings.terms import Terms
+from plantain.runs.setup import NewRun, RunSetup, changed_since
 
 AT_ONCE = 4
 """Clean edits made and judged at the same time."""
@@ -108,11 +108,11 @@ async def open_audit(
     Raises:
         InputError: a judge is unknown, or the folder contains another audit or another kind of run.
     """
-    door = Door(terms)
-    door.check(images=images)
-    juries = tuple(jury_of(door, one, rubric) for one in (judge, *others))
-    beginning = Beginning("audit", seed, {"kind": "audit", "seed": seed})
-    async with door.open(run, beginning, observer=observer) as opened:
+    setup = RunSetup(terms)
+    setup.check(images=images)
+    juries = tuple(jury_of(setup, one, rubric) for one in (judge, *others))
+    new = NewRun("audit", seed, {"kind": "audit", "seed": seed})
+    async with setup.open(run, new, observer=observer) as opened:
         today = {"judge": f"{juries[0].name}: {juries[0].fingerprint}"}
         today |= {f"beside {jury.name}": jury.fingerprint for jury in juries[1:]}
         changed = await changed_since(opened.journal, "audit.models", today)

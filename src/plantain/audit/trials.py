@@ -81,7 +81,7 @@ def trials_of(
         others: findings of the same modality, for swapped labels.
 
     Returns:
-        The trials, or the reason why there is no clean edit.
+        The trials, or the reason why no clean edit exists.
     """
     clean = rendered_or_reason(recipe)
     if isinstance(clean, str):

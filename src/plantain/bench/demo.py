@@ -1,16 +1,20 @@
-"""The benchmark's demo: real images, editors of known worth, a judge that measures, and a leaderboard in a minute."""
+"""The benchmark's demo: findings rendered on real images, editors of known quality, scores and a leaderboard."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+import shutil
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.benchmark.demo_benchmark import PLAN, SEED, Row, demo_benchmark
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import OWN, BenchmarkWriter
+from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
+from plantain.bench.generate.baselines import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.generate import generate
-from plantain.bench.generate.known_editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.page import write_leaderboard
@@ -19,17 +23,133 @@ from plantain.bench.leaderboard.tables import Table, make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
+from plantain.findings import load_taxonomy
 from plantain.metrics.statistics.resampling import DRAWS, drawn_sums, resampled_weights
+from plantain.offline.anatomy.maps import CannotShow
+from plantain.offline.drawing.adding import Rendering
+from plantain.offline.editor import render_instruction
+from plantain.offline.language import Intent, compose
 from plantain.offline.workers import close_workers
-from plantain.pixels.arrays import Floats
-from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.pixels.arrays import Floats, Pixels
+from plantain.pixels.decode import decode
+from plantain.records import Direction, Finding, SourceImage, derive_seed
+from plantain.runs.progress import SILENT, ProgressObserver
 from plantain.runs.settings.terms import load_terms
+from plantain.sources.samples import sample_images
+
+SEED = 11
+SIDE = 384
+NAME = "Demo: rendered findings on real images"
+
+PLAN = (
+    # image, finding, side, extent: only findings whose change has a border
+    ("rg1-chest-pa", "Consolidation", "right", "moderate"),
+    ("rg1-chest-pa", "Consolidation", "left", "moderate"),
+    ("rg1-chest-pa", "Pleural Effusion", "left", "moderate"),
+    ("rg1-chest-pa", "Pneumothorax", "right", "large"),
+    ("rg1-chest-pa", "Lung Opacity", "left", "large"),
+    ("rg1-chest-pa", "Pneumonia", "right", "moderate"),
+    ("mni152-t1-axial-z5", "glioma", "left", "moderate"),
+    ("mni152-t1-axial-z20", "glioma", "right", "large"),
+    ("mni152-t1-axial-z40", "meningioma", "left", "large"),
+    ("mni152-t1-coronal-y-10", "glioma", "right", "moderate"),
+    ("mni152-t1-coronal-y-10", "meningioma", "left", "moderate"),
+    ("dipy-t1-coronal", "glioma", None, "large"),
+    ("retina-left", "AMD", None, "large"),
+    ("retina-left", "Diabetes", None, "large"),
+    ("retina-left", "Glaucoma", None, "large"),
+    ("retina-left", "Myopia", None, "large"),
+)
+
+SYNTHETIC = f"{SYNTHETIC_TRUTH}: the image after was rendered by plantain"
+REAL = "real ground truth: the image after is an original; the finding before was rendered by plantain"
+
+
+Row = tuple[str, str, str | None, str]
+
+
+def demo_benchmark(path: Path, plan: Sequence[Row] = PLAN) -> Benchmark:
+    """Return the demo's benchmark, made if it does not exist: two samples for each finding."""
+    if not (path / OWN).is_file():
+        unfinished = path.with_name(path.name + ".part")
+        shutil.rmtree(unfinished, ignore_errors=True)  # of a killed process
+        facts: dict[str, object] = {"made_from": "images that are installed with the dependencies"}
+        with BenchmarkWriter(unfinished, NAME, facts) as writer:
+            for edit in _rendered(plan):
+                after = np.where(edit.rendering.mask[..., None], edit.rendering.pixels, edit.pixels)
+                writer.add(edit.sample(Direction.ADD), edit.pixels, after, edit.rendering.mask)
+                writer.add(edit.sample(Direction.REMOVE), after, edit.pixels, edit.rendering.mask)
+        unfinished.rename(path)
+    return Benchmark.load(path)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Edit:
+    """One finding rendered on one image."""
+
+    image: SourceImage
+    pixels: Pixels
+    finding: Finding
+    intent: Intent
+    rendering: Rendering
+    organ: str
+
+    def sample(self, direction: Direction) -> Sample:
+        """Return the sample that adds the finding, with a rendered truth, or removes it, with a real one."""
+        adding = direction is Direction.ADD
+        place = f"{self.intent.side}-" if self.intent.side else ""
+        key = f"{self.image.id}-{place}{self.finding.name.replace(' ', '')}-{direction.value}"
+        intent = self.intent if adding else Intent(self.finding.name, direction, self.intent.side)
+        image = replace(self.image, id=key)
+        if not adding:
+            labels, note = (self.finding.name,), "carries a rendered finding"
+            image = replace(image, labels=labels, synthetic=True, note=note)
+        where = f" on the patient's {self.intent.side}" if self.intent.side else ""
+        done = "added" if adding else "removed"
+        return Sample(
+            id=key,
+            organ=self.organ,
+            task=f"{direction.value.capitalize()} {self.finding.title}",
+            prompt=compose(intent, self.finding),
+            rephrased=compose(intent, self.finding, phrasing=5),
+            detailed=f"{self.organ}: {self.finding.title}{where} was {done}; everything else stays as it was.",
+            key_concept=self.finding.title,
+            direction=direction,
+            finding=self.finding.name,
+            cluster=f"{self.image.dataset}/{self.image.group}",
+            image=image,
+            previous=Path(),
+            size=(SIDE, SIDE),
+            aligned=True,
+            notes=(SYNTHETIC if adding else REAL,),
+        )
+
+
+def _rendered(plan: Sequence[Row]) -> Iterator[_Edit]:
+    images = {sample.image.id: sample.prepared(SIDE) for sample in sample_images()}
+    taxonomy = load_taxonomy()
+
+    def render(row: Row) -> _Edit | None:
+        image_id, name, side, extent = row
+        image, data = images[image_id]
+        pixels, finding = decode(data), taxonomy.get(image.modality, name)
+        intent = Intent(name, Direction.ADD, side=side, extent=extent, conspicuity="marked")
+        seed = derive_seed(SEED, "bench demo", *row)
+        try:
+            rendering = render_instruction(pixels, compose(intent, finding), image, seed)
+        except CannotShow:
+            return None
+        return _Edit(image, pixels, finding, intent, rendering, taxonomy.titles[image.modality])
+
+    with ThreadPoolExecutor(2) as pool:
+        yield from (edit for edit in pool.map(render, plan) if edit is not None)
+
 
 EDITOR = "offline/procedural"
 JUDGE = JudgeName("offline/instruments", "D")
 PLANTED_NOTE = (
-    "Editors called planted/… know the true image and spoil it in one stated way: a benchmark that is any good finds "
-    "their order again. The findings were rendered by plantain on real images from four sources."
+    "Editors called planted/… degrade the true image in one known way; a valid benchmark recovers their order. "
+    "The findings were rendered by plantain on real images from four sources."
 )
 
 
@@ -40,20 +160,19 @@ class Recovery:
     metric: str
     order: tuple[str, ...]
     probability: float | None
-    draws: int = DRAWS
 
     @property
     def line(self) -> str:
         order = " > ".join(label.removeprefix("planted/") for label in self.order)
         if self.probability is None:
-            return f"{self.metric}: the planted order {order} could not be looked for."
+            return f"{self.metric}: the planted order {order} could not be checked."
         share = f"{100 * self.probability:.1f} %"
-        return f"{self.metric}: planted order {order} found in {share} of {self.draws} drawings of edits."
+        return f"{self.metric}: planted order {order} found in {share} of {DRAWS} drawings of edits."
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What the demo made."""
+    """Results of the demo."""
 
     run: Path
     report: Path
@@ -73,7 +192,7 @@ async def bench_demo(
 
     Args:
         folder: gets `benchmark/`, `run/` and `leaderboard/`.
-        plan: what to render; fewer rows for a quick look.
+        plan: findings to render.
         generating, scoring: receive progress.
     """
     benchmark, run = demo_benchmark(folder / "benchmark", plan), folder / "run"
@@ -82,8 +201,8 @@ async def bench_demo(
     try:
         stopped = (await generate(benchmark, run, wanted, terms, seed=SEED, observer=generating)).stopped
         if stopped is None:
-            wish = ScoreRequest(PIXEL_METRICS, (JUDGE,))
-            stopped = (await score_run(run, benchmark, wish, observer=scoring)).stopped
+            request = ScoreRequest(PIXEL_METRICS, (JUDGE,))
+            stopped = (await score_run(run, benchmark, request, observer=scoring)).stopped
     finally:
         close_workers()
     with BenchRun.open(run) as opened:
@@ -95,10 +214,10 @@ async def bench_demo(
 
 
 def recoveries(scores: Scores) -> tuple[Recovery, ...]:
-    """Return how often each planted order comes back when the edits of the demo are drawn again.
+    """Return how often each planted order is recovered when the demo's edits are resampled.
 
-    An edit, there and back, is drawn as one, within its organ: this is about other findings on the same images, not
-    about other patients, as there are only four sources.
+    The two samples of an edit are drawn together, within their organ. This varies the findings and not the patients,
+    as the images come from four sources.
     """
     edits = [sample.id.rpartition("-")[0] for sample in scores.samples]
     organs = [sample.organ for sample in scores.samples]
@@ -119,10 +238,10 @@ def recovered(
     strata: Sequence[Hashable],
     seed: int,
 ) -> float | None:
-    """Return the share of drawings in which the means stand in the given order, each strictly above the next.
+    """Return the share of drawings in which the means have the given order, each strictly above the next.
 
     Args:
-        values: one per sample for each arm, higher is better; samples that an arm lacks are left out for all.
+        values: one per sample for each arm, higher is better; samples missing from any arm are skipped.
         order: arms, best first.
         clusters, strata: of each sample; clusters are drawn with replacement within each stratum.
         seed: of the drawings.

@@ -32,14 +32,14 @@ LONGEST_BLOCK_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """What the recipe states of one model.
+    """Limits and price of one model, from the recipe.
 
     Attributes:
         concurrency: most calls in flight.
         requests_per_minute, tokens_per_minute, images_per_minute: stated limits; None where none is stated.
         price: None when unknown.
         max_output_tokens: where the adapter has an answer cut; what money is set aside for.
-        image_tokens: the most that one written image comes to, as far as is known.
+        image_tokens: most tokens of one output image, if known.
         tier_factor: how much dearer than listed the requested service tier is.
         in_jobs: its calls wait for batch jobs: all of a wave at once, and their outcomes say nothing of limits.
         slow_start: start with few calls; not for devices, which wait to be started.
@@ -73,7 +73,7 @@ class Ticket:
         tokens: set aside of the token limit.
         sent_at, level: when it was granted, and how many calls were in flight with it.
         started: set by the sender once the call is journalled as started; from then on it may have been billed.
-        cost_usd: what it turned out to cost; set by `settle`.
+        cost_usd: the actual cost; set by `settle`.
         sit_out: set by `settle` during an outage: this call is not to blame, and is tried again.
         give_up: set by `settle` where the outage has lasted too long.
     """
@@ -97,7 +97,7 @@ class Ticket:
         return self.gate.deadline
 
     def announced(self, limits: Sequence[AnnouncedLimit]) -> None:
-        """Report what the provider stated of its limits, before `settle`, whatever the outcome."""
+        """Report the limits that the provider announced, before `settle`, for every outcome."""
         for limit in limits:
             self.gate.announced(limit)
 
@@ -105,7 +105,7 @@ class Ticket:
         """Report the call's outcome and usage, once, before the ticket is returned."""
         self.settled = True
         self.cost_usd = self.gate.settled(self, outcome, usage)
-        if outcome.kind in PASSING:  # an answer that was under way when the trouble began is an answer
+        if outcome.kind in PASSING:
             self.sit_out, self.give_up = self.gate.outage.open, self.gate.outage.over(_now())
 
 
@@ -149,12 +149,12 @@ class ModelGate:
         return Ticket(self, step, usd, self.rules.price, 0.0, _now(), self.window.start(), started=True)
 
     def priced(self, price: Price, tier_factor: float) -> None:
-        """Take another price from now on, for what is set aside too; calls under way keep theirs."""
+        """Use another price from now on, also for reserved amounts; calls in flight keep theirs."""
         self.rules = replace(self.rules, price=price, tier_factor=tier_factor)
         self._costs = {step: self._step_costs(step) for step in Step}
 
     def fail(self, error: Exception) -> None:
-        """Raise an error in everybody who waits."""
+        """Raise an error in all waiting calls."""
         for places in self._waiting.values():
             while places:
                 place = places.popleft()
@@ -162,7 +162,7 @@ class ModelGate:
                     place.set_exception(again(error))
 
     def pump(self) -> bool:
-        """Grant tickets until a rate, the window or the budget says no; return True when it was the budget.
+        """Grant tickets until a rate, the window or the budget refuses; return True if it was the budget.
 
         Raises:
             LimitReached: no call fits into the budget, and none in flight could make room; or all calls are made.
@@ -202,7 +202,7 @@ class ModelGate:
     def returned(self, ticket: Ticket) -> None:
         """Take back a ticket after its call is recorded; an unsettled one was not sent, or its outcome is unknown.
 
-        What was set aside is free only now: a call that is sent before would be recorded beside the whole of it.
+        The reserved amount is released only now, so that no call is recorded while it is still counted in full.
         """
         costs = self._costs[ticket.step]
         if ticket.settled:
@@ -310,8 +310,7 @@ class AdmissionController:
     """Admission by stated, announced and observed limits, within a budget and a number of calls.
 
     Args:
-        rules: what the recipe states of a model, by its name; asked once for each, and again where its price has an
-            end.
+        rules: returns a model's limits and price by its name; called once for each, and again when its price ends.
         budget: the run's money and calls.
 
     Attributes:
@@ -360,7 +359,7 @@ class AdmissionController:
             self._take_back(ticket)
 
     def stop(self) -> None:
-        """Grant no ticket any more; whoever waits gets Interrupted."""
+        """Grant no more tickets; waiting calls raise Interrupted."""
         self._end(Interrupted())
 
     @property
@@ -408,7 +407,7 @@ class AdmissionController:
 
 
 def again(why: Exception) -> Exception:
-    """Return the same error anew: one object raised in many tasks would gather all their tracebacks."""
+    """Return a copy of an error: one object raised in many tasks would collect all their tracebacks."""
     return type(why)(*why.args)
 
 

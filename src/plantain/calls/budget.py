@@ -47,7 +47,7 @@ def demand(step: Step, max_output_tokens: int, image_tokens: int = IMAGE_TOKENS)
     """Return the most that a call of this step consumes when an answer is cut at `max_output_tokens`.
 
     `image_tokens` are the most that one image of the model is known to come to at the requested size and quality.
-    Writers and judges may be requested once more after a malformed answer, with twice the room when it was cut.
+    Writers and judges are asked a second time after a malformed answer, with twice the token limit if it was cut.
     """
     if step is Step.EDIT:
         return Demand(INPUT_TOKENS[step], max_output_tokens, max(image_tokens, IMAGE_TOKENS), images=1)
@@ -55,11 +55,11 @@ def demand(step: Step, max_output_tokens: int, image_tokens: int = IMAGE_TOKENS)
 
 
 MARGIN = 1.25
-"""What is set aside for a call after one was billed above our upper bound, as a multiple of that bill."""
+"""Factor of the reservation after a call was billed above our upper bound, as a multiple of that bill."""
 
 
 class StepCosts:
-    """The costs of calls of one step to one model: the known ones, and from them what the others may come to.
+    """Costs of one step's calls to one model: the known ones, and an estimate of the others.
 
     Attributes:
         bound: dollars that a call can come to by our own estimate; set by the gate, which knows its price.
@@ -99,18 +99,18 @@ class StepCosts:
 
     @property
     def held_usd(self) -> float:
-        """What the lost calls are assumed to have cost."""
+        """Return the assumed cost of the lost calls."""
         return assumed_usd(self._latest, self.lost, self.lost_most)
 
 
 class Budget:
-    """What a run may spend, has spent, and has set aside. Belongs to one event loop.
+    """Budget of a run: its cap, its spending and its reservations. Belongs to one event loop.
 
-    Whenever a call is sent, spent + held + reserved <= budget: reserved is the most that calls in flight can cost, held
-    what calls of unknown cost are assumed to have cost, which grows, up to what was set aside for them, as dearer calls
-    of their kind become known. A provider that bills more than our upper bound can exceed it later (`overrun_usd`).
-    From the first such bill on, more is set aside for every call of its step, those in flight included, so that a run
-    exceeds its budget by no more than what was in flight then.
+    Whenever a call is sent, spent + held + reserved <= budget. `reserved` is the most that calls in flight can cost.
+    `held` is the assumed cost of calls of unknown cost; it grows up to their reservation as dearer calls of their kind
+    become known. A provider that bills more than our upper bound can exceed the budget later (`overrun_usd`). From the
+    first such bill on, the reservation of every call of its step is larger, also of those in flight, so that a run
+    exceeds its budget at most by the calls in flight at that moment.
 
     Args:
         budget_usd: the cap; None for none.
@@ -137,12 +137,12 @@ class Budget:
         self._costs = dict(costs or {})
 
     def costs(self, model: str, step: Step) -> StepCosts:
-        """Return what is known of a model's calls of one step."""
+        """Return the costs of a model's calls of one step."""
         return self._costs.setdefault((model, step), StepCosts())
 
     @property
     def outstanding(self) -> int:
-        """Calls in flight: what is set aside for them may still come back, in part."""
+        """Return True if calls are in flight, whose reservations may be released in part."""
         return sum(costs.in_flight for costs in self._costs.values())
 
     @property

@@ -26,7 +26,7 @@ from plantain.roles.exchange import Exchange, exchange
 T = TypeVar("T")
 
 SERVED, CHANGES = "served_models", "model_changes"
-"""Keys of the run's meta: the served models by the name that was asked for, and accepted changes, as JSON."""
+"""Keys of the run's meta: served models by requested name, and accepted changes, as JSON."""
 
 PROBES = 24
 """Failures during outages that do not count against a call; one whose own image is at fault would wait for ever."""
@@ -40,8 +40,8 @@ class CallSpec(Generic[T]):
         step, round, draw: its place in the task.
         model: the model's name; `identity` is everything else that the answer depends on.
         send: performs the call.
-        settle: turns a final reply, good or bad, into what the journal keeps; it may find an ok reply wanting.
-        alone: its failure says nothing of other calls: no model is asked.
+        settle: converts a final reply into its journal record; it may reject an ok reply.
+        alone: no model is called, so its failure does not count for other calls.
     """
 
     step: Step
@@ -86,7 +86,7 @@ class ModelDrift:
         """Note who answered.
 
         Args:
-            model, served: the name that was asked for, and who answered; "" where that is unknown.
+            model, served: the requested name, and the name in the answer; "" if unknown.
             replayed: the answer was recorded by an earlier process. The process that a change stops has recorded the
                 first answers of the new model already: they were paid for.
 
@@ -114,7 +114,7 @@ class ModelDrift:
 
 @dataclass(slots=True)
 class ModelClient:
-    """What all tasks of a run share: the journal, admission, and whether the run is to stop.
+    """State shared by all tasks of a run: the journal, admission, and the stop request.
 
     Attributes:
         served: the served models so far; None where they are not checked.
@@ -189,7 +189,7 @@ class _Tries:
 
 
 class TaskCalls:
-    """The calls of one task in one generation: replays what is recorded, makes and records the rest."""
+    """The calls of one task in one generation: replays recorded calls, makes and records the others."""
 
     def __init__(self, client: ModelClient, task_id: str, generation: int, recorded: list[CallRow]) -> None:
         self._client = client
@@ -206,7 +206,7 @@ class TaskCalls:
                 self._in_jobs[row.key] = row
 
     def answers(self, step: Step, round: int) -> bool:
-        """Return True if an earlier process has an answer of this step and round, or a job that will bring one."""
+        """Return True if this step and round has an answer of an earlier process, or a job that will answer it."""
         key = CallKey(self._task_id, self._generation, round, step, 0)
         return key in self._final or key in self._in_jobs
 
@@ -241,7 +241,7 @@ class TaskCalls:
                 raise RequestChanged(
                     f"task {self._task_id}, round {spec.round}: the recorded {spec.step} call to {recorded.model} "
                     "was made with a different prompt, model version or image than today's; resume with the version "
-                    "that began this run, or start a new run folder"
+                    "that started this run, or start a new run folder"
                 )
             await self._check_served(recorded.model, recorded.usage.served_model, replayed=True)
             self._client.replayed += 1
@@ -289,12 +289,12 @@ class TaskCalls:
             current_call.set(call_id)
             heard = Exchange(timed=ticket.deadline.seconds is not None)
             exchange.set(heard)
-            begun = time.monotonic()
+            started = time.monotonic()
             try:
                 reply = await client.send(spec, ticket.deadline)
             except LeftWithJob as left:
                 raise (RunHalted(f"{spec.model}: {left}") if str(left) else Interrupted()) from None
-            latency = time.monotonic() - begun
+            latency = time.monotonic() - started
             if heard.ran_on and client.on_worker is not None:
                 await client.on_worker(spec.model, heard.ran_on)
             ticket.announced(heard.limits)

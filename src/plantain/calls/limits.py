@@ -19,7 +19,7 @@ FIRST = 4
 """Calls in flight at the start."""
 
 SATURATED = 0.8
-"""The window grows only while this share of it is in use: what is not needed proves nothing."""
+"""The window grows only while this share of it is in use: unused room is not evidence."""
 
 DECREASE = 0.7
 """After a refusal the window falls to this share, or, if it was never accepted so high, to just below."""
@@ -31,10 +31,10 @@ QUIET_S = 5.0
 """Then it grows once in this many seconds, by 1, 2, 4...: slowly near the limit, fast when that has moved away."""
 
 CHANCE = 300
-"""A refusal after as many accepted calls in a row says nothing: busy providers refuse some whatever the load."""
+"""A refusal after as many accepted calls in a row is ignored: busy providers refuse some at any load."""
 
 LONGEST_S = 600.0
-"""A deadline does not grow beyond this, unless it began there."""
+"""A deadline does not grow beyond this, unless it started higher."""
 
 NEAR = 0.5
 """An answer that took this share of the deadline shows that the guess was too short: the next may take longer."""
@@ -68,12 +68,12 @@ class Pace:
             self._next_at = max(self._next_at, now) + units / self._rate
 
     def refund(self, units: float) -> None:
-        """Give back units that were set aside and not used; a negative number takes what was used beyond them."""
+        """Return reserved units that were not used; a negative number takes more."""
         if self.known:
             self._next_at -= units / self._rate
 
     def announced(self, per_minute: float, now: float) -> None:
-        """Follow the limit that the provider states, below what the recipe states."""
+        """Follow the limit that the provider announces, at most the recipe's."""
         rate = min(self._stated, per_minute / 60.0)
         if not math.isclose(rate, self._rate, rel_tol=0.01):
             self._rate = rate
@@ -173,11 +173,10 @@ class Guard:
 
 
 class Deadline:
-    """How long a call may take, one for all calls to a model: what one of them shows holds at once for the others.
+    """The deadline of all calls to one model.
 
-    A server that queues is slow for everybody at the same time. Ending all calls that wait there would discard work
-    that is nearly done, and send it again to the end of the same queue. So the first late call doubles the time of
-    the others.
+    A server that queues is slow for all calls at the same time. Ending all of them would discard work that is nearly
+    done, and send it again to the end of the same queue. So the first late call doubles the time of the others.
 
     Args:
         first_s: seconds, the first guess; None for no deadline.

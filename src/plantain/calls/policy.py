@@ -1,8 +1,7 @@
-"""What a failed call means: whether it is tried again, is part of an outage, or ends the run.
+"""Retries, circuit breaker and failure streaks of calls.
 
-`POLICY` has the tries of each outcome. The circuit breaker of a model pauses its calls while it answers nobody, and a
-probe now and then finds out when it is back. `FailureStreaks` ends a run whose calls fail in a row, before it has used
-up its tasks.
+`POLICY` has the tries of each outcome. The circuit breaker of a model pauses its calls during an outage and probes it
+at intervals. `FailureStreaks` ends a run whose calls fail in a row, before it has used up its tasks.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ class Interrupted(Exception):
 
 
 class RunHalted(Exception):
-    """The whole run cannot continue (bad key, exhausted quota); the message says what to do."""
+    """The whole run cannot continue (bad key, exhausted quota); the message names the remedy."""
 
 
 class RequestChanged(RunHalted):
@@ -58,11 +57,11 @@ POLICY: dict[OutcomeKind, Retry] = {
     OutcomeKind.MALFORMED: Retry(1),
     OutcomeKind.CANCELLED: Retry(1),
 }
-"""A malformed answer is requested once more inside its adapter, with the error; a refusal or a missing image consumes a
+"""A malformed answer is requested again inside its adapter, with the error; a refusal or a missing image consumes a
 round of the loop, which then writes another instruction. Only failures of the transport are tried again here."""
 
 LOST = Retry(10, base_s=0.2, cap_s=10.0)
-"""Of a call whose worker was lost: its tries are counted apart from those of a connection, and use up no round."""
+"""Tries of a call whose worker was lost, counted separately from those of a connection; they use up no round."""
 
 
 def next_step(outcome: Outcome, tries: int, rng: random.Random) -> float | None:
@@ -95,7 +94,7 @@ LONGEST_PAUSE_S = 300.0
 """Seconds until the first probe, and at most between probes; every failed probe doubles them."""
 
 PASSING = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
-"""Failures that pass by themselves and say nothing about the request."""
+"""Temporary failures that are not caused by the request."""
 
 
 class CircuitBreaker:
@@ -120,7 +119,7 @@ class CircuitBreaker:
         self._probing = False
         self._pause = 0.0
         self._next_at = -math.inf
-        self._unsaid = False
+        self._has_news = False
         self._jitter = random.Random()
 
     def wait(self, now: float) -> float:
@@ -144,9 +143,9 @@ class CircuitBreaker:
             self._failed(outcome, probe, now)
             return False
         if self.since is not None and sent_at < self.since:
-            return False  # it was sent before the first failure, and says nothing about now
+            return False  # sent before the first failure
         was_open, self.open = self.open, False
-        self.since, self._failures, self._unsaid = None, 0, False
+        self.since, self._failures, self._has_news = None, 0, False
         return was_open
 
     def lost(self, sent_at: float) -> None:
@@ -155,14 +154,14 @@ class CircuitBreaker:
             self._probing = False
 
     def over(self, now: float) -> bool:
-        """Return True if the outage has lasted longer than it is to be waited for."""
+        """Return True if the outage has lasted longer than `longest_s`."""
         return self.open and self._longest_s is not None and now >= self._since(now) + self._longest_s
 
     def news(self, now: float) -> str:
         """Return a message once for each pause, with its length, reason and next probe; "" otherwise."""
-        if not self._unsaid:
+        if not self._has_news:
             return ""
-        self._unsaid = False
+        self._has_news = False
         since = minutes(now - self._since(now))
         return f"no answer for {since} ({self.reason}); next try in {self.wait(now):.0f} s"
 
@@ -181,13 +180,13 @@ class CircuitBreaker:
         self._pause = min(LONGEST_PAUSE_S, 2.0 * self._pause) if self.open else FIRST_PAUSE_S
         if not self.open:
             self.open, self._opened_at = True, now
-        self._unsaid = True
+        self._has_news = True
         pause = self._pause * self._jitter.uniform(0.75, 1.0)
         self._next_at = now + max(pause, outcome.retry_after or 0.0)
 
 
 def minutes(seconds: float) -> str:
-    """Return a span of time for a person, e.g. "40 s", "12 min", "3.5 h"."""
+    """Return a span of time as text, e.g. "40 s", "12 min", "3.5 h"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -203,7 +202,7 @@ TASKS = 4
 
 NO_ANSWER = frozenset({OutcomeKind.MALFORMED, OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
 """No usable answer, after all tries. A refusal or a missing image is an answer, about the instruction, and ends a row.
-But `MOST` refusals before any other answer say something about the model."""
+But `MOST` refusals before any other answer are a fault of the model."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The privacy gate of ingest: it reads text, looks for faces, and reports what may identify a person."""
+"""The privacy gate of ingest: it reads text, looks for faces, and reports marks that may identify a patient."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode
-from plantain.privacy.enlarged_text import read_prepared
-from plantain.privacy.small_text import small_texts
+from plantain.privacy.small_text import read_prepared, small_texts
 from plantain.privacy.text import Text, TextKind, TextReader
 from plantain.records import Geometry, SourceImage
 from plantain.sources.entries import SourceEntry
@@ -25,7 +24,7 @@ GREY = frozenset({"chest_xray", "brain_mri"})
 
 @dataclass(frozen=True, slots=True, order=True)
 class Suspicion:
-    """Something in a prepared image that may identify a person.
+    """Something in a prepared image that may identify a patient.
 
     Attributes:
         kind: "face"; "photograph" for a coloured scene among radiographs or slices; or the kind of the text (date,
@@ -44,7 +43,7 @@ class PrivacyGate:
     """Looks at prepared images; used by all worker threads.
 
     Attributes:
-        readings: stores what was read, so that no image is read twice; None on a worker.
+        readings: stores readings, so that each image is read once; None on a worker.
         reader: reads text; None if none can be read here, or is wanted.
     """
 
@@ -77,7 +76,7 @@ class PrivacyGate:
         Args:
             image: its complete record.
             pixels: as decoded, of its own size.
-            texts: read in the prepared image and not reported again; None if nothing is to be read.
+            texts: read in the prepared image and not reported again; None if no text is read.
         """
         if self.reader is None or texts is None:
             return ()
@@ -89,13 +88,13 @@ class PrivacyGate:
         return tuple(one for one in moved if not any(one.box.overlaps(box) for box in identifying))
 
     def remember(self, image: SourceImage, texts: tuple[Text, ...]) -> None:
-        """Store what was read in an image, with its markers; from the thread that adds to the catalogue."""
+        """Store the text of an image, with its markers; from the thread that adds to the catalogue."""
         assert self.reader is not None and self.readings is not None
         self.readings.remember_reading(image.prepared_sha256, self.reader.name, texts_to_json(texts))
 
 
 def suspicious(texts: Iterable[Text]) -> tuple[Suspicion, ...]:
-    """Return the texts that may identify a person."""
+    """Return the texts that may identify a patient."""
     return tuple(Suspicion(text.kind.value, text.text, text.box) for text in texts if text.kind.identifying)
 
 

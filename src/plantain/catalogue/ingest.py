@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 
 from plantain.catalogue.gate import PrivacyGate, suspicious
-from plantain.catalogue.known import Fate, compare
 from plantain.catalogue.near import NearPair, join_near_duplicates
 from plantain.catalogue.preparing import PreparedFile, Preparing
-from plantain.catalogue.quarantine import held, held_one, hold, hold_again
+from plantain.catalogue.quarantine import held, held_one, hold, hold_again, redescribe
 from plantain.catalogue.store import Catalogue
 from plantain.catalogue.withdrawal import Withdrawn
 from plantain.engines.repeating import EngineThread, NoWorkers
@@ -35,6 +36,7 @@ from plantain.sources.entries import (
     TableRead,
     refused,
 )
+from plantain.sources.label_table import NO_LABEL
 
 REJECTED = "rejected.csv"
 COLUMNS = ("dataset", "file", "row", "field", "reason")
@@ -50,17 +52,17 @@ Known = dict[tuple[str, int], str]
 
 @dataclass(slots=True)
 class Ingested:
-    """What became of a source's files.
+    """Results of an ingest.
 
     Attributes:
         added: images that are new in the catalogue.
         unchanged: images that it had already.
         labelled, regrouped: images that it had without a label, or under another group or split.
         unlabelled, ungrouped, by_study, synthetic: images of this source, new or not, without a label, without a
-            patient or study, with a study alone, or whose file says that they are synthetic.
+            patient or study, with a study alone, or whose file marks them as synthetic.
         tables: how the source's tables were understood.
         refused: files and rows that cannot be used.
-        left_out: images that were not asked for, counted by reason.
+        left_out: images that were not requested, counted by reason.
         near: pairs of near duplicates in the whole catalogue; each pair is in one group now.
         quarantined: ids of all images in quarantine; `newly_quarantined` counts the new ones.
     """
@@ -113,7 +115,7 @@ def ingest(
 ) -> Ingested:
     """Read every image of a source into a catalogue.
 
-    Running it again adds what is new. What was added before an interruption stays; the caller closes the catalogue,
+    Running it again adds new images. Images added before an interruption stay; the caller closes the catalogue,
     which commits it. The result depends on the order of the files, never on which of them was decoded first.
 
     Args:
@@ -127,7 +129,7 @@ def ingest(
         engine: its workers decode, prepare and look at files; None uses threads of this process.
 
     Raises:
-        NoWorkers: the engine has none left; what was added stays.
+        NoWorkers: the engine has none left; added images stay.
     """
     done = Ingested(0, 0, [])
     known = catalogue.sources()
@@ -184,7 +186,7 @@ def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iter
 
 
 class _Workshop:
-    """Brings one file from disk to prepared bytes; used by all worker threads."""
+    """Reads one file and prepares its bytes; used by all worker threads."""
 
     def __init__(
         self, known: Known, preparing: Preparing, withdrawn: Withdrawn, engine: EngineThread | None
@@ -219,11 +221,11 @@ class _Workshop:
 
 
 def _declared(image: SourceImage, data: bytes) -> SourceImage:
-    """Mark the record as synthetic if its file says so."""
+    """Mark the record as synthetic if its file does."""
     term = declared_synthetic(data)
     if not term:
         return image
-    notes = [*filter(None, [image.note]), f"the file says that it is synthetic ({term})"]
+    notes = [*filter(None, [image.note]), f"marked as synthetic in the file ({term})"]
     return replace(image, synthetic=True, note="; ".join(notes))
 
 
@@ -240,7 +242,7 @@ def _take(
     if there is not None and (there.source_sha256, there.frame) == key:
         raise InputError(f"{catalogue.root}: another process is adding to this catalogue")
     if there is not None or held_one(catalogue, image.id) is not None:
-        return Refused(name, f"another picture has the id {image.id}; rename it, or choose another --to")
+        return Refused(name, f"another image has the id {image.id}; rename it, or choose another --to")
     known[key] = image.id
     if result.found:
         hold(catalogue, image, result.data, result.code, result.found)
@@ -268,3 +270,64 @@ def check_earlier(catalogue: Catalogue, gate: PrivacyGate) -> int:
             with catalogue.transaction():
                 catalogue.replace(image, replace(image, text_checked=True))
     return put
+
+
+class Fate(Enum):
+    """Result for one ingested image."""
+
+    ADDED, HELD, UNCHANGED, LABELLED, REGROUPED = range(5)
+
+
+def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, mode: str) -> Fate | Refused:
+    """Compare an image with its record in the catalogue, and update the record.
+
+    Labels, permission and a mark as synthetic are added if they came later. A group or split that is given now replaces
+    another; one that is given no more is kept. Labels that contradict each other are refused.
+
+    Args:
+        name: of the file in messages.
+        image: as the source describes it now.
+        there_id: of the image made of the same bytes, in the catalogue or its quarantine.
+        mode: how this ingest prepares images.
+    """
+    waiting = held_one(catalogue, there_id)
+    there = waiting.image if waiting is not None else catalogue.get(there_id)
+    same = (there.id, there.dataset) == (image.id, image.dataset)
+    if not same or there.labels not in ((), image.labels):
+        return Refused(name, _difference(there, image))
+    if there.geometry.mode != mode:
+        return Refused(name, f"is there already, prepared with {there.geometry.mode}; choose another --to")
+    if there.licence != image.licence:
+        return Refused(name, f"is there already with licence {there.licence}; choose another --to")
+    own = there.group if waiting is not None else catalogue.own_group(there)
+    group, split = image.group or own, image.split or there.split
+    moved, labelled = (group, split) != (own, there.split), image.labels != there.labels
+    fuller = replace(there, labels=image.labels, group=group, split=split) if moved or labelled else there
+    notes = [note for note in there.note.split("; ") if note and not (labelled and note == NO_LABEL)]
+    if image.synthetic and not there.synthetic:
+        notes += filter(None, image.note.split("; "))
+        fuller = replace(fuller, synthetic=True)
+    fuller = replace(fuller, note="; ".join(dict.fromkeys(notes)))
+    if waiting is None and image.consent is not None:
+        fuller = replace(fuller, consent=image.consent)
+    if fuller != there:
+        catalogue.flush()
+        with catalogue.transaction():
+            if waiting is not None:
+                redescribe(catalogue, fuller)
+            elif moved or labelled:
+                catalogue.relabel(there, fuller)
+            else:
+                catalogue.replace(there, fuller)
+    return Fate.LABELLED if labelled else Fate.REGROUPED if moved else Fate.UNCHANGED
+
+
+def _difference(there: SourceImage, image: SourceImage) -> str:
+    """Return how the catalogue's record differs from the source's."""
+    labels = ", ".join(there.labels) or "no label"
+    if (there.id, there.dataset) == (image.id, image.dataset):
+        return f"is there already, labelled {labels}; choose another --to"
+    why = f"the same image as {there.id} ({labels}) of {there.dataset}"
+    if (there.id, there.labels) == (image.id, image.labels):
+        why += f"; if its folder was renamed, say --dataset {shlex.quote(there.dataset)}"
+    return why

@@ -35,7 +35,7 @@ class PreparedFile:
 
     @property
     def found(self) -> tuple[Suspicion, ...]:
-        """Return everything that may identify a person."""
+        """Return all marks that may identify a patient."""
         return (*self.seen, *suspicious(self.texts or ()))
 
 

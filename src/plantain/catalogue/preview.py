@@ -1,4 +1,4 @@
-"""A page of the images in quarantine with their suspicions, for the person who decides."""
+"""A page of the images in quarantine with their suspicions, for the user who decides."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
     shown = [
         {
             "name": one.image.id,
-            "picture": _picture(catalogue, one),
+            "picture": _image(catalogue, one),
             "found": [
                 f"{found.kind}: {found.text}" if found.text else f"a {found.kind}" for found in one.found
             ],
@@ -64,7 +64,7 @@ def framed(pixels: Pixels, waiting: Held) -> Pixels:
     return shown
 
 
-def _picture(catalogue: Catalogue, waiting: Held) -> str:
+def _image(catalogue: Catalogue, waiting: Held) -> str:
     """Return the framed image as a data URI, `SHOWN_PX` wide and high."""
     shown = framed(decode(catalogue.read(waiting.image)), waiting)
     small = cv2.resize(shown, (SHOWN_PX, SHOWN_PX), interpolation=cv2.INTER_AREA)

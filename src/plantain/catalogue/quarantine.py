@@ -1,7 +1,7 @@
-"""Quarantine: prepared images that may identify a person, kept out of the catalogue until a person has decided.
+"""Quarantine: prepared images that may identify a patient, kept out of the catalogue until a user has decided.
 
 They are in a table of their own, so that no reader of the catalogue sees them. `release` adds an image as it is; `mask`
-blackens the boxes first, and reads the result once more.
+blackens the boxes first, and reads the result again.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import orjson
 from pydantic import TypeAdapter
 
-from plantain.catalogue.discard import finish_discards, note_discard
 from plantain.catalogue.gate import FACE, PHOTOGRAPH, Suspicion, suspicious, texts_to_json
-from plantain.catalogue.store import Catalogue
+from plantain.catalogue.store import Catalogue, finish_discards, note_discard
 from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_prepared

@@ -29,6 +29,7 @@ from plantain.catalogue.rows import (
 )
 from plantain.files.opening import check_received, sqlite_uri
 from plantain.journal import BlobStore
+from plantain.journal.disk.blobs import sync_folder
 from plantain.records import InputError, SourceImage
 
 NAME = "catalogue.sqlite"
@@ -136,10 +137,10 @@ class Catalogue:
         return True
 
     def flush(self) -> None:
-        """Commit what was added since the last commit."""
+        """Commit additions since the last commit."""
         if not self._waiting and not self._readings:
             return
-        # Committed or forgotten from here on, never tried again: the next ingest finds what is missing.
+        # Committed or forgotten, never tried again: the next ingest finds the rest.
         images, self._waiting = list(self._waiting.values()), {}
         codes, self._codes = self._codes, {}
         readings, self._readings = self._readings, {}
@@ -190,11 +191,11 @@ class Catalogue:
         self._insert_labels([new])
 
     def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None:
-        """Store what a reader of text found in a prepared image (JSON), with the next commit."""
+        """Store the findings of a text reader in a prepared image (JSON), with the next commit."""
         self._readings[prepared_sha256] = (reader, found)
 
     def reading(self, prepared_sha256: str) -> tuple[str, str] | None:
-        """Return (reader, what it found as JSON) of a prepared image; None if its text was never read."""
+        """Return (reader, its findings as JSON) of a prepared image; None if its text was never read."""
         if (waiting := self._readings.get(prepared_sha256)) is not None:
             return waiting
         query = "SELECT reader, found FROM reading WHERE prepared_sha256 = ?"
@@ -326,7 +327,7 @@ class Catalogue:
         return hashlib.sha256(f"{VERSION}:{self._meta('count')}:{self._meta('sum')}".encode()).hexdigest()
 
     def close(self) -> None:
-        """Commit what is waiting, and close."""
+        """Commit waiting images, and close."""
         try:
             self.flush()
         finally:
@@ -342,3 +343,36 @@ class Catalogue:
 
     def _meta(self, key: str) -> str:
         return str(self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
+
+
+_NOTE = "discard "
+
+_REFERENCES = (
+    "SELECT 1 FROM image WHERE prepared_sha256 = ? UNION ALL "
+    "SELECT 1 FROM quarantine WHERE json_extract(record, '$.prepared_sha256') = ?"
+)
+
+
+def note_discard(catalogue: Catalogue, sha256: str) -> None:
+    """Note, inside a transaction, that an image is deleted unless something still refers to it."""
+    catalogue.connection.execute("INSERT OR IGNORE INTO meta VALUES (?, '')", (_NOTE + sha256,))
+
+
+def finish_discards(catalogue: Catalogue) -> int:
+    """Delete the noted images, rewrite the database without deleted rows, and return their number."""
+    database = catalogue.connection
+    query = "SELECT key FROM meta WHERE key >= ? AND key < ?"
+    noted = [key for (key,) in database.execute(query, (_NOTE, "discard!")).fetchall()]
+    for key in noted:
+        sha256 = key.removeprefix(_NOTE)
+        if database.execute(_REFERENCES, (sha256, sha256)).fetchone() is None:
+            path = catalogue.blobs.path(sha256)
+            path.unlink(missing_ok=True)
+            if path.parent.is_dir():
+                sync_folder(path.parent)
+    if noted:
+        database.execute("VACUUM")
+        with catalogue.transaction():
+            database.executemany("DELETE FROM meta WHERE key = ?", [(key,) for key in noted])
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return len(noted)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from plantain.catalogue.discard import finish_discards, note_discard
 from plantain.catalogue.groups import JOINED
 from plantain.catalogue.quarantine import held
-from plantain.catalogue.store import Catalogue
+from plantain.catalogue.store import Catalogue, finish_discards, note_discard
 from plantain.files.writing import replace_file
 from plantain.records import SourceImage, Withdrawal
 
@@ -39,7 +38,7 @@ class WithdrawnImages:
 
 
 class Withdrawn:
-    """Marks of what was withdrawn from a catalogue: keyed hashes, from which no id can be read."""
+    """Marks of images and groups withdrawn from a catalogue: keyed hashes, from which no id can be read."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._salt = _salt_of(catalogue)

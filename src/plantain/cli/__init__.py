@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed, 2 usage or invalid input (one line), 3 stopped by 
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -74,6 +75,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code; bad input becomes one line on stderr and code 2."""
     args = sys.argv[1:] if argv is None else argv
     redact_terminal()
+    resource.setrlimit(
+        resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])
+    )  # a core file would contain keys
     if args[:1] == ["--version"]:
         print(f"plantain {__version__}")
         return 0
@@ -126,5 +130,7 @@ def _database_error() -> type[Exception]:
 
 
 def _end(line: str, code: int) -> int:
-    print(f"plantain: {line}", file=sys.stderr)
+    """Print one line, whatever names of files and tasks it contains."""
+    shown = line.replace("\n", "\\n")
+    print(f"plantain: {shown}", file=sys.stderr)
     return code

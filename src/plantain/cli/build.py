@@ -18,16 +18,19 @@ from plantain.engines.settings import engine_named
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.consent import warnings
-from plantain.pipeline.piloting.decision import (
+from plantain.pipeline.method import forecast
+from plantain.pipeline.pilot import (
+    NAME,
     PilotDecision,
     PilotNumbers,
     decide_pilot,
     drawn_pending,
     drawn_tasks,
+    interval,
+    pilot_document,
     pilot_numbers,
+    write_pilot,
 )
-from plantain.pipeline.piloting.page import NAME, interval, pilot_document, write_pilot
-from plantain.pipeline.ready import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import Chosen, run_build
 from plantain.pipeline.shards import Shard
@@ -36,7 +39,7 @@ from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 
 def build(

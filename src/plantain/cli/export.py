@@ -65,7 +65,7 @@ def export(
         originals=originals,
         original_licences=tuple(original_licence or ()),
         doi=doi,
-        beside=_studies(study or [], run),
+        documents=_studies(study or [], run),
     )
     from plantain.release.export import export_run
 

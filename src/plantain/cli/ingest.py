@@ -123,7 +123,7 @@ def _permission(licence: str, by: str, agreement: str) -> Consent | None:
     if licence not in tuple(Licence):
         raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
     if bool(by) != bool(agreement):
-        raise InputError("--consent-by, --agreement: give both, the person and the document")
+        raise InputError("--consent-by, --agreement: give both, the name and the document")
     return Consent(by, agreement) if by else None
 
 
@@ -263,6 +263,7 @@ class _Watch:
         self._total, self._done, self._named = total, 0, 0
         self._reasons: Counter[str] = Counter()
         self._unnamed: Counter[str] = Counter()
+        self._kinds: dict[str, list[Refused]] = {}
         self._started = time.monotonic()
 
     def __enter__(self) -> _Watch:
@@ -270,6 +271,10 @@ class _Watch:
 
     def __exit__(self, *ended: object) -> None:
         self._bar.__exit__()
+        for kind, alike in self._kinds.items():
+            firsts = {one.name: one.reason for one in reversed(alike)}
+            examples = "; ".join(f"{name}: {firsts[name]}" for name in [*reversed(firsts)][:ALIKE])
+            say(f"rejected {len(alike)} {kind} ({counted(len(firsts), 'image')}), e.g. {examples}")
         for reason, count in self._unnamed.most_common(SHOWN):
             say(f"and {count} more rejected: {reason}")
         if rest := sum(count for _, count in self._unnamed.most_common()[SHOWN:]):
@@ -280,7 +285,9 @@ class _Watch:
         self._done += 1
         seconds = max(time.monotonic() - self._started, 1e-3)
         rate = f"{self._done / seconds:.0f} files/s"
-        if refused is not None:
+        if refused is not None and refused.kind:
+            self._kinds.setdefault(refused.kind, []).append(refused)
+        elif refused is not None:
             self._reasons[refused.reason] += 1
             if self._reasons[refused.reason] > ALIKE or self._named >= SHOWN:
                 self._unnamed[refused.reason] += 1

@@ -14,7 +14,7 @@ from plantain.cli.terminal.progress import duration
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
-from plantain.pipeline.ready import forecast
+from plantain.pipeline.method import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
 from plantain.records.counts import counted

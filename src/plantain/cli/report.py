@@ -13,7 +13,7 @@ from plantain.cli.terminal.options import AsJson, Gallery, RunArgument
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
 from plantain.journal.cards import standings_of
-from plantain.journal.questions.corrections import corrected_edits, corrections_line
+from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.report.task_list import unsuccessful
 
 

@@ -80,7 +80,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     table.add_row("attempts", f"{document['attempts']}{again}")
     cost = document["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
-    if document["calls_held"]:
+    if document["held_usd"]:
         table.add_row(
             "held",
             f"${document['held_usd']:.4f} for {counted(document['calls_held'], 'call')} sent whose answer is unknown",
@@ -92,7 +92,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
             f"{job['id'] or job['key']}: {job['state']}, {counted(job['requests'], 'request')}{trouble}",
         )
     print_table(table)
-    if document["calls_held"]:
+    if document["held_usd"]:
         print(
             f"Record the billed amount for held calls: {command_line('run', 'retry', run, '--settle-held', 'USD')}"
         )

@@ -9,7 +9,7 @@ import typer
 
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
-from plantain.models.extras import require_extra
+from plantain.files.installing import require_extra
 from plantain.records.counts import counted
 
 SHOWN = 10

@@ -1,7 +1,7 @@
-"""The engine of a Ray cluster: actors that we place, give one piece of work at a time, and replace when they are lost.
+"""The engine of a Ray cluster: places actors, gives each one piece of work at a time, and replaces lost ones.
 
-Ray repeats nothing here (`max_task_retries=0`, `max_restarts=0`): a worker that dies may have done what it was asked,
-so whether it is asked again is decided, counted and journalled by `calls`, like every other call.
+Ray repeats no work (`max_task_retries=0`, `max_restarts=0`): a worker that dies may have finished its work, so `calls`
+decides, counts and journals each repetition, as for any other call.
 """
 
 from __future__ import annotations
@@ -148,17 +148,19 @@ class RayEngine:
                 self._lost += 1
                 return Ran(None, worker.kind, broken=pool.why)
             answer = asking.result()
-        except self._ray.exceptions.RayTaskError as error:  # what the function raised
+        except self._ray.exceptions.RayTaskError as error:  # raised by the function
             pool.idle.put_nowait(worker)
             if isinstance(error.cause, ImportError):
-                lacking = f"{error.cause}; install on every machine the extras that this one has"
-                return Ran(None, worker.kind, broken=f"a worker of the cluster lacks a package: {lacking}")
+                missing = f"{error.cause}; install on every machine the extras that this one has"
+                return Ran(
+                    None, worker.kind, broken=f"a package is missing on a worker of the cluster: {missing}"
+                )
             raise (error.cause or error) from None
         except self._ray.exceptions.RayError as error:
             self._lost += 1
             self._replace(pool, worker)
             return Ran(None, worker.kind, lost=in_one_line(error))
-        except BaseException:  # cancelled: it computes on, so nothing can be asked of it
+        except BaseException:  # cancelled, but its worker still computes
             self._replace(pool, worker)
             raise
         finally:
@@ -231,12 +233,12 @@ class RayEngine:
             self._resources = self._ray.cluster_resources()
 
     def _hire(self, pool: _Pool) -> None:
-        lacking = self._wanted(pool) - len(pool.ready) - len(pool.starting)
-        for _ in range(min(-lacking, pool.idle.qsize())):  # others need the room
+        missing = self._wanted(pool) - len(pool.ready) - len(pool.starting)
+        for _ in range(min(-missing, pool.idle.qsize())):  # other roles need the resources
             worker = pool.idle.get_nowait()
             pool.ready.discard(worker)
             self._end(worker)
-        for _ in range(lacking):
+        for _ in range(missing):
             task = asyncio.create_task(self._start(pool))
             pool.starting.add(task)
             task.add_done_callback(pool.starting.discard)

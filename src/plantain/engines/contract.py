@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ran(Generic[T]):
-    """What became of a piece of work.
+    """The result of a piece of work.
 
     Attributes:
-        value: what the function returned; None where `lost` or `broken`.
+        value: returned by the function; None if `lost` or `broken`.
         on: the kind of worker: processor or device, and the versions of the libraries that compute; "" when unknown.
-        lost: why the worker is gone, with what it may have done; "" where it answered.
+        lost: why the worker is gone; its work may have been done. "" if it answered.
         broken: why there will be no worker at all; "" otherwise.
     """
 
@@ -37,7 +37,7 @@ class EngineState:
         queued: pieces of work that wait for one.
         done: pieces of work that were answered so far.
         lost: workers that were lost so far.
-        no_room_for: what a worker needs that finds no place while work waits for it; "" where none is wanting.
+        no_room_for: resources of a worker that the cluster cannot place while work waits; "" for none.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class WorkEngine(Protocol):
 
     @property
     def remote(self) -> bool:
-        """True if workers are on other machines, so that what is made there is best finished there."""
+        """Return True if workers are on other machines, where their results should also be encoded."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class WorkEngine(Protocol):
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
         """Run a function of a module once, on a worker of a role ("editor", "judge").
 
-        Wait for a free worker. What the function raises is raised here. Nothing is ever run again by itself.
+        Wait for a free worker. Exceptions of the function are raised here. Lost work is not repeated.
         """
         ...
 

@@ -23,7 +23,7 @@ REACH_S = 5.0
 QUIET: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
 
 CHECK_ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
-"""Every head answers it, and to a caller without a token says that it wants one."""
+"""A path that every head answers, with a refusal for a caller without a token."""
 
 
 def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
@@ -38,7 +38,7 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
         The package ray, and whether the connection was made here.
 
     Raises:
-        InputError: there is no such cluster, or no Ray.
+        InputError: the cluster cannot be reached, or Ray is not installed.
     """
     there = os.environ.get("RAY_ADDRESS", "") or address if address == "auto" else address
     if importlib.util.find_spec("ray") is None:
@@ -69,9 +69,9 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
     except (OSError, RuntimeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        said = " ".join(str(error).split())[:300] or type(error).__name__
+        why = " ".join(str(error).split())[:300] or type(error).__name__
         raise InputError(
-            f"engine.address: no Ray cluster at {there!r} that can be joined ({said}); start one with "
+            f"engine.address: no Ray cluster at {there!r} that can be joined ({why}); start one with "
             "`ray start --head` (the same Python, Ray and plantain on every machine), name another address, or set "
             'address = "local"'
         ) from error
@@ -87,7 +87,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def in_one_line(error: Exception) -> str:
-    """Return what Ray says of lost work, without its ids; of a worker that failed as it started, what that raised."""
+    """Return Ray's message about lost work, without ids; for a worker that failed at its start, its exception."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     lines = [
         line for line in lines if not re.fullmatch(r"[a-z_]+: \S+", line)
@@ -97,17 +97,17 @@ def in_one_line(error: Exception) -> str:
 
 
 def _of_this_machine() -> str:
-    """Return the cluster that `ray start` began here; "local" where there is none, or its head is gone."""
-    begun = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
+    """Return the cluster that `ray start` started here; "local" if there is none, or its head is gone."""
+    record = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
     with contextlib.suppress(OSError, ValueError):
-        address = begun.read_text().strip()
+        address = record.read_text().strip()
         wants_token(*host_and_port(address))
         return address
     return "local"
 
 
 def _show_token_where_wanted(host: str, port: int) -> None:
-    """Have Ray show this user's token to a head that wants one, unless the environment says otherwise.
+    """Let Ray send this user's token to a head that requires one, unless the environment decides otherwise.
 
     Ray leaves a token in the user's home with the first local cluster, and reads how it authenticates once, when it is
     imported. A driver that shows a token has its own requests checked, too: a head without one then takes each
@@ -129,9 +129,9 @@ def wants_token(host: str, port: int) -> bool:
         import grpc
     except ImportError as error:
         raise InputError(f'engine.kind = "ray" needs the package grpcio: {install_line("ray")}') from error
-    socket.create_connection((host, port), REACH_S).close()  # says plainly what is wrong with an address
+    socket.create_connection((host, port), REACH_S).close()  # raises a clear error for a bad address
     if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
-        return False  # it wants a certificate, and says nothing without
+        return False  # it requires a certificate
     target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     with grpc.insecure_channel(target, [("grpc.enable_http_proxy", 0)]) as channel:
         try:
@@ -139,7 +139,7 @@ def wants_token(host: str, port: int) -> bool:
         except grpc.RpcError as error:
             code, codes = error.code(), grpc.StatusCode
             if code in (codes.UNIMPLEMENTED, codes.UNAVAILABLE, codes.DEADLINE_EXCEEDED):
-                raise ConnectionError("what answers there is no head of a Ray cluster") from error
+                raise ConnectionError("the server there is not the head of a Ray cluster") from error
             return bool(code is codes.UNAUTHENTICATED)
     return False
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SAFE_PATH = "PYTHONSAFEPATH"
-"""The variable by which Python leaves the working directory out of its path: what was received there never runs."""
+"""Variable that removes the working directory from Python's path, so that no code in it is imported."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that stop a run."""
@@ -152,7 +152,7 @@ def _interrupts_held_back() -> Iterator[None]:
     """Block the signals that stop a run while a process is started, which inherits that and never receives them.
 
     So does the fork server. `timeout`, Slurm, shells and a closing terminal send them to the whole group, and only the
-    parent, which finishes what is in flight, may act on them.
+    parent, which finishes the calls in flight, may act on them.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:

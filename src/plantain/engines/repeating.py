@@ -20,13 +20,13 @@ LOST_IN_A_ROW = 10
 
 
 class NoWorkers(InputError):
-    """No worker does what was asked: a fault of the engine, not of a file that was given to it."""
+    """No worker can do the work: a fault of the engine, not of its input file."""
 
 
 async def repeated(
     engine: WorkEngine, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Return what a module-level function returns on a worker of a role; ask again where its worker was lost.
+    """Return a module-level function's result on a worker of a role; repeat it if the worker was lost.
 
     Raises:
         NoWorkers: there will be no worker, or so many were lost with this piece of work that it must be the reason.
@@ -56,14 +56,14 @@ class EngineThread:
         self._engine, self._loop, self.room = engine, loop, room
 
     def run(self, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """See `repeated`. Blocks; raises what the function raises."""
+        """Do the same as `repeated`, blocking. Exceptions of the function are raised here."""
         asked = repeated(self._engine, role, function, *args, **kwargs)
         return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
 
 
 @contextmanager
 def engine_thread(engine: RayEngine) -> Iterator[EngineThread]:
-    """Open an engine while the block lasts. Raise InputError where there is no such cluster, or no Ray."""
+    """Open an engine for the block. Raise InputError if the cluster cannot be reached or Ray is not installed."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="engine", daemon=True)
     thread.start()

@@ -41,7 +41,7 @@ class WorkersSection(BaseModel):
 
     @property
     def amounts(self) -> dict[str, float]:
-        """What a worker takes, by Ray's names."""
+        """Return a worker's resources, by Ray's names."""
         named = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * 2**30, **self.resources}
         return {name: amount for name, amount in named.items() if amount}
 

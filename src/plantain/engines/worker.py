@@ -1,4 +1,4 @@
-"""A worker of a Ray cluster, and what it computes on."""
+"""A worker of a Ray cluster, and its kind of device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBRARIES = ("numpy", "opencv-python-headless", "torch", "diffusers")
 
 
 class RemoteWorker:
-    """An actor of Ray on a worker's machine: does one piece of work at a time and keeps what it loaded.
+    """An actor of Ray on a worker's machine: does one piece of work at a time and keeps loaded models.
 
     Args:
         environment: variables that it gets.
@@ -36,11 +36,11 @@ class RemoteWorker:
         cv2.setNumThreads(1)
 
     def kind(self) -> str:
-        """Return what it computes on."""
+        """Return the kind of device."""
         return machine_kind()
 
     def run(self, work: bytes) -> object:
-        """Do a piece of work: (function, arguments), pickled by the head so that a package that lacks here is named."""
+        """Do a piece of work: (function, arguments), pickled by the head so that a missing package can be named."""
         function, arguments = pickle.loads(work)
         return function(*arguments)
 

@@ -1,1 +1,1 @@
-"""What touches disks and strangers: no-follow opening, durable writing, the one CSV form, keys and their redaction."""
+"""Files: opening without following links, durable writing, tables, CSV, keys and their redaction."""

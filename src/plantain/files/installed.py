@@ -1,4 +1,4 @@
-"""What installed packages add by entry point (sources, models, metrics, rubrics, layouts); ours stand there too."""
+"""Entry points of installed packages (sources, models, metrics, rubrics, layouts), including our own."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from plantain.records import InputError
 from plantain.records.suggestions import suggest
 
 BROKEN = (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError)
-"""What loading an entry of a package may raise that does not fit."""
+"""Errors of loading an entry of a package that does not fit."""
 
 
 def installed(group: str) -> Mapping[str, EntryPoint]:
-    """The entries of a group by name: ours, then those of other packages by name; of two by one name, ours.
+    """Return the entries of a group by name: ours, then those of other packages; of two with one name, ours.
 
     Raises:
-        InputError: ours are not among them, so that plantain itself is not installed as its code says.
+        InputError: ours are not registered: the installation is older than the code.
     """
     return _installed(group, tuple(sys.path))
 
 
 def is_ours(entry: EntryPoint) -> bool:
-    """Whether plantain itself registers it."""
+    """Return True if plantain itself registers it."""
     return entry.value.startswith("plantain.")
 
 
 def entry_named(group: str, name: str, what: str, others: str = "") -> EntryPoint:
-    """The entry of that name.
+    """Return the entry of that name.
 
     Args:
         group: of the entry points.
-        name: as a person wrote it.
-        what: stands before a wrong name, e.g. "kind"; `others` after all that there are, e.g. ", or a file.toml".
+        name: as the user gave it.
+        what: kind of entry in the message, e.g. "kind".
+        others: end of the list of allowed names, e.g. ", or a file.toml".
 
     Raises:
-        InputError: there is none; the nearest is named.
+        InputError: no such entry; the nearest name is suggested.
     """
     found = installed(group)
     if name not in found:
@@ -47,7 +48,7 @@ def entry_named(group: str, name: str, what: str, others: str = "") -> EntryPoin
 
 
 def load_entry(entry: EntryPoint, what: str) -> object:
-    """What an entry names, imported now. Raises InputError where it cannot be."""
+    """Import and return the object that an entry names. Raises InputError if that fails."""
     try:
         return entry.load()
     except BROKEN as error:

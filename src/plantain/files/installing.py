@@ -1,17 +1,20 @@
-"""The line that installs an extra of plantain, as it works where plantain stands."""
+"""Checks of optional dependencies, and the line that installs an extra of plantain."""
 
 from __future__ import annotations
 
 import json
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+
+from plantain.records import InputError
 
 DISTRIBUTION = "plantain-med"
-"""plantain's name on the package index; `plantain` alone is somebody else's there."""
+"""plantain's name on the package index; another project has the name `plantain` there."""
 
 
 def install_line(extra: str = "") -> str:
-    """What to type: from the index, or in the folder of a clone that plantain is installed from.
+    """Return the command: from the index, or in the folder of a clone that plantain is installed from.
 
     Args:
         extra: of `pyproject.toml`, e.g. "release"; "" for plantain without extras.
@@ -27,9 +30,24 @@ def install_line(extra: str = "") -> str:
 
 @cache
 def _from_a_clone() -> bool:
-    """Whether pip was given a folder, by its own record of that (PEP 610); also where there is no installation."""
+    """Return True if pip installed a folder, by its record (PEP 610), or if it is not installed."""
     try:
         origin = distribution(DISTRIBUTION).read_text("direct_url.json")
     except PackageNotFoundError:
         return True
     return origin is not None and "dir_info" in json.loads(origin)
+
+
+def has_module(module: str) -> bool:
+    """Return True if a module can be imported, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def require_extra(name: str, extra: str, *modules: str) -> None:
+    """Raise InputError with the line to install if one of these modules is missing; import none."""
+    for module in modules:
+        if not has_module(module):
+            raise InputError(f"{name} needs the package {module}: {install_line(extra)}")

@@ -1,4 +1,4 @@
-"""Opening what others put there: regular files of bounded size, and no link leads out of the folder it came in."""
+"""Opening files of others: only regular files of bounded size, and no link out of the folder that contains it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from plantain.records import InputError
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
 MAX_TEXT_BYTES = 16 * 1024 * 1024
-"""Most that a recipe, a list of findings or another text that a person writes may have."""
+"""Largest size of a recipe, a list of findings or another text written by hand."""
 
 
 def read_regular(path: Path, name: str, most: int = MAX_FILE_BYTES) -> bytes:
-    """The bytes of a regular file.
+    """Return the bytes of a regular file.
 
     Raises:
         InputError: it is missing, not readable, not a regular file (a pipe would never end), or larger than `most`.
@@ -30,13 +30,13 @@ def read_regular(path: Path, name: str, most: int = MAX_FILE_BYTES) -> bytes:
 
 @contextmanager
 def open_regular(path: Path, name: str, most: int | None = MAX_FILE_BYTES) -> Iterator[BufferedReader]:
-    """A regular file for reading, for those who need only its beginning, or read it bit by bit.
+    """Open a regular file for reading, for callers that need only its start, or stream it.
 
     Raises:
-        InputError: as `read_regular`, also for what goes wrong while it is read.
+        InputError: as `read_regular`, also while it is read.
     """
     try:
-        # Not blocking: opening a pipe that nobody writes to would wait for ever.
+        # Not blocking: opening a pipe without a writer would wait for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
@@ -50,13 +50,13 @@ def open_regular(path: Path, name: str, most: int | None = MAX_FILE_BYTES) -> It
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """A file that is never a link or a pipe, for reading. Raises OSError."""
+    """Open a file for reading that is not a link or a pipe. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     return os.fdopen(descriptor, "rb")
 
 
 def read_inside(root: Path, path: Path, most: int = MAX_FILE_BYTES) -> bytes:
-    """The bytes of a regular file of a folder that came from somebody else.
+    """Return the bytes of a regular file in a folder from others.
 
     Raises:
         InputError: as `read_regular`, or links or dots on the way lead out of the folder.
@@ -71,15 +71,15 @@ def sqlite_uri(path: Path, options: str) -> str:
 
 
 def check_inside(root: Path, path: Path) -> None:
-    """Refuses a path that is not there, or that links or dots lead out of `root`. Raises InputError."""
+    """Raise InputError for a path that is missing, or that links or dots lead out of `root`."""
     if not os.path.lexists(path):
         raise InputError(f"{path}: no such file")
     if not is_inside(path, root):
-        raise InputError(f"{path}: a link that leads out of {root}; what it points to is not read")
+        raise InputError(f"{path}: a link that leads out of {root}; its target is not read")
 
 
 def is_inside(path: Path, root: Path) -> bool:
-    """Whether a path, its links followed, exists and stays below `root`, or in the blobs of root's own hub cache."""
+    """Return True if a path exists and, links followed, is below `root` or in the blobs of root's own hub cache."""
     try:
         real, home = path.resolve(strict=True), root.resolve(strict=True)
     except (OSError, RuntimeError):
@@ -90,7 +90,7 @@ def is_inside(path: Path, root: Path) -> bool:
 
 
 def _hub_blobs(home: Path) -> Path | None:
-    """Where links in a snapshot of Hugging Face's cache lead: of `datasets--x/snapshots/y` to `datasets--x/blobs`."""
+    """Return the target of links in a snapshot of Hugging Face's cache: `datasets--x/blobs` for `…/snapshots/y`."""
     for snapshots in home.parents:
         if snapshots.name == "snapshots" and "--" in snapshots.parent.name:
             blobs = snapshots.parent / "blobs"
@@ -99,11 +99,11 @@ def _hub_blobs(home: Path) -> Path | None:
 
 
 def check_received(root: Path, levels: int = 64) -> None:
-    """Refuses a folder from somebody else that holds links out of it, pipes, sockets or devices.
+    """Check that a folder from others contains no links out of it, pipes, sockets or devices.
 
     Args:
         root: the folder; it may itself be a link of the user's.
-        levels: how deep it is looked through; a level below is for those who open single files there.
+        levels: depth to which it is searched; code that opens single files checks deeper ones.
 
     Raises:
         InputError: the first such entry, or a folder that cannot be read.

@@ -70,7 +70,7 @@ _COMMANDS = re.compile(
 
 
 def harmless(text: str) -> str:
-    """Return text with what a terminal would do instead of show written out; JSON stays the same JSON."""
+    """Return text with control characters written out, so that a terminal shows them; JSON stays the same JSON."""
     return _COMMANDS.sub(_written_out, text)
 
 
@@ -84,7 +84,7 @@ class RedactedStream:
 
     Args:
         stream: that it writes to.
-        commands: let commands through: for a console, which cleans what it shows itself.
+        commands: pass control characters through, for a console that cleans its output itself.
     """
 
     def __init__(self, stream: TextIO, *, commands: bool = False) -> None:
@@ -137,7 +137,7 @@ def key_from_environment(
         later: nothing is called yet, so a missing key is an empty one.
 
     Raises:
-        MissingKey: none is set, or it holds a placeholder and the address is not `near`; the line says which.
+        MissingKey: none is set, or it holds a placeholder and the address is not `near`.
     """
     for name in names:
         value = os.environ.get(name, "").strip()

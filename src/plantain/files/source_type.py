@@ -1,4 +1,4 @@
-"""What a picture's file says of its own origin: its IPTC digital source type, in XMP or in a C2PA manifest."""
+"""The declared origin of an image file: its IPTC digital source type, in XMP or in a C2PA manifest."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SYNTHETIC = (
     "digitalArt",
     "softwareImage",
 )
-"""Terms of http://cv.iptc.org/newscodes/digitalsourcetype/ for what no device recorded, wholly or in part.
+"""Terms of http://cv.iptc.org/newscodes/digitalsourcetype/ for images that no device recorded, wholly or in part.
 
 The last two are retired. `composite` may have generated parts, so it does not pass for real."""
 
 _DECLARED = re.compile(
-    # The term's whole address, wherever it stands; or the bare term as the value of the XMP property.
+    # The term's whole address, anywhere; or the bare term as the value of the XMP property.
     rb"igital(?:sourcetype/|Source(?:[Ff]ile)?Type(?:>|\s*=\s*[\"'])\s*(?:\w+:)?)"
     rb"(" + b"|".join(f"(?i:{term})".encode() for term in SYNTHETIC) + rb")(?!\w)"
 )
@@ -34,7 +34,7 @@ _UNPACKED = 1 << 20
 
 
 def declared_synthetic(data: bytes) -> str:
-    """The IPTC term by which a file says that it is synthetic; "" where it says nothing of the kind.
+    """Return the IPTC term by which a file declares that it is synthetic; "" without one.
 
     Metadata is searched as text, so that one reading serves JPEG, PNG, TIFF, WebP and GIF, and XMP that is damaged
     or oddly written as well: an address of 50 characters does not come about by chance. A signature is not checked.
@@ -51,7 +51,7 @@ def declared_synthetic(data: bytes) -> str:
 
 
 def _compressed_texts(data: bytes) -> Iterator[bytes]:
-    """What the compressed text chunks of a PNG hold (PNG 11.3.3); nothing of other files."""
+    """Yield the content of a PNG's compressed text chunks (PNG 11.3.3); nothing for other files."""
     at = len(_PNG) if data.startswith(_PNG) else len(data)
     while at + 12 <= len(data):
         size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]

@@ -1,4 +1,4 @@
-"""Tables as people and datasets have them, read by header: CSV in every dialect, .xlsx and JSON lines.
+"""Tables of users and datasets, read by header: CSV in every dialect, .xlsx and JSON lines.
 
 Ingest, import, benchmarks and reader studies read tables through `read_table` alone. A published table may have a
 million rows, so rows are streamed. A row that cannot be read has a `fault` and does not end the table.
@@ -41,6 +41,7 @@ DELIMITERS = (",", ";", "\t")
 """The one that occurs most in the header, outside of quotes, separates cells, unless a first line `sep=X` names one."""
 
 BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # starts like UTF-16
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
@@ -51,7 +52,7 @@ _END = "\0"
 """A last line, which no text contains: a cell that ends with it has a quote that is never closed."""
 
 _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
-"""What pandas calls a column without a name, such as the index that it wrote before."""
+"""Pandas' name of a column without a name, such as an index that it wrote."""
 
 _SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
@@ -60,7 +61,7 @@ _BAD_SHEET = (
     *(zipfile.BadZipFile, OSError, EOFError, zlib.error, SyntaxError, RuntimeError, NotImplementedError),
     *(ValueError, TypeError, KeyError, IndexError, AttributeError),
 )
-"""What openpyxl raises for a damaged, encrypted or foreign workbook."""
+"""Errors of openpyxl for a damaged, encrypted or foreign workbook."""
 
 _STRICT = tuple(
     (
@@ -104,7 +105,7 @@ class Table:
         for name in columns:
             if name not in self.columns:
                 has = ", ".join(map(repr, self.columns[:20]))
-                raise InputError(f"{self.path}: column {name!r}: is missing; the header says {has}")
+                raise InputError(f"{self.path}: column {name!r}: is missing; the header has {has}")
         return self
 
     def whole_rows(self) -> Iterator[TableRow]:
@@ -116,7 +117,7 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Open a table: .xlsx (its first sheet), .jsonl, or text separated by commas, semicolons or tabs, packed or not.
+    """Open a table: .xlsx (first visible sheet), .jsonl, or text with commas, semicolons or tabs, packed or not.
 
     JSON values that are no text are given as JSON; null and NaN are empty.
 
@@ -203,7 +204,7 @@ def _text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bool) -> str:
-    """Return the encoding of a text. Raise InputError if it is no text, or unpacks to too much."""
+    """Return the encoding of a text. Raise InputError if it is not text, or unpacks to too much."""
     decoder, read, encoding = codecs.getincrementaldecoder("utf-8")(), 0, "utf-8"
     while block := file.read(1 << 20):
         if not read:
@@ -247,7 +248,8 @@ def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             if _STRICT[0][0] in parts.read("xl/workbook.xml"):
                 data = _transitional(parts)
         book = openpyxl.load_workbook(data, read_only=True, data_only=True)
-        sheet = book.worksheets[0]
+        sheets = book.worksheets
+        sheet = next((one for one in sheets if one.sheet_state == "visible"), sheets[0])
         sheet.reset_dimensions()  # some programs state a range that is too small
         for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
             yield number, [_sheet_text(value) for value in values]
@@ -255,7 +257,7 @@ def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise
     except _BAD_SHEET as error:
         why = " ".join(str(error).split())[:120]
-        raise InputError(f"{path}: is no .xlsx that can be read ({why})") from error
+        raise InputError(f"{path}: is not a readable .xlsx file ({why})") from error
 
 
 def _transitional(parts: zipfile.ZipFile) -> io.BytesIO:
@@ -278,17 +280,18 @@ def _sheet_text(value: object) -> str:
 
 
 def _json_table(path: Path) -> Table:
-    rows = _json_rows(path)
-    passed = []
-    for row in rows:
-        passed.append(row)
-        if not row.fault:
-            columns = _check_header(path, list(row.cells))
-            filled = (
-                one._replace(cells=dict.fromkeys(columns, "") | one.cells) for one in chain(passed, rows)
-            )
-            return Table(path, columns, filled)
-    raise InputError(f"{path}: {f'line {passed[0].line}: {passed[0].fault}' if passed else 'has no rows'}")
+    """Return rows with the fields of all rows as columns, for which the file is read twice."""
+    fields: dict[str, None] = {}
+    fault = "has no rows"
+    for row in _json_rows(path):
+        fields |= dict.fromkeys(row.cells)
+        if row.fault and fault == "has no rows":
+            fault = f"line {row.line}: {row.fault}"
+    if not fields:
+        raise InputError(f"{path}: {fault}")
+    columns = _check_header(path, list(fields))
+    empty = dict.fromkeys(columns, "")
+    return Table(path, columns, (row._replace(cells=empty | row.cells) for row in _json_rows(path)))
 
 
 def _json_rows(path: Path) -> Iterator[TableRow]:

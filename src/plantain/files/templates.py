@@ -1,4 +1,4 @@
-"""Templates that a stranger may have written: Jinja's sandbox, and one bound on what a rendering may do."""
+"""Templates from strangers: Jinja's sandbox, with a bound on the work of a rendering."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAULTS = (
     *(jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
     *(RecursionError, MemoryError, SyntaxError),
 )
-"""What a template can raise when it is compiled or rendered."""
+"""Errors of compiling or rendering a template."""
 
 _left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 

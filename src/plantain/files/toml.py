@@ -1,4 +1,4 @@
-"""TOML that somebody else may have written: of bounded size, and every fault is one line."""
+"""TOML from others: of bounded size, and every fault is one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a Parquet file from outside may unpack: a few kilobytes can claim gigabytes, and reading would take them."""
+"""Bounds on the unpacked size of a Parquet file from others: a few kilobytes may claim gigabytes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ ROOM = 32 << 20
 """Bytes that a column of one row group may always unpack to: our writer ends a group at about as many."""
 
 MOST = 100
-"""Beyond that, how many bytes may come out of one; records as JSON come to about ten, pictures to one."""
+"""Beyond that, how many bytes may come out of one; records as JSON unpack to about ten, images to one."""
 
 
 def unpacks_too_far(file: pq.ParquetFile, columns: frozenset[str] | None = None) -> str:
-    """Why a file must not be read, in a sentence without its subject; "" when it may be.
+    """Return why a file must not be read, in a sentence without its subject; "" if it may be.
 
     Args:
         file: opened, unread.

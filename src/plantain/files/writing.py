@@ -1,4 +1,4 @@
-"""Writing beside what others put there: a file of ours is always a new one, and no planted link is written through."""
+"""Writing into folders of others: every file is a new one, and no planted link is written through."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def open_folder(root: Path, name: str = "") -> Path:
     """Make a folder of `root` to write into, and `root` itself; return its path.
 
     Raises:
-        InputError: a link that somebody put there leads out of `root`, which may itself be a link of the user's.
+        InputError: a link in `root` leads out of it; `root` itself may be a link of the user's.
     """
     root.mkdir(parents=True, exist_ok=True)
     folder = root
@@ -29,10 +29,10 @@ def open_folder(root: Path, name: str = "") -> Path:
 
 @contextmanager
 def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A new file for writing; whatever had the name, a link or what a killed process left, goes first.
+    """Open a new file for writing; a link, or a file of a killed process, of that name is removed first.
 
     Raises:
-        OSError: as the disk does, or somebody made a file of this name in the very moment.
+        OSError: the disk refuses, or another process made a file of this name at the same time.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -45,7 +45,7 @@ def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def replace_file(path: Path, data: bytes | Iterable[bytes], mode: int = 0o666) -> None:
-    """Gives `path` these bytes at once: a reader meets the old file or the new one, also after a power cut."""
+    """Replace a file atomically: readers see the old file or the new one, also after a power cut."""
     part = path.with_name(f".{path.name}.part")
     try:
         with create(part, mode) as file:

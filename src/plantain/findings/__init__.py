@@ -1,4 +1,9 @@
-"""What can be edited: the findings of each modality as data, the words for places, and where each can be shown."""
+"""The findings of each modality as data, the words for places, and the images on which each can be shown.
+
+A finding's `signs` and `restores` are noun phrases that an instruction can join to "with" and "Restore". Chest terms
+follow the Fleischner Society's glossary (Hansell et al. 2008, doi:10.1148/radiol.2462070712; Bankier et al. 2024,
+doi:10.1148/radiol.232558); the `source` of each finding names the references of the others.
+"""
 
 from plantain.findings.places import PLACES, SIDES, describe_place, place_of
 from plantain.findings.presentation import lines_on

@@ -1,7 +1,7 @@
-"""Sides and zones: the controlled words that findings, writers, renderers and judges share for where a finding lies.
+"""Sides and zones: the controlled words of findings, writers, renderers and judges for the place of a finding.
 
 A zone is a short name in a finding's data ("apical"). Its place gives the words that say it in a sentence and the
-words by which it is recognised. A zone of a user's own finding needs no entry: its own name is said and recognised.
+words by which it is recognised. A zone of a user's own finding needs no entry: its own name is used and recognised.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SIDES = ("left", "right", "bilateral", "midline")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How a zone is said.
+    """The words for a zone.
 
     Attributes:
         plain: without a side, e.g. "at the apex of the lung".
@@ -29,22 +29,22 @@ class Place:
     words: tuple[str, ...]
 
 
-def _lung(position: str, words: tuple[str, ...]) -> Place:
-    """A place whose only varying part is which lung."""
-    return Place(
-        f"{position} of the lung", f"{position} of the {{side}} lung", f"{position} of both lungs", words
-    )
+def _lung(one: str, both: str, words: tuple[str, ...]) -> Place:
+    """A place of one lung or of both."""
+    return Place(f"{one} of the lung", f"{one} of the {{side}} lung", f"{both} of both lungs", words)
 
 
 PLACES: dict[str, Place] = {
     # chest
-    "apical": _lung("at the apex", ("apical", "apex", "apices", "lung top")),
+    "apical": _lung("at the apex", "at the apices", ("apical", "apex", "apices", "lung top")),
     "upper": _lung(
         "in the upper zone",
+        "in the upper zones",
         ("upper zone", "upper lobe", "upper lung", "upper field", "upper third", "upper", "superior zone"),
     ),
     "mid": _lung(
         "in the mid zone",
+        "in the mid zones",
         (
             "mid zone",
             "middle zone",
@@ -58,26 +58,30 @@ PLACES: dict[str, Place] = {
     ),
     "lower": _lung(
         "in the lower zone",
+        "in the lower zones",
         ("lower zone", "lower lobe", "lower lung", "lower field", "lower third", "lower", "inferior zone"),
     ),
     "basal": _lung(
         "at the base",
+        "at the bases",
         ("basal", "basilar", "bibasal", "bibasilar", "base", "bases", "costophrenic", "diaphragmatic"),
     ),
-    "perihilar": _lung(
+    "perihilar": Place(
         "around the hilum",
+        "around the {side} hilum",
+        "around both hila",
         ("perihilar", "parahilar", "around the hilum", "around the hila", "hilum", "hila", "hilar"),
     ),
     "lateral": Place(
         "along the lateral chest wall",
-        "along the lateral chest wall of the {side} lung",
-        "along the lateral chest wall of both lungs",
+        "along the {side} lateral chest wall",
+        "along both lateral chest walls",
         ("lateral chest wall", "along the chest wall", "laterally", "lateral"),
     ),
     "upper mediastinum": Place(
-        "at the upper mediastinum",
-        "at the upper mediastinum on the {side}",
-        "at the upper mediastinum on both sides",
+        "in the upper mediastinum",
+        "in the upper mediastinum on the {side}",
+        "in the upper mediastinum on both sides",
         ("upper mediastinum", "superior mediastinum", "upper mediastinal", "superior mediastinal"),
     ),
     "lateral rib": Place(
@@ -99,12 +103,6 @@ PLACES: dict[str, Place] = {
             "posterior",
         ),
     ),
-    "clavicle": Place(
-        "in the shaft of the clavicle",
-        "in the shaft of the {side} clavicle",
-        "in the shafts of both clavicles",
-        ("clavicle", "clavicles", "clavicular", "collarbone", "collar bone"),
-    ),
     # brain
     **{
         lobe: Place(
@@ -116,15 +114,15 @@ PLACES: dict[str, Place] = {
         for lobe in ("frontal", "parietal", "temporal", "occipital")
     },
     "convexity": Place(
-        "on the dura over the convexity of the brain",
-        "on the dura over the {side} convexity of the brain",
-        "on the dura over both convexities of the brain",
+        "over the cerebral convexity",
+        "over the {side} cerebral convexity",
+        "over both cerebral convexities",
         ("convexity", "convexities", "convexital"),
     ),
     "falx": Place(
-        "on the falx",
-        "on the {side} face of the falx",
-        "on both faces of the falx",
+        "along the falx",
+        "on the {side} side of the falx",
+        "on both sides of the falx",
         ("falx", "parafalcine", "falcine", "parasagittal", "interhemispheric"),
     ),
     "sella": Place(
@@ -134,9 +132,9 @@ PLACES: dict[str, Place] = {
         ("sella turcica", "sella", "sellar", "intrasellar", "pituitary fossa"),
     ),
     "suprasellar": Place(
-        "growing up into the suprasellar cistern",
-        "growing up into the {side} half of the suprasellar cistern",
-        "growing up into both halves of the suprasellar cistern",
+        "extending into the suprasellar cistern",
+        "extending into the {side} half of the suprasellar cistern",
+        "extending into both halves of the suprasellar cistern",
         ("suprasellar cistern", "suprasellar", "above the sella"),
     ),
     # fundus
@@ -147,7 +145,7 @@ PLACES: dict[str, Place] = {
         ("macula", "macular", "fovea", "foveal", "perifoveal", "parafoveal"),
     ),
     "posterior pole": Place(
-        "across the posterior pole",
+        "at the posterior pole",
         "across the {side} part of the posterior pole",
         "across the posterior pole on both sides",
         ("posterior pole", "central retina", "vascular arcades", "within the arcades"),
@@ -167,8 +165,8 @@ PLACES: dict[str, Place] = {
         ),
     ),
     "peripapillary": Place(
-        "beside the optic disc",
-        "beside the {side} edge of the optic disc",
+        "around the optic disc",
+        "at the {side} margin of the optic disc",
         "on both sides of the optic disc",
         (
             "peripapillary",
@@ -180,15 +178,15 @@ PLACES: dict[str, Place] = {
         ),
     ),
     "inferior rim": Place(
-        "at the lower pole of the disc rim",
-        "at the lower pole of the disc rim on the {side}",
-        "at the lower pole of both disc rims",
+        "at the inferior pole of the neuroretinal rim",
+        "at the inferior pole of the neuroretinal rim on the {side}",
+        "at the inferior pole of both neuroretinal rims",
         ("lower pole", "inferior pole", "inferior rim", "lower rim", "inferotemporal rim", "inferiorly"),
     ),
     "superior rim": Place(
-        "at the upper pole of the disc rim",
-        "at the upper pole of the disc rim on the {side}",
-        "at the upper pole of both disc rims",
+        "at the superior pole of the neuroretinal rim",
+        "at the superior pole of the neuroretinal rim on the {side}",
+        "at the superior pole of both neuroretinal rims",
         ("upper pole", "superior pole", "superior rim", "upper rim", "superotemporal rim", "superiorly"),
     ),
 }
@@ -196,7 +194,7 @@ PLACES: dict[str, Place] = {
 
 
 def place_of(zone: str) -> Place:
-    """The place of a zone; a zone without an entry is said by its own name."""
+    """Return the place of a zone; a zone without an entry is described by its own name."""
     known = PLACES.get(zone)
     if known is not None:
         return known

@@ -27,7 +27,7 @@ class Taxonomy:
 
     Attributes:
         findings: every finding, normal classes included.
-        titles: how each modality is named for a person.
+        titles: display name of each modality.
     """
 
     findings: tuple[Finding, ...]
@@ -48,7 +48,7 @@ class Taxonomy:
         return tuple(finding for finding in self.findings if finding.modality == modality)
 
     def targets(self, modality: str, *, optional: bool = False) -> tuple[Finding, ...]:
-        """The findings of a modality that can be added or removed; optional ones only when asked for."""
+        """Return the findings of a modality that can be added or removed; optional ones on request."""
         return tuple(f for f in self.of(modality) if not f.normal and (optional or not f.optional))
 
     def normal(self, modality: str) -> Finding:
@@ -109,7 +109,7 @@ def load_taxonomy(extra: Sequence[Path] = ()) -> Taxonomy:
 
     Args:
         extra: TOML files that add findings to a modality, or a new modality, in the shape of the built-in files. A
-            finding that exists already cannot be redefined; a new modality must bring its normal class.
+            finding that exists already cannot be redefined; a new modality must contain its normal class.
 
     Raises:
         InputError: a file cannot be read, or a field is missing, unknown or outside its vocabulary.

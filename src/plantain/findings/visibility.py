@@ -1,4 +1,4 @@
-"""Where a finding can be shown at all: the finding's conditions against what is known of an image."""
+"""Compare a finding's conditions of visibility with the record of an image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def why_not_shown(finding: Finding, image: SourceImage) -> str:
 
 
 def out_of_view(finding: Finding, image: SourceImage) -> bool:
-    """Whether the image is known not to show where the finding lies: nobody plans to add it there."""
+    """Return True if the image is known not to show the finding's anatomy."""
     return _is_one_of(image.view, finding.visibility.never)
 
 
@@ -30,8 +30,7 @@ def zones_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
 def sides_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
     """The finding's sides that an instruction may name on this image.
 
-    A sagittal slice has no left or right half, and a fundus photograph shows one eye, so there only sides that do
-    not tell left from right remain; nor may a side be named where nobody recorded which half is which.
+    Only the midline remains on a sagittal slice, on a fundus photograph (one eye) and where laterality is not recorded.
     """
     if image.plane == "sagittal" or image.modality == "fundus" or image.laterality == "not recorded":
         return tuple(side for side in finding.sides if side == "midline")
@@ -39,14 +38,13 @@ def sides_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
 
 
 MIRRORED = "mirrored"
-"""Laterality of a picture that is known to be shown the other way round."""
+"""Laterality of an image that is known to be mirrored."""
 
 
 def shown_sides(image: SourceImage) -> str:
-    """Where the patient's sides lie in the picture, in a sentence for whoever knows no convention of display.
+    """Return a sentence that locates the patient's sides in the image.
 
-    "" where a picture has no left and right half of a patient (a fundus, a sagittal slice, a lateral film), or where
-    its modality is a user's own and nobody has said how it is shown.
+    "" for an image without a left and right half (fundus, sagittal slice, lateral film) and for a user's own modality.
     """
     if (
         image.modality not in ("chest_xray", "brain_mri")
@@ -56,19 +54,19 @@ def shown_sides(image: SourceImage) -> str:
         return ""
     if image.laterality == "not recorded":
         return (
-            "Which half of this picture is the patient's left is not recorded: left and right are those of the picture "
+            "Which half of this image is the patient's left is not recorded: left and right are those of the image "
             "as shown."
         )
     if image.laterality == MIRRORED:
-        return "This picture is shown mirrored: the patient's left is on its left, the patient's right on its right."
-    return "The patient's left is on the right of the picture as shown, and the patient's right on its left."
+        return "This image is shown mirrored: the patient's left is on its left, the patient's right on its right."
+    return "The patient's left is on the right of the image as shown, and the patient's right on its left."
 
 
 _SIDE = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 
 
 def sides_to_name(instruction: str, image: SourceImage) -> str:
-    """What an editor has to be told of sides beside this instruction; "" where the instruction names none."""
+    """Return the sentence about sides that an editor needs with this instruction; "" if it names no side."""
     return shown_sides(image) if _SIDE.search(instruction) else ""
 
 

@@ -1,27 +1,25 @@
-"""The journal of a run, its blobs, and reading both: the one place where what happened is kept."""
+"""The journal of a run and its blobs: writing, reading and checking both."""
 
 from __future__ import annotations
 
 from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.errors import (
-    BadBlob,
-    DiskFull,
-    RunLocked,
-)
-from plantain.journal.payload import clean_text
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
+    BadBlob,
     BlobRef,
     CallResult,
     CallRow,
+    DiskFull,
     JsonValue,
     RecordedTask,
     RunHeader,
+    RunLocked,
     SessionRow,
     StartedCall,
     StoredScore,
     StoredVerdict,
     TaskRow,
+    clean_text,
 )
 from plantain.journal.verify import verify
 from plantain.journal.writer import Journal

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from plantain.journal.payload import clean_text
 from plantain.journal.reader import JournalReader
+from plantain.journal.rows import clean_text
 from plantain.journal.statements import execute
 
 current_call: ContextVar[int] = ContextVar("current_call")
@@ -19,7 +19,7 @@ current_call: ContextVar[int] = ContextVar("current_call")
 class LeftWithJob(Exception):
     """The run stops, and the request stays in a job that continues without it: its call remains open in the journal.
 
-    The message is the reason why the run must stop; empty if somebody asked for that.
+    The message is the reason why the run must stop; empty if the user stopped it.
     """
 
 
@@ -28,7 +28,7 @@ class JobRow:
     """One job; see `batch_job` in the schema for its states.
 
     `key` is our own name for it, which is sent to the provider; `provider_id` the provider's, "" while it has none;
-    `path` the provider's format; `reason` why it ended without all of its answers, or what it waits for.
+    `path` the provider's format; `reason` the cause of missing answers or of waiting.
     """
 
     key: str
@@ -69,7 +69,7 @@ class BatchLedger:
         await self._submit(_move, key, state, provider_id, reason)
 
     async def note(self, key: str, trouble: str) -> None:
-        """Record what a job waits for, apart from its end; "" when that is over."""
+        """Record the reason why a job waits; "" removes it."""
         await self._submit(execute, "UPDATE batch_job SET reason = ? WHERE key = ?", clean_text(trouble), key)
 
     async def forget(self, key: str) -> None:

@@ -1,4 +1,4 @@
-"""Judges' cards as files: `cards/` in a run's folder, one JSON file for each judge, beside the journal.
+"""Judges' cards as files: `cards/` in a run's folder, one JSON file for each judge, next to the journal.
 
 A card is made by another run than the one that it describes, and may come while that one is being written: it is a
 file of its own, replaced as a whole, without the journal's lock.
@@ -17,8 +17,9 @@ from pydantic import ValidationError
 
 from plantain.files.opening import read_regular
 from plantain.files.writing import replace_file
-from plantain.journal import payload
 from plantain.journal.reader import JournalReader
+from plantain.journal.rows import from_json as record_from_json
+from plantain.journal.rows import to_json
 from plantain.records import Figure, InputError, JudgeCard
 from plantain.records.card import SELF_CONSISTENCY, no_card
 
@@ -55,7 +56,7 @@ def from_json(data: bytes, where: str) -> JudgeCard:
         for name in _OF_RATES:
             fields[name] = _figures(record.get(name, {}))
         fields["gaps"] = {m: _figures(own) for m, own in dict(record.get("gaps", {})).items()}
-        return payload.from_json(JudgeCard, payload.to_json(fields))
+        return record_from_json(JudgeCard, to_json(fields))
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
@@ -82,12 +83,12 @@ def write_card(path: Path, card: JudgeCard) -> None:
 
 
 def read_card(path: Path) -> JudgeCard:
-    """Raise InputError, in one line that names the file, if it is no card."""
+    """Raise InputError, in one line that names the file, if it is not a card."""
     return from_json(read_regular(path, str(path), LARGEST), str(path))
 
 
 def keep_card(run: Path, card: JudgeCard) -> Path:
-    """Put a card beside a run's journal, in place of an older one of the same judge and rubric; return its path."""
+    """Store a card in a run's folder, replacing that of the same judge and rubric; return its path."""
     # Judges' names have slashes, and one judge has a card for each rubric.
     plain = re.sub(r"[^a-z0-9]+", "-", f"{card.judge} {card.rubric}".lower()).strip("-")[:80]
     digest = hashlib.sha256(f"{card.judge}\x1f{card.rubric}".encode()).hexdigest()[:8]
@@ -97,7 +98,7 @@ def keep_card(run: Path, card: JudgeCard) -> Path:
 
 
 def cards_of(run: Path) -> list[JudgeCard]:
-    """Return the cards beside a run's journal, by file name. Raises InputError for one that cannot be read."""
+    """Return the cards in a run's folder, by file name. Raises InputError for one that cannot be read."""
     return [read_card(path) for path in sorted((run / FOLDER).glob("*.json"))]
 
 
@@ -111,7 +112,7 @@ def card_for(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: s
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is said beside the numbers of one judge: its card's line, or that it has none."""
+    """A judge with its card, if any, and the line that accompanies its numbers."""
 
     judge: str
     card: JudgeCard | None
@@ -129,7 +130,7 @@ class Standing:
 
 
 def standing_of(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: str = "") -> Standing:
-    """Return what a judge's numbers rest on; a card of another prompt, version or rubric is named, and not used."""
+    """Return the standing of a judge; a card of another prompt, version or rubric is named, and not used."""
     known = list(cards)
     card = card_for(known, judge, rubric, fingerprint)
     if card is not None:
@@ -144,7 +145,7 @@ def standing_of(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint
 
 
 def standings_of(reader: JournalReader) -> list[Standing]:
-    """Return what the judges of a build rest on, in the order of the panel; then the panel itself if it has a card."""
+    """Return the standings of a build's judges, in the order of the panel; then that of the panel if it has a card."""
     frozen, cards = reader.header.frozen, cards_of(reader.run)
     models, rubric = frozen.get("models"), frozen.get("rubric")
     judges = models.get("judge") if isinstance(models, dict) else None

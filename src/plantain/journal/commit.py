@@ -21,7 +21,7 @@ LARGEST_GROUP = 512
 """Operations in one transaction at most, so that a commit stays short."""
 
 _FAULTS = (sqlite3.Error, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What a bad argument can raise inside an operation; only that operation fails."""
+"""Errors that a bad argument raises inside an operation; only that operation fails."""
 
 
 class WriterClosed(RuntimeError):
@@ -88,7 +88,7 @@ class Committer:
         return await future
 
     def close(self, farewell: Callable[[sqlite3.Connection], None]) -> None:
-        """Finish what was submitted, run `farewell`, close the connection. Blocks; later calls do nothing."""
+        """Finish submitted operations, run `farewell`, close the connection. Blocks; later calls do nothing."""
         with self._closing:
             if not self._closed:
                 self._closed = True
@@ -112,7 +112,7 @@ class Committer:
                 with contextlib.suppress(sqlite3.OperationalError):
                     self._farewell(self._connection)
         finally:
-            # Also after a fault of our own: nobody may wait for ever for a thread that has ended.
+            # Also after a fault of our own: no coroutine may wait forever for a thread that has ended.
             self._abandon(group)
             self._connection.close()
 

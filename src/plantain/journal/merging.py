@@ -15,7 +15,7 @@ JOINED = "joined.runs"
 """Meta key of a merged run: the ids of its parts, as JSON."""
 
 _BY_KEY = ("task", "attempt", "verdict", "criterion", "score", "batch_job")
-"""Tables whose keys say what a row is; parts that share one are not disjoint."""
+"""Tables whose keys identify the content of a row; parts that share one are not disjoint."""
 
 _JOIN = """
 INSERT INTO main.blob SELECT * FROM part.blob WHERE true ON CONFLICT(sha256) DO UPDATE SET
@@ -32,9 +32,7 @@ INSERT INTO main.sent SELECT s.id + :sent, s.picture, s.image, d.id, s.call + :c
 
 
 def begin_joined(path: Path) -> sqlite3.Connection:
-    """Make an empty journal at `path` for `join` to fill; remove what an earlier attempt left there."""
-    for left in (path, path.with_name(f"{path.name}-journal")):
-        left.unlink(missing_ok=True)
+    """Make an empty journal at `path` for `join` to fill."""
     connection = sqlite3.connect(sqlite_uri(path, "mode=rwc"), uri=True, isolation_level=None)
     # Nothing reads it before it is complete, and an incomplete one is made again: nothing is ever rolled back.
     connection.execute("PRAGMA main.journal_mode = OFF")
@@ -46,10 +44,6 @@ def begin_joined(path: Path) -> sqlite3.Connection:
 
 def join(joined: sqlite3.Connection, part: Path) -> None:
     """Add all rows of a part but its meta. After an error `joined` is of no use.
-
-    Args:
-        joined: from `begin_joined`.
-        part: the run's folder, held by the caller.
 
     Raises:
         InputError: the part has a task, or an image under the same id with other bytes, that is there already.

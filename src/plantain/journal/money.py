@@ -1,4 +1,4 @@
-"""What a run's calls cost: what was paid, what is still open, and what is unknown."""
+"""The cost of a run's calls: settled, open and unknown."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def money_by_step(connection: sqlite3.Connection, lost: str = "TRUE") -> dict[tu
 
 
 def keep_assumed(connection: sqlite3.Connection) -> None:
-    """Within the writer's transaction: reserve for each call of unknown cost what it is assumed to have cost.
+    """Within the writer's transaction: reserve for each call of unknown cost its assumed cost.
 
     A withdrawal removes known costs by which the others are estimated: what those are charged must not rise.
     """

@@ -9,9 +9,17 @@ from typing import Self
 
 from plantain.journal.disk.blobs import BlobStore
 from plantain.journal.disk.connect import open_for_reading
-from plantain.journal.errors import BadBlob
-from plantain.journal.payload import dict_from_json, from_json
-from plantain.journal.rows import CallRow, RunHeader, SessionRow, StoredScore, StoredVerdict, TaskRow
+from plantain.journal.rows import (
+    BadBlob,
+    CallRow,
+    RunHeader,
+    SessionRow,
+    StoredScore,
+    StoredVerdict,
+    TaskRow,
+    dict_from_json,
+    from_json,
+)
 from plantain.journal.verdicts import read_verdicts
 from plantain.journal.withdrawal import account_of
 from plantain.records import (
@@ -49,7 +57,7 @@ BLOBS_ABSENT = "blobs_absent"
 
 
 class JournalReader:
-    """What a run contains. Every answer is of one committed state; nothing is written, not even a lock."""
+    """Reads a run. Every result is of one committed state; nothing is written, not even a lock."""
 
     def __init__(self, run: Path, connection: sqlite3.Connection) -> None:
         self.run = run
@@ -89,7 +97,7 @@ class JournalReader:
         return [SessionRow(*(*row[:7], dict_from_json(row[7]))) for row in rows]
 
     def counts(self, kind: TaskKind | None = None) -> dict[TaskState, int]:
-        """Return tasks by state, every state present, of one kind or of all."""
+        """Return tasks by state, every state present, of one kind or all."""
         query = "SELECT state, count(*) FROM task WHERE ?1 IS NULL OR kind = ?1 GROUP BY state"
         rows = self.connection.execute(query, (kind and kind.value,))
         return dict.fromkeys(TaskState, 0) | {TaskState(state): n for state, n in rows}
@@ -109,7 +117,7 @@ class JournalReader:
     def spent_usd(self) -> float:
         """Return what all calls cost; calls of unknown cost count nothing.
 
-        Calls that were withdrawn with their images count, those of unknown cost with what the budget assumed.
+        Calls that were withdrawn with their images count, those of unknown cost with the assumed cost.
         """
         (known,) = self.connection.execute("SELECT TOTAL(cost_usd) FROM call").fetchone()
         return float(known) + account_of(self.connection).cost_usd

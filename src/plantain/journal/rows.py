@@ -1,19 +1,36 @@
-"""What goes into the journal and what comes out of it, as frozen records beside those of `records`."""
+"""Records that the journal stores and returns, their JSON, and the errors of a run folder."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, TypeAlias, TypeVar
 
-from plantain.records import Attempt, CallKey, EditTask, Outcome, Score, TaskState, Usage, Verdict
+import orjson
+from pydantic import TypeAdapter
+
+from plantain.records import Attempt, CallKey, EditTask, InputError, Outcome, Score, TaskState, Usage, Verdict
+
+
+class RunLocked(InputError):
+    """Another process writes to this run; its pid and host are in the message."""
+
+
+class BadBlob(InputError):
+    """A blob is missing from the store, or its bytes are not those that were stored."""
+
+
+class DiskFull(InputError):
+    """The disk under the run is full. Recorded rows are intact; the run can be resumed."""
+
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What a run is: a unique id, name and seed of its recipe, and the plantain that created it.
+    """The header of a run: a unique id, name and seed of its recipe, and the plantain version that created it.
 
     `frozen` is the part of the recipe that a resumed run must repeat, as JSON.
     """
@@ -97,10 +114,10 @@ class CallResult:
         call_id: what `Journal.start_call` returned.
         outcome: how the try ended.
         final: the loop saw this answer; a replay takes it from here.
-        usage: what it consumed and who answered.
+        usage: tokens and images, and the model that answered.
         cost_usd: settled price, None if unknown.
         latency_s: seconds from sending to answer.
-        answer: what the memo returns on replay, as text; images by their hashes.
+        answer: text that the memo returns on replay; images by their hashes.
         raw: the provider's own answer as text, without image bytes.
         blobs: what `put_blob` returned for every hash that `attempt` names.
         attempt: the attempt's new row, inserted or replaced whole; its verdict is ignored.
@@ -168,3 +185,58 @@ class SessionRow:
     replayed: int
     peak_rss_mb: float | None
     detail: dict[str, JsonValue]
+
+
+T = TypeVar("T")
+
+_OPTIONS = orjson.OPT_NON_STR_KEYS
+"""Keys keep their order: a replayed history must read exactly as it did the first time."""
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def clean_text(text: str) -> str:
+    """Replace lone surrogates, which providers' JSON can contain and UTF-8 cannot, by "?"."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def dumps(record: object) -> bytes:
+    """Return a record, or a collection of records, as compact JSON."""
+    return orjson.dumps(record, option=_OPTIONS)
+
+
+def to_json(record: object) -> str:
+    """Return a record as compact JSON, its texts cleaned. Numbers must be finite."""
+    try:
+        return dumps(record).decode()
+    except orjson.JSONEncodeError:
+        return dumps(_clean(record)).decode()
+
+
+def from_json(kind: type[T], text: str) -> T:
+    """Return the record of that class, every field checked. Raises ValueError."""
+    record: T = _adapter(kind).validate_json(text)  # type: ignore[arg-type]  # a class is hashable
+    return record
+
+
+def dict_from_json(text: str) -> dict[str, JsonValue]:
+    """Return a JSON object; raise ValueError for anything else."""
+    value: JsonValue = orjson.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError("expected a JSON object")
+    return value
+
+
+def _clean(value: Any) -> object:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, Mapping):
+        return {_clean(key): _clean(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_clean(inner) for inner in value]
+    if is_dataclass(value):
+        return {field.name: _clean(getattr(value, field.name)) for field in fields(value)}
+    return value

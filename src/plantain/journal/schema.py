@@ -78,7 +78,7 @@ CREATE TABLE verdict(
 ) STRICT, WITHOUT ROWID;
 
 -- A criterion has `passed`, a `value` if its scale is one of numbers, and neither if it is unscored; `reason` is the
--- judge's evidence, or why there is no score. A fact, which decides nothing, has its yes or no as `value`.
+-- judge's evidence, or the reason for a missing score. A fact, which decides nothing, has its yes or no as `value`.
 CREATE TABLE criterion(
   task TEXT NOT NULL, generation INTEGER NOT NULL, round INTEGER NOT NULL,
   judge TEXT NOT NULL, draw INTEGER NOT NULL, name TEXT NOT NULL,
@@ -143,7 +143,7 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
         row = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError) and "no such table" not in str(error):
-            raise  # a full disk or a busy file says nothing about what the file is
+            raise  # a full disk or a busy file: its kind is unknown
         raise InputError(f"{path} is not a journal of plantain: {error}") from error
     if application != APPLICATION_ID or row is None:
         raise InputError(f"{path} is a database, but not a journal of plantain")

@@ -1,15 +1,15 @@
-"""What was sent where under which agreement, and whose image a file is, as the journal knows it."""
+"""Sent images with destination and agreement, and the sources of a stored file."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
 
-from plantain.journal.payload import from_json
 from plantain.journal.reader import JournalReader
+from plantain.journal.rows import from_json
 from plantain.records import SourceImage
 
 CONNECTIONS = "sent.connections"
@@ -17,7 +17,7 @@ CONNECTIONS = "sent.connections"
 
 
 @dataclass(frozen=True, slots=True)
-class SentPicture:
+class SentImage:
     """One image about to be sent, for one of the sources that it was made from.
 
     Attributes:
@@ -39,7 +39,7 @@ class SentPicture:
     at: str = ""
 
 
-def add_sent(connection: sqlite3.Connection, rows: Sequence[SentPicture]) -> None:
+def add_sent(connection: sqlite3.Connection, rows: Sequence[SentImage]) -> None:
     """Record images about to be sent; runs inside the writer's transaction."""
     for row in rows:
         there = (row.model, row.address, row.reach, row.agreement)
@@ -57,15 +57,6 @@ def add_sent(connection: sqlite3.Connection, rows: Sequence[SentPicture]) -> Non
 def connections(reader: JournalReader) -> dict[str, list[str]]:
     """Return every IP address that was connected to, by destination, in the order of first use."""
     return dict(orjson.loads(reader.meta(CONNECTIONS) or "{}"))
-
-
-def sent_pictures(reader: JournalReader) -> Iterable[SentPicture]:
-    """Return everything that this run has sent beyond this machine, in order."""
-    rows = reader.connection.execute(
-        "SELECT s.picture, s.image, d.model, d.address, d.reach, d.agreement, s.call, s.at "
-        "FROM sent s JOIN destination d ON d.id = s.destination ORDER BY s.id"
-    )
-    return (SentPicture(*row) for row in rows)
 
 
 _NAMED = (
@@ -91,7 +82,7 @@ _SUMMED = (
 
 
 def sent_by_address(reader: JournalReader) -> list[dict[str, object]]:
-    """Return what was sent, a row for each model, address, dataset, licence and agreement, in this order.
+    """Return a summary of sent images, a row for each model, address, dataset, licence and agreement, in this order.
 
     Each has the numbers of different images, of files and of requests, and the times of the first and the last.
     """
@@ -103,19 +94,19 @@ def sent_by_address(reader: JournalReader) -> list[dict[str, object]]:
     return [dict(zip(_SUMMED, row, strict=True)) for row in rows]
 
 
-def sent_with_sources(reader: JournalReader) -> Iterator[tuple[SentPicture, str, str]]:
+def sent_with_sources(reader: JournalReader) -> Iterator[tuple[SentImage, str, str]]:
     """Yield every image in every request, with dataset and licence of its source."""
     rows = reader.connection.execute(
         "SELECT s.picture, s.image, d.model, d.address, d.reach, d.agreement, s.call, s.at, "
         f"{_NAMED} {_SENT} ORDER BY s.id"
     )
-    return ((SentPicture(*row[:-2]), *row[-2:]) for row in rows)
+    return ((SentImage(*row[:-2]), *row[-2:]) for row in rows)
 
 
-def sources_of_picture(reader: JournalReader, sha256: str, call: int | None) -> dict[str, SourceImage]:
+def sources_of_image(reader: JournalReader, sha256: str, call: int | None) -> dict[str, SourceImage]:
     """Return the sources that a file was made from, by id; empty if the journal does not know the file.
 
-    It is a prepared image, what an editor made of one in the task of this call, or an image that was cleared before.
+    The file is a prepared image, an edit of one in the task of this call, or an image that was allowed before.
     """
     known = {"sha": sha256, "call": call}
     run = reader.connection.execute

@@ -1,13 +1,20 @@
-"""What each journal operation does to the database; every function runs inside the writer's transaction."""
+"""The statements of each journal operation; every function runs inside the writer's transaction."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 
-from plantain.journal import payload
-from plantain.journal.payload import clean_text
-from plantain.journal.rows import BlobRef, CallResult, RecordedTask, RunHeader, StartedCall, StoredScore
+from plantain.journal.rows import (
+    BlobRef,
+    CallResult,
+    RecordedTask,
+    RunHeader,
+    StartedCall,
+    StoredScore,
+    clean_text,
+    to_json,
+)
 from plantain.journal.verdicts import JUDGED_AGAIN, check_finite, put_verdict, read_verdicts
 from plantain.journal.withdrawal import account_of
 from plantain.records import Attempt, EditTask, InputError, Outcome, SourceImage, Step, TaskState, state_after
@@ -65,7 +72,7 @@ _DECIDED = (
 
 
 def write_header(connection: sqlite3.Connection, header: RunHeader) -> None:
-    frozen = payload.to_json(header.frozen)
+    frozen = to_json(header.frozen)
     values = (header.run_id, header.name, str(header.seed), frozen, header.code_version)
     names = ("run_id", "name", "seed", "frozen", "code_version")
     connection.executemany("INSERT INTO meta VALUES (?, ?)", list(zip(names, values, strict=True)))
@@ -97,13 +104,13 @@ def add_images(connection: sqlite3.Connection, images: Sequence[tuple[SourceImag
         known = connection.execute("SELECT prepared FROM image WHERE id = ?", (image.id,)).fetchone()
         if known is None:
             connection.execute(
-                "INSERT INTO image VALUES (?, ?, ?)", (image.id, payload.to_json(image), reference.sha256)
+                "INSERT INTO image VALUES (?, ?, ?)", (image.id, to_json(image), reference.sha256)
             )
             added += 1
         elif known[0] != reference.sha256:
             raise InputError(f"image {image.id!r}: this run already has another image under this id")
         else:
-            connection.execute("UPDATE image SET record = ? WHERE id = ?", (payload.to_json(image), image.id))
+            connection.execute("UPDATE image SET record = ? WHERE id = ?", (to_json(image), image.id))
     return added
 
 
@@ -162,7 +169,7 @@ def settle_call(connection: sqlite3.Connection, settlement: CallResult) -> None:
             settlement.final,
             clean_text(usage.served_model),
             clean_text(usage.finish_reason),
-            payload.to_json(usage),
+            to_json(usage),
             settlement.cost_usd,
             settlement.latency_s,
             clean_text(settlement.answer),
@@ -264,7 +271,7 @@ def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) ->
     for stored in scores:
         check_finite(**{stored.metric: stored.score.value})
         about = (stored.task_id, stored.generation, stored.round, stored.metric)
-        detail = payload.to_json(dict(stored.detail))
+        detail = to_json(dict(stored.detail))
         connection.execute(_SCORE, (*about, stored.score.value, clean_text(stored.score.reason), detail))
     return len(scores)
 

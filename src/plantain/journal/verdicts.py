@@ -10,19 +10,18 @@ from itertools import groupby
 
 import orjson
 
-from plantain.journal.payload import clean_text
-from plantain.journal.rows import StoredVerdict
+from plantain.journal.rows import StoredVerdict, clean_text
 from plantain.records import CriterionResult, Observations, Verdict
 
 JUDGED_AGAIN = 10_000
 """Draws of a build's attempts from here on are of judges that were asked after the run; its own judges start at 0."""
 
 PERSON = "person/"
-"""Prefix of a person's code where that person corrected a verdict: a verdict of its own, never decisive; the latest of
-each person counts."""
+"""Prefix of the code of a human reader who corrected a verdict. The correction is a verdict that never decides; the
+latest of each reader counts."""
 
 PUBLISHED = "published"
-"""Metric under which an import keeps a published verdict, and its name where it is shown beside those of judges."""
+"""Metric under which an import keeps a published verdict, and its name where it is shown with those of judges."""
 
 PUBLISHED_CRITERIA = {"structure_reasonable": "structural_plausibility", "looks_realistic": "realism"}
 """Med-Banana's names of two criteria (section 5.2), and ours."""
@@ -35,24 +34,22 @@ _PUT_CRITERION = f"INSERT INTO criterion VALUES ({', '.join('?' * 13)})"
 def published_verdict(
     scores: Iterable[tuple[str, float | None, Mapping[str, object]]],
 ) -> Verdict | None:
-    """Return an attempt's published verdict, which no judge of ours gave, or None.
-
-    Args:
-        scores: metric, value and detail of each score of the attempt.
-    """
+    """Return the published verdict among (metric, value, detail) of an attempt's scores, or None."""
     for metric, value, detail in scores:
         if metric == PUBLISHED:
-            said = {name: one for name, one in detail.items() if isinstance(one, bool)}
+            answers = {name: one for name, one in detail.items() if isinstance(one, bool)}
             criteria = {
-                ours: CriterionResult(said[name], None, (), "")
+                ours: CriterionResult(answers[name], None, (), "")
                 for name, ours in PUBLISHED_CRITERIA.items()
-                if name in said
+                if name in answers
             }
-            facts = {name: said[name] for name in ("has_disease",) if name in said}
+            facts = {name: answers[name] for name in ("has_disease",) if name in answers}
             seen = Observations(criteria, facts, reason=str(detail.get("reason") or ""))
             decided = None if value is None else bool(value)
             return (
-                None if decided is None and not said else Verdict(PUBLISHED, seen, None, None, None, decided)
+                None
+                if decided is None and not answers
+                else Verdict(PUBLISHED, seen, None, None, None, decided)
             )
     return None
 
@@ -88,7 +85,7 @@ def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
 
 
 def put_correction(connection: sqlite3.Connection, correction: StoredVerdict) -> None:
-    """Store a person's verdict after that person's earlier ones on the attempt; it never decides."""
+    """Store a human reader's verdict after the earlier ones on the attempt; it never decides."""
     earlier = "SELECT count(*) FROM verdict WHERE task = ? AND generation = ? AND round = ? AND judge = ?"
     key = (correction.task_id, correction.generation, correction.round, correction.verdict.judge)
     draw = int(connection.execute(earlier, key).fetchone()[0])
@@ -96,7 +93,7 @@ def put_correction(connection: sqlite3.Connection, correction: StoredVerdict) ->
 
 
 def corrections_in(verdicts: Iterable[StoredVerdict]) -> list[StoredVerdict]:
-    """Return the latest correction of each person on each attempt, from a task's verdicts."""
+    """Return the latest correction of each human reader on each attempt, from a task's verdicts."""
     latest: dict[tuple[int, int, str], StoredVerdict] = {}
     for stored in verdicts:
         if stored.verdict.judge.startswith(PERSON):

@@ -7,9 +7,9 @@ import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plantain.journal.disk.lock import last_holder
-from plantain.journal.errors import BadBlob
+from plantain.journal.disk.connect import last_holder
 from plantain.journal.reader import BLOBS_ABSENT, JournalReader
+from plantain.journal.rows import BadBlob
 from plantain.records.counts import counted
 
 _USES = "SELECT task, round, edited, mask, raw FROM attempt WHERE :sha IN (edited, mask, raw) ORDER BY 1, generation, 2"
@@ -47,7 +47,7 @@ def verify(reader: JournalReader) -> Integrity:
             blobs += 1
             try:
                 if len(reader.read_blob(sha256)) != size:
-                    problems.append(f"blob {sha256}: the journal says {size} bytes")
+                    problems.append(f"blob {sha256}: the journal records {size} bytes")
             except BadBlob as error:
                 problems.append(f"blob {sha256}: {error}")
         after = rows[-1][0]
@@ -79,7 +79,7 @@ def places_of(reader: JournalReader, blobs: Iterable[str]) -> list[str]:
 
 
 def not_closed(reader: JournalReader) -> str:
-    """Return what is known of a run that its last process did not close, in one line; "" if it did, or still runs here.
+    """Return one line about a run that its last process did not close; "" if it did, or still runs here.
 
     A kill loses nothing that was recorded. A log that is cut afterwards, as by copying the folder during a build, loses
     its last commits without a trace in the database, the process's own row included; what remains of them is images

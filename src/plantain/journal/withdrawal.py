@@ -2,7 +2,7 @@
 
 The rows are deleted in one transaction. Then every file that no row names is deleted, whatever wrote it, and the
 database is rewritten without the deleted rows. A process killed in between leaves the note, and
-the next call continues from it. What the calls had cost stays in the run's account, and keyed hashes of the tasks keep
+the next call continues from it. The cost of the calls stays in the run's account, and keyed hashes of the tasks keep
 them from being planned again.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from plantain.journal.disk.blobs import BlobStore
 from plantain.journal.disk.connect import held, temporary_changes
 from plantain.journal.money import REMEMBERED, assumed_usd, keep_assumed, money_by_step
-from plantain.journal.payload import from_json, to_json
+from plantain.journal.rows import from_json, to_json
 from plantain.records import InputError, Withdrawal
 
 META = "withdrawn"
@@ -53,7 +53,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a run remembers of everything withdrawn from it; no id can be read from it.
+    """The run's record of everything withdrawn from it; it contains no readable id.
 
     Attributes:
         salt, marks: keyed hashes of groups, images and tasks, and their key; `others` those of merged runs, by key.
@@ -144,7 +144,7 @@ def take_out(
     """Remove the rows of these images in one transaction, and note what must be cleared away.
 
     Args:
-        asked: what a person named; `image_ids` are the images that this means here.
+        asked: names given by the user; `image_ids` are the matching images of this run.
         releases: folders that contain something of them.
         groups: further groups of which no image is left.
 
@@ -171,7 +171,7 @@ def take_out(
 
 
 def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], None]) -> bool:
-    """Remove what the note names and what deleted rows left behind; return False if nothing was left to do.
+    """Remove all traces of the images that the note names; return False without a note.
 
     `clear` removes what else in the run's folder names the images; it may be called again with the same note.
 
@@ -278,7 +278,7 @@ def _added(
 
 
 def _leave_note(connection: sqlite3.Connection, groups: Collection[str]) -> None:
-    """Note what must be cleared away, in addition to what an earlier withdrawal has left to clear."""
+    """Note the images, tasks and groups to clear, in addition to those of an unfinished withdrawal."""
     before = _note(connection) or Note()
 
     def gone(table: str, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -295,7 +295,7 @@ def _delete(connection: sqlite3.Connection) -> None:
     for table in ("score", "criterion", "verdict", "attempt", "call"):
         connection.execute(f"DELETE FROM {table} WHERE {_OF_TASKS}")
     connection.execute("DELETE FROM task WHERE id IN (SELECT id FROM gone_task)")
-    # That something was sent, where and under which agreement, outlives what it was.
+    # Rows about sent images stay, without the image: destination and agreement remain known.
     connection.execute(
         "UPDATE sent SET image = '', picture = '', call = NULL WHERE image IN (SELECT id FROM gone_image)"
     )

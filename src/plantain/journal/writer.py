@@ -18,13 +18,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from plantain.journal import money, payload, sending, statements, verdicts
+from plantain.journal import money, sending, statements, verdicts
 from plantain.journal.batches import BatchLedger
 from plantain.journal.commit import Committer
-from plantain.journal.disk.blobs import BlobStore, sync_folder
-from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing, refuse_foreign
-from plantain.journal.disk.lock import RunLock, check_filesystem
-from plantain.journal.disk.space import check_room, raise_if_full
+from plantain.journal.disk.blobs import BlobStore, check_room, raise_if_full, sync_folder
+from plantain.journal.disk.connect import (
+    JOURNAL_NAME,
+    RunLock,
+    check_filesystem,
+    open_for_writing,
+    refuse_foreign,
+)
+from plantain.journal.disk.unfinished import remove_unfinished
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BlobRef,
@@ -35,9 +40,10 @@ from plantain.journal.rows import (
     StartedCall,
     StoredScore,
     StoredVerdict,
+    to_json,
 )
 from plantain.journal.schema import create_tables
-from plantain.journal.sending import SentPicture
+from plantain.journal.sending import SentImage
 from plantain.records import EditTask, InputError, SourceImage, Step, TaskState
 
 P = ParamSpec("P")
@@ -56,7 +62,7 @@ class Journal:
     Operations that wait at the same time are committed together. `put_blob` may be called from any thread.
 
     Attributes:
-        reader, blobs: read what has been committed, and store files.
+        reader, blobs: read committed rows, and store files.
         batches: jobs at providers and the requests in them.
         on_commit: called with the number of durable events so far (operations and new blobs since this opening) after
             each, in the thread that made it. For observers such as a test that kills the process after its k-th event.
@@ -109,6 +115,7 @@ class Journal:
 
     @classmethod
     def _opened(cls, run: Path, lock: RunLock) -> Journal:
+        remove_unfinished(run.absolute().parent)
         with contextlib.ExitStack() as undo:
             connection = open_for_writing(run / JOURNAL_NAME)
             undo.callback(connection.close)
@@ -154,7 +161,7 @@ class Journal:
         """Record that a try is about to be sent; return its id.
 
         Raises:
-            DiskFull: there is no room for what this and the other open calls may bring back.
+            DiskFull: the images of this and the other open calls may not fit.
             ValueError: this try was already started.
         """
         check_room(self.run, call.key.step, len(self._open_edits))
@@ -164,19 +171,19 @@ class Journal:
         return call_id
 
     async def settle_call(self, settlement: CallResult) -> None:
-        """Record everything that a call brought, at once. Raises ValueError if it is not open."""
+        """Record all results of a call at once. Raises ValueError if it is not open."""
         try:
             await self._submit(statements.settle_call, settlement)
         finally:
             self._open_edits.discard(settlement.call_id)
 
-    async def add_sent(self, pictures: Iterable[SentPicture]) -> None:
+    async def add_sent(self, images: Iterable[SentImage]) -> None:
         """Record images about to be sent beyond this machine; durable before they go."""
         at = _now()
-        await self._submit(sending.add_sent, [replace(picture, at=at) for picture in pictures])
+        await self._submit(sending.add_sent, [replace(image, at=at) for image in images])
 
     async def settle_lost(self, usd: float) -> int:
-        """Record what the calls of unknown cost came to, evenly among them; return their number."""
+        """Divide the real cost of the calls of unknown cost evenly among them; return their number."""
         return await self._submit(money.settle_lost, usd)
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
@@ -214,7 +221,7 @@ class Journal:
         return await self._in_batches(statements.add_scores, scores, BATCH)
 
     async def correct(self, correction: StoredVerdict) -> None:
-        """Store a person's verdict beside the others; no decision changes."""
+        """Store a human reader's verdict in addition to the others; no decision changes."""
         await self._submit(verdicts.put_correction, correction)
 
     async def make_decisive(self, judge: str, draw: int) -> int:
@@ -230,11 +237,11 @@ class Journal:
         unit = 1e6 if sys.platform == "darwin" else 1024
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
         sql = "UPDATE session SET ended_at = ?, replayed = ?, peak_rss_mb = ?, detail = ? WHERE id = ?"
-        text = payload.to_json(dict(detail))
+        text = to_json(dict(detail))
         await self._submit(statements.execute, sql, _now(), replayed, peak, text, self._session)
 
     async def close(self) -> None:
-        """Commit what was submitted, close the database and release the run. Later calls do nothing."""
+        """Commit submitted operations, close the database and release the run. Later calls do nothing."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -287,7 +294,7 @@ class Journal:
 
 
 def _refuse_other_files(run: Path) -> None:
-    """A folder with any file that a new run does not have is somebody's own."""
+    """Raise InputError for a folder with any file that a new run does not have."""
     ours = ("lock", "blobs", JOURNAL_NAME)
     foreign = sorted(path.name for path in run.iterdir() if not path.name.startswith(ours))
     if foreign:

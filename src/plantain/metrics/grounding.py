@@ -31,7 +31,7 @@ class Grounding:
         iou: intersection over union of the binarised map and the region, in [0, 1].
         chance: the iou expected of as many pixels drawn at random, in [0, 1].
         mass: share of the attention inside the region over the region's share of the area; 1 is chance.
-        pointing: 1.0 when the map's maximum lies inside the region (several maxima: the share of them), else 0.0.
+        pointing: 1.0 when the map's maximum is inside the region (several maxima: the share of them), else 0.0.
         auroc: probability that a pixel inside has more attention than one outside, ties half; 0.5 is chance.
         threshold: alpha times Otsu's, on the map's [0, 1] scale; None when unscored.
         selected: share of the pixels above the threshold, in [0, 1].

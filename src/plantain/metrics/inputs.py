@@ -97,7 +97,7 @@ def check_numbers(values: npt.ArrayLike, name: str, *axes: str) -> Floats:
         raise ValueError(f"{name}: must be ({', '.join(axes)}), not of shape {given.shape}")
     if np.isinf(numbers).any():
         raise ValueError(
-            f"{name}: {np.count_nonzero(np.isinf(numbers))} values are infinite; NaN says that there is none"
+            f"{name}: {np.count_nonzero(np.isinf(numbers))} values are infinite; use NaN for missing ones"
         )
     return numbers
 
@@ -112,5 +112,5 @@ def check_range(low: float | None, high: float | None) -> None:
 def within(value: float, low: float, high: float) -> float:
     """Return a score cut to its range. Raise ValueError farther outside than rounding explains."""
     if not low - ROUNDING <= value <= high + ROUNDING:
-        raise ValueError(f"a score of {value:g} lies outside [{low:g}, {high:g}]")
+        raise ValueError(f"a score of {value:g} is outside [{low:g}, {high:g}]")
     return min(max(value, low), high)

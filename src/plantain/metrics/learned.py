@@ -46,7 +46,7 @@ def reward(image: Image, text: str, model: RewardModel) -> Score:
         image: uint8 RGB (H, W, 3).
 
     Raises:
-        ValueError: it is no such image.
+        ValueError: the array is not such an image.
     """
     value = float(model.reward(check_rgb(image, "image"), text))
     return Score(value) if math.isfinite(value) else unscored(f"{model.name} gave {value}")

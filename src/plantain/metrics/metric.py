@@ -1,4 +1,4 @@
-"""What every metric is: one class that measures an output and describes itself to tables."""
+"""The interface of metrics: one class that measures an output and describes itself to tables."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ from plantain.records import Score
 if TYPE_CHECKING:
     from plantain.metrics.networks.encoders import Networks
 
+from functools import cache
+from importlib.metadata import EntryPoint
+
+from plantain.files.installed import installed, load_entry
+from plantain.records import InputError
+
 
 class MetricSample(Protocol):
-    """What a metric can read of a sample; each image is decoded on first use."""
+    """Images and texts of a sample that a metric reads; each image is decoded on first use."""
 
     @property
     def before(self) -> Pixels:
@@ -53,7 +59,7 @@ class MetricSample(Protocol):
 
 
 NEEDS = ("truth", "roi", "prompt", "detailed")
-"""What a metric can need of a sample that not every sample has."""
+"""Parts of a sample that a metric may need and not every sample has."""
 
 Measured = Score | tuple[Score, Mapping[str, Any]]
 """A score, or one with details that are stored with it."""
@@ -70,7 +76,7 @@ class Metric:
         higher_is_better: the better direction.
         low, high: the range, where it is bounded.
         digits: after the decimal point, in tables.
-        needs: out of `NEEDS`; an output whose sample lacks one is unscored, and `measure` is not called.
+        needs: out of `NEEDS`; an output whose sample has no such input is unscored, and `measure` is not called.
         column: its heading in tables; "" for its name.
         uses: the field of `Networks` that it needs; "" for none.
         alone: whether measurements run one at a time, because the network uses all cores.
@@ -91,14 +97,14 @@ class Metric:
 
     @classmethod
     def open(cls, networks: Networks) -> Metric | str:
-        """Return the metric, or why this machine cannot compute it ("" where `networks.why_not` says so)."""
+        """Return the metric, or why this machine cannot compute it ("" with the reason of `networks.why_not`)."""
         return cls()
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         """Return the score of an output.
 
         Args:
-            sample: what it is an edit of.
+            sample: the benchmark sample.
             output: uint8 (H, W, 3), of the sample's size.
 
         Raises:
@@ -108,7 +114,7 @@ class Metric:
 
 
 class NamedNetwork(Protocol):
-    """A network that says whose weights it has."""
+    """A network that names its weights."""
 
     name: str
 
@@ -135,3 +141,41 @@ class NetworkMetric(Metric, Generic[N]):
     def text(self, sample: MetricSample) -> str:
         """Return the text that the metric needs: the prompt or the description of the change."""
         return sample.detailed if "detailed" in self.needs else sample.prompt
+
+
+GROUP = "plantain.metrics"
+"""Entry point group: name of the metric -> a subclass of `Metric`."""
+
+
+def registered() -> dict[str, type[Metric]]:
+    """Every metric that an installed package registers, by name; of two by one name, ours."""
+    return _loaded()[0]
+
+
+def unusable() -> dict[str, str]:
+    """Metrics of packages that cannot be loaded, or are none, with the reason; they stop no other."""
+    return _loaded()[1]
+
+
+@cache
+def _loaded() -> tuple[dict[str, type[Metric]], dict[str, str]]:
+    found: dict[str, type[Metric]] = {}
+    broken: dict[str, str] = {}
+    for name, entry in installed(GROUP).items():
+        try:
+            found[name] = _metric(entry)
+        except InputError as error:
+            broken[name] = str(error)
+    return found, broken
+
+
+def _metric(entry: EntryPoint) -> type[Metric]:
+    kind = load_entry(entry, "metric")
+    where = f"metric {entry.name!r}: {entry.value}"
+    if not (isinstance(kind, type) and issubclass(kind, Metric)):
+        raise InputError(f"{where} is not a subclass of plantain.metrics.Metric")
+    if wrong := [need for need in kind.needs if need not in NEEDS]:
+        raise InputError(f"{where}: needs {wrong[0]!r}; a sample has {', '.join(NEEDS)}")
+    if getattr(kind, "name", "") != entry.name or not getattr(kind, "label", ""):
+        raise InputError(f"{where}: its name must be that of its entry point, and it needs a label")
+    return kind

@@ -80,7 +80,7 @@ class ISim(NetworkMetric[ImageEncoder]):
 
 
 class TAlign(NetworkMetric[ImageTextEncoder]):
-    """`talign` of an output and the prompt; `text_cut` says whether the network saw only the beginning of it."""
+    """`talign` of an output and the prompt; `text_cut` is True if the network read only part of the prompt."""
 
     name, label, low, high = "clip_talign", "CLIP alignment with the text", -1.0, 1.0
     needs, uses, published, column = ("prompt",), "clip", CLIP_WEIGHTS, "TAlign_P"

@@ -42,7 +42,7 @@ def ssim(before: Image, after: Image) -> Score:
 def masked_ssim(before: Image, after: Image, roi: Mask, *, field: Mask | None = None) -> Score:
     """Return the structural similarity outside the region of interest: how well an edit preserved the rest.
 
-    Averages the SSIM over pixels whose whole window lies outside `roi` (and inside `field`), so neither the edit
+    Averages the SSIM over pixels whose whole window is outside `roi` (and inside `field`), so neither the edit
     itself nor zero-filling nor an empty background can raise the score (the contextual preservation of MedEBench 2.2,
     without the inflation of its published code).
 
@@ -92,7 +92,7 @@ def mean_over(before: Image, after: Image, allowed: Mask) -> Score:
 
 
 def whole_windows(allowed: Mask) -> Image:
-    """Return 1 at each pixel whose whole window lies in `allowed` and in the image, else 0; uint8 (H, W)."""
+    """Return 1 at each pixel whose whole window is in `allowed` and in the image, else 0; uint8 (H, W)."""
     kernel = np.ones((WINDOW, WINDOW), np.uint8)
     eroded = cv2.erode(allowed.astype(np.uint8), kernel, borderType=cv2.BORDER_CONSTANT, borderValue=0)
     return np.asarray(eroded, np.uint8)
@@ -119,7 +119,7 @@ def _sum_over(before: Image, after: Image, centres: Image) -> float:
 
 
 def _is_grey(image: Image) -> bool:
-    """Whether all channels of an (H, W, C) image are equal."""
+    """Return True if all channels of an (H, W, C) image are equal."""
     if (image[0] != image[0, :, :1]).any():
         return False
     flat = image.reshape(-1, image.shape[2])

@@ -1,4 +1,4 @@
-"""What a person should know of an open editor before loading it: size, memory, licence, whether it is on disk."""
+"""Facts about an open editor before it is loaded: size, memory, licence, and state on disk."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Facts:
 
     Attributes:
         weights: hub ids, base and LoRA.
-        licence: names, joined; "unknown" where nobody states one.
-        conditions: it has to be accepted by name.
-        disk_gb: gigabytes on disk: measured where the weights are there, else as known; 0 when unknown.
-        memory: of the device, in words.
-        on_disk: "yes", "no", "incomplete: FILE", or who brings the weights.
-        source: where the preset's numbers come from.
-        note: what a reader must know.
+        licence: names, joined; "unknown" if none is stated.
+        conditions: the licence must be accepted by name.
+        disk_gb: gigabytes on disk, measured if the weights are there, else as published; 0 if unknown.
+        memory: of the device, as text.
+        on_disk: "yes", "no", "incomplete: FILE", or the origin of weights that have no hub id.
+        source: source of the preset's numbers.
+        note: for a reader.
     """
 
     weights: tuple[str, ...]
@@ -38,10 +38,10 @@ class Facts:
 
 
 def facts_of(preset: Preset, cache_dir: Path | None = None) -> Facts:
-    """The facts of a preset; looks at the hub's cache, loads nothing."""
+    """Return the facts of a preset from the table and the hub's cache; load nothing."""
     if not preset.weights:
-        brought = "brought by you: NAME@FOLDER" if preset.method else "with its program"
-        return Facts((), preset.licence, False, 0.0, preset.memory, brought, preset.source, "")
+        place = "yours: NAME@FOLDER" if preset.method else "with its program"
+        return Facts((), preset.licence, False, 0.0, preset.memory, place, preset.source, "")
     names = tuple(filter(None, (preset.weights, preset.lora)))
     known = [known_weights().get(name, KnownWeights(name, "unknown")) for name in names]
     found = {name: find_weights(name, "", cache_dir) for name in names}

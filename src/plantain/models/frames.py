@@ -1,19 +1,25 @@
-"""The size at which an open editor works, and the way of an image there and exactly back."""
+"""The canvas of an open editor, the resizing of an image to it and exactly back, and an edit on it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Literal
 
 import cv2
 import numpy as np
 
+from plantain.findings import sides_to_name
+from plantain.models.presets import Preset
 from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.decode import declared_size, decode_mask, decode_untrusted
+from plantain.pixels.encode import encode_png
 from plantain.pixels.prepare import resize
-from plantain.records import InputError
+from plantain.records import Direction, InputError, Outcome, OutcomeKind
+from plantain.roles import EditRequest
+from plantain.roles.exchange import NO_REGION
 
 STRETCH = 0.03
 """Sides may be scaled this much apart ("fit"); where a model's sizes ask for more, the image is padded ("pad")."""
@@ -54,8 +60,7 @@ class FramePolicy:
         reference: how the pipeline sizes the image that it looks at, where that is not the canvas itself: "shrunk":
             beyond 1024 x 1024 pixels (FLUX.2), so canvases stay below; "derived": from the canvas's proportions at
             `side` squared pixels (Qwen-Image-Edit), so only canvases that give themselves back are taken; "raised": the
-            same, rounded up (LongCat). Were the two of different sizes, the model would draw everything a little beside
-            its place.
+            same, rounded up (LongCat). If the two differed in size, the output would be shifted.
     """
 
     rule: Literal["own", "longest", "area", "width"] = "own"
@@ -67,11 +72,7 @@ class FramePolicy:
 
     @classmethod
     def of(cls, fields: Mapping[str, object]) -> FramePolicy:
-        """From a preset's table.
-
-        Raises:
-            InputError: a rule that there is not.
-        """
+        """Return the policy in a preset's table. Raise InputError for an unknown rule."""
         rule, sizes = fields.get("rule", "own"), fields.get("sizes", ())
         if rule not in ("own", "longest", "area", "width") or not isinstance(sizes, list | tuple):
             raise InputError(f"frame: rule {rule!r}; choose one of own, longest, area, width")
@@ -79,11 +80,11 @@ class FramePolicy:
         return cls(rule, side, multiple, tuple((int(width), int(height)) for width, height in sizes))
 
     def frame(self, width: int, height: int, side: int | None = None) -> Frame:
-        """The canvas for an image of that size, and where the image lies on it.
+        """Return the canvas for an image of this size, and the image's place on it.
 
         Args:
             width, height: of the image, in pixels.
-            side: instead of the policy's own.
+            side: replaces the policy's own.
         """
         if self.rule == "own":
             return Frame(width, height, "fit", width, height, 0, 0, width, height)
@@ -134,7 +135,7 @@ def _log_ratios(sizes: tuple[tuple[int, int], ...]) -> tuple[float, ...]:
 
 @cache
 def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
-    """Every width with the largest height for which both fill at most `area` pixels, and the other way round."""
+    """Return all sizes of at most `area` pixels in which one side is the largest possible for the other."""
     sides = range(-(-least // multiple) * multiple, area // least + 1, multiple)
     wide = [(side, area // side // multiple * multiple) for side in sides]
     found = [size for size in wide if size[1] >= least]
@@ -145,7 +146,7 @@ def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
 def derived_from_themselves(
     side: int, multiple: int, least: int, *, up: bool = False
 ) -> tuple[tuple[int, int], ...]:
-    """The canvases of about `side` squared pixels whose proportions, brought to that area and rounded, are they again.
+    """Return the canvases of about `side` squared pixels that the pipeline's own rounding leaves unchanged.
 
     The rule is `calculate_dimensions` of diffusers' Qwen-Image-Edit pipelines, and of its LongCat one, which rounds up
     (diffusers 0.42).
@@ -174,13 +175,13 @@ def _derived(area: float, ratio: float, multiple: int, up: bool) -> tuple[int, i
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where an image lies on a model's canvas: enough to come back exactly.
+    """The geometry of an image on a model's canvas, from which it can be restored exactly.
 
     Attributes:
         width, height: of the image.
         mode: "fit": it fills the canvas; "pad": its edges are repeated around it.
-        canvas_width, canvas_height: what the model sees.
-        left, top, inner_width, inner_height: where the resized image lies on the canvas.
+        canvas_width, canvas_height: size of the canvas.
+        left, top, inner_width, inner_height: rectangle of the resized image on the canvas.
     """
 
     width: int
@@ -195,11 +196,11 @@ class Frame:
 
     @property
     def canvas(self) -> tuple[int, int]:
-        """Width and height of what the model sees."""
+        """Return width and height of the canvas."""
         return self.canvas_width, self.canvas_height
 
     def enter(self, pixels: Pixels) -> Pixels:
-        """uint8 (height, width, 3) brought onto the canvas."""
+        """Return an image, uint8 (height, width, 3), on the canvas."""
         inner = resize(pixels, self.inner_width, self.inner_height)
         right = self.canvas_width - self.left - self.inner_width
         bottom = self.canvas_height - self.top - self.inner_height
@@ -209,16 +210,16 @@ class Frame:
         return bordered
 
     def enter_region(self, region: Mask) -> Mask:
-        """bool (height, width) brought onto the canvas: at least half of a canvas pixel lies in it."""
+        """Return a region, bool (height, width), on the canvas: pixels with at least half of their area inside."""
         planes = np.repeat(region[:, :, None].astype(np.uint8) * 255, 3, 2)
         entered: Mask = self.enter(planes)[:, :, 0] >= 128
         return entered
 
     def leave(self, canvas: Pixels) -> Pixels:
-        """The inverse of `enter`: cuts the border off and resizes to the image's size.
+        """Invert `enter`: remove the border and resize to the image's size.
 
         Raises:
-            ValueError: the canvas is of another size than the one that the model was handed.
+            ValueError: the size of the canvas has changed.
         """
         if canvas.shape != (self.canvas_height, self.canvas_width, 3):
             raise ValueError(
@@ -230,5 +231,92 @@ class Frame:
         return np.ascontiguousarray(resize(inner, self.width, self.height))
 
     def as_json(self) -> dict[str, str | int]:
-        """For the record of a call."""
+        """Return the fields, for the record of a call."""
         return asdict(self)
+
+
+NO_EXAMPLES = Outcome(OutcomeKind.NOT_APPLICABLE, "open editors do not use demonstrations")
+UNREADABLE = Outcome(OutcomeKind.MALFORMED, "the original is not a readable image")
+
+
+@dataclass(frozen=True, slots=True)
+class FramedRequest:
+    """One edit for a model that works at its own size.
+
+    Attributes:
+        original: file bytes.
+        frame: the geometry of the canvas.
+        instruction: the text for the model.
+        seed: of this edit.
+        region: PNG mask of the original's size, for models that require one; None for others.
+        concept: the finding or key concept, for methods that do not read sentences.
+        removes: True if the edit removes the concept; None if unknown.
+        side: of the canvas; None for the method's own.
+        parameters: settings of this edit only.
+    """
+
+    original: bytes = field(repr=False)
+    frame: Frame
+    instruction: str
+    seed: int
+    region: bytes | None = field(default=None, repr=False)
+    concept: str = ""
+    removes: bool | None = None
+    side: int | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+    def canvas(self) -> Pixels:
+        """Return the original on the canvas, uint8 (H, W, 3). Raise BadImage if it cannot be decoded."""
+        return self.frame.enter(decode_untrusted(self.original, "original"))
+
+    def canvas_region(self) -> Mask | None:
+        """Return the region on the canvas, bool (H, W)."""
+        return None if self.region is None else self.frame.enter_region(decode_mask(self.region))
+
+    def leave(self, canvas: Pixels) -> bytes | Outcome:
+        """Return an output canvas as PNG of the original's size, or the outcome of one of a wrong size."""
+        try:
+            return encode_png(self.frame.leave(canvas))
+        except ValueError as error:
+            return Outcome(OutcomeKind.MALFORMED, str(error))
+
+
+def framed_request(
+    request: EditRequest,
+    preset: Preset,
+    policy: FramePolicy,
+    side: int | None,
+    *,
+    names_sides: bool,
+    takes_region: bool,
+) -> FramedRequest | Outcome:
+    """Return a request on a model's canvas, or the outcome of one that it cannot serve.
+
+    Args:
+        request: of the editor.
+        preset: its prompt contains the instruction.
+        policy: of the model's canvas.
+        side: instead of the policy's own.
+        names_sides: add where the patient's left and right are, if the instruction names a side.
+        takes_region: the model requires a region.
+    """
+    if request.demonstrations:
+        return NO_EXAMPLES
+    if takes_region and request.region is None:
+        return NO_REGION
+    width, height = declared_size(request.original.data)
+    if not (width and height):
+        return UNREADABLE
+    sides = sides_to_name(request.instruction, request.image) if names_sides else ""
+    known = request.direction not in (None, Direction.CHANGE)
+    return FramedRequest(
+        request.original.data,
+        policy.frame(width, height, side),
+        preset.words(request.instruction, sides),
+        request.seed,
+        request.region.data if takes_region and request.region else None,
+        request.concept,
+        request.direction is Direction.REMOVE if known else None,
+        side,
+        request.parameters,
+    )

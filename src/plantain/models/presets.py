@@ -20,19 +20,19 @@ class Preset:
 
     Attributes:
         name: "provider/name", as an editor is named in a recipe.
-        weights: hub id; "" where the user brings them.
-        method: how weights are run (`plantain.models.diffusers.methods`); "" where the provider knows.
+        weights: hub id; "" for weights of the user.
+        method: name in `plantain.models.diffusers.methods`; "" if the provider decides.
         model: the hosted model that answers, for a hosted preset.
         worker: name of the worker, for `process`.
         lora: hub id of LoRA weights put onto the model.
         settings: fields of the provider's `Settings` that the preset sets; a provider's section overrides them.
         sweep: the published grid: field -> values.
         frame: the canvas of a `process` model, as fields of `plantain.models.frames.FramePolicy`; {} for own sizes.
-        prompt: what the model is sent; "{instruction}" stands for the instruction.
-        licence, memory: of weights that lie in no hub, in words.
-        usual: the settings are those that the weights' own makers state: whoever names the weights gets them.
-        needs_region: True where the editor must be told where to change pixels.
-        source: where the numbers come from.
+        prompt: text for the model, in which "{instruction}" is replaced.
+        licence, memory: of weights without a hub id, as text.
+        usual: the settings are those of the weights' authors, and the default for these weights.
+        needs_region: the editor requires a region.
+        source: source of the numbers.
     """
 
     name: str
@@ -52,21 +52,21 @@ class Preset:
     source: str = ""
 
     def words(self, instruction: str, sides: str = "") -> str:
-        """What the model is sent for an instruction; `sides` says where the patient's lie in the picture."""
+        """Return the prompt for an instruction; `sides` describes the patient's left and right in the image."""
         return self.prompt.replace("{instruction}", f"{instruction} {sides}".rstrip())
 
 
 @dataclass(frozen=True, slots=True)
 class KnownWeights:
-    """What is known of weights before they are on disk.
+    """Facts about weights that are known before they are on disk.
 
     Attributes:
         id: of the hub.
         licence: its name on the weights' page, "unknown" where none was found.
-        conditions: non-commercial or gated: to be accepted by name before they load.
+        conditions: non-commercial or gated: must be accepted by name before they load.
         disk_gb: gigabytes on disk.
-        memory: of the device, in words.
-        note: what a reader must know.
+        memory: of the device, as text.
+        note: for a reader.
     """
 
     id: str
@@ -79,7 +79,7 @@ class KnownWeights:
 
 @cache
 def presets() -> dict[str, Preset]:
-    """Every preset by its name, in the order of the file."""
+    """Return every preset by its name, in the order of the file."""
     with TABLE.open("rb") as file:
         table = tomllib.load(file)
     rows = (
@@ -91,18 +91,14 @@ def presets() -> dict[str, Preset]:
 
 @cache
 def known_weights() -> dict[str, KnownWeights]:
-    """What is known of weights, by hub id."""
+    """Return the known weights by hub id."""
     with TABLE.open("rb") as file:
         table = tomllib.load(file)
     return {row["id"]: KnownWeights(**row) for row in table["weights"]}
 
 
 def preset(name: str) -> Preset:
-    """The preset of that name.
-
-    Raises:
-        InputError: there is none; names the nearest.
-    """
+    """Return a preset by its name. Raise InputError, with the nearest name, for an unknown one."""
     found = presets().get(name)
     if found is not None:
         return found

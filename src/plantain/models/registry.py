@@ -1,4 +1,4 @@
-"""The providers of models: ours and those of other packages, all by entry point."""
+"""The providers of models, by entry point: ours and those of other packages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from plantain.records import InputError
 from plantain.roles.options import ProviderOptions, ProviderSettings
 
 GROUP = "plantain.models"
-"""Entry point group: name of the provider -> a module of the shape of `Provider`, imported when it is asked for."""
+"""Entry point group: name of the provider -> a module of the shape of `Provider`, imported on use."""
 
 
 class Provider(Protocol):
-    """What a provider's module offers."""
+    """The module of a provider."""
 
     MODELS: dict[str, tuple[str, ...]]
     """Models known by name -> the roles that each fills. A provider may load others too.
@@ -26,28 +26,28 @@ class Provider(Protocol):
 
 @runtime_checkable
 class Closable(Protocol):
-    """A model that holds a connection."""
+    """A model with a connection."""
 
     async def aclose(self) -> None: ...
 
 
 async def close_models(*models: object) -> None:
-    """Closes the connections of models that hold one; a model opens its own again when it is called."""
+    """Close the connections of models; a model opens its own again when it is called."""
     for model in models:
         if isinstance(model, Closable):
             await model.aclose()
 
 
 def provider_names() -> tuple[str, ...]:
-    """Our own providers, then those that other packages bring."""
+    """Return the names of our providers, then of those in other packages."""
     return tuple(installed(GROUP))
 
 
 def provider(name: str) -> Provider:
-    """The module of a provider, imported now.
+    """Return the module of a provider, imported now.
 
     Raises:
-        InputError: there is none of that name, it cannot be imported, or it is no provider.
+        InputError: unknown name, or a module that cannot be imported or is not a provider.
     """
     module = load_entry(entry_named(GROUP, name, "provider"), "provider")
     if not hasattr(module, "MODELS") or not hasattr(module, "load"):
@@ -66,12 +66,12 @@ def settings_class(name: str) -> type[ProviderSettings]:
     return cast(type[ProviderSettings], getattr(provider(name), "Settings", ProviderOptions))
 
 
-def brings_its_own_connection(name: str) -> bool:
-    """Whether a model ("provider/model") is another package's, which may connect to wherever it likes."""
+def has_own_connection(name: str) -> bool:
+    """Return True if a model ("provider/model") is of another package, whose connections are not checked."""
     entry = installed(GROUP).get(name.partition("/")[0])
     return entry is None or not is_ours(entry)
 
 
 def is_local(name: str) -> bool:
-    """Whether a provider declares that its models run on this machine (`LOCAL = True` in its module)."""
+    """Return True if a provider declares that its models run on this machine (`LOCAL = True` in its module)."""
     return name in installed(GROUP) and bool(getattr(provider(name), "LOCAL", False))

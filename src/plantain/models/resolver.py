@@ -1,43 +1,22 @@
-"""From a model's name, "provider/model", to the object that fills a role. Only `plantain.runs` comes here.
+"""Load the model of a name, "provider/model", for a role. Only `plantain.runs` imports it.
 
-A model that is resolved without a run's options sends no picture beyond this machine; see `roles.clearance`.
+A model that is loaded without a run's options sends no image from this machine; see `roles.options.Clearance`.
 """
 
 from __future__ import annotations
 
-from typing import cast
-
 from plantain.models.presets import presets
 from plantain.models.registry import provider, provider_names, settings_class
 from plantain.records import InputError
-from plantain.roles import Editor, Judge, Writer
 from plantain.roles.options import ProviderSettings
 
 
-def resolve_writer(name: str, options: ProviderSettings | None = None) -> Writer:
-    """The writer of that name.
+def load_model(name: str, role: str, options: ProviderSettings | None = None) -> object:
+    """Return the model of a name for "writer", "editor", "judge" or "describer".
 
     Raises:
-        InputError: no such provider or model, a missing key or extra, or a setting that it does not take.
+        InputError: unknown provider or model, a missing key or extra, or a setting that it does not have.
     """
-    return cast(Writer, load_model(name, "writer", options))
-
-
-def resolve_editor(name: str, options: ProviderSettings | None = None) -> Editor:
-    """The editor of that name; raises as `resolve_writer` does."""
-    return cast(Editor, load_model(name, "editor", options))
-
-
-def resolve_judge(name: str, options: ProviderSettings | None = None, where: str = "models.judge") -> Judge:
-    """The judge of that name; raises as `resolve_writer` does. `where` is the field or option that named it."""
-    try:
-        return cast(Judge, load_model(name, "judge", options))
-    except InputError as error:
-        raise type(error)(str(error).replace("models.judge:", f"{where}:", 1)) from error
-
-
-def load_model(name: str, role: str, options: ProviderSettings | None = None) -> object:
-    """The model of that name for "writer", "editor", "judge" or "describer"; raises as above."""
     provider_name, _, model = name.partition("/")
     if not model:
         raise InputError(
@@ -57,5 +36,5 @@ def load_model(name: str, role: str, options: ProviderSettings | None = None) ->
 
 
 def _role_name(role: str) -> str:
-    """Where a person named the model: a field of a recipe, or the option of a command."""
+    """Return the field of a recipe, or the option of a command, that names the model."""
     return "--describer" if role == "describer" else f"models.{role}"

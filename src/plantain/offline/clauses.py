@@ -35,7 +35,7 @@ _LOBES = {
 
 
 class ClauseKind(StrEnum):
-    """What a clause is for."""
+    """The purpose of a clause."""
 
     COMMAND = "command"
     GUARD = "guard"
@@ -47,7 +47,7 @@ class Clause:
     """Fragments that belong together.
 
     Attributes:
-        kind: what it is for.
+        kind: its purpose.
         fragments: its normalised pieces.
         direction: of a command, add or remove.
         absent: of a guard, that something is not there ("without effusion").
@@ -189,7 +189,7 @@ def _read_sentence(sentence: str, clauses: list[Clause]) -> None:
 
 
 def _cut_guard(piece: str) -> tuple[str, str, bool]:
-    """A fragment as (what precedes a guard, the guard, True if the guard says that something is absent)."""
+    """Split a fragment into (text before a guard, the guard, True if the guard negates a finding)."""
     starts = [match.start() for match in (p.search(piece) for p in (_FORBID, _KEEP)) if match]
     absence = _ABSENT.search(piece)
     if absence and (not starts or absence.start() < min(starts)):

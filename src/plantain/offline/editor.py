@@ -14,7 +14,7 @@ from plantain.offline.workers import compute
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_mask, normalise
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.records import Direction, Outcome, OutcomeKind, SourceImage, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
 
@@ -28,7 +28,7 @@ class ProceduralEditor:
     fingerprint = VERSION
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Edit as the instruction says; `not_applicable` when the finding cannot be drawn or found here."""
+        """Follow the instruction; return `not_applicable` when the finding cannot be drawn or found here."""
         edited = await compute(
             "editor",
             edit_encoded,
@@ -37,6 +37,7 @@ class ProceduralEditor:
             request.image,
             request.seed,
             request.direction is not None,
+            request.task_seed,
         )
         usage = Usage(served_model=f"{self.name}@{VERSION}", images=1)
         if isinstance(edited, Outcome):
@@ -45,7 +46,12 @@ class ProceduralEditor:
 
 
 def edit_encoded(
-    data: bytes, instruction: str, image: SourceImage, seed: int, normal: bool = False
+    data: bytes,
+    instruction: str,
+    image: SourceImage,
+    seed: int,
+    normal: bool = False,
+    task_seed: int | None = None,
 ) -> EditedImage | Outcome:
     """Return `render_instruction` from file bytes to file bytes; an outcome where it cannot be done.
 
@@ -53,7 +59,7 @@ def edit_encoded(
         normal: also return the edit in normal form, in which a build judges it.
     """
     try:
-        rendering = render_instruction(decode(data), instruction, image, seed)
+        rendering = render_instruction(decode(data), instruction, image, seed, task_seed)
     except CannotShow as reason:
         return Outcome(OutcomeKind.NOT_APPLICABLE, str(reason))
     except (ArithmeticError, ValueError, IndexError, cv2.error, np.linalg.LinAlgError) as error:
@@ -74,14 +80,17 @@ def _normal_form(data: bytes) -> NormalForm:
     return NormalForm(normal, pixel_sha256(normal))
 
 
-def render_instruction(pixels: Pixels, instruction: str, image: SourceImage, seed: int) -> Rendering:
+def render_instruction(
+    pixels: Pixels, instruction: str, image: SourceImage, seed: int, task_seed: int | None = None
+) -> Rendering:
     """Read the instruction and render it.
 
     Args:
         pixels: uint8 (H, W, 3), the prepared original.
         instruction: plain English.
-        image: what is known of the image.
-        seed: the only source of randomness.
+        image: its record.
+        seed: of all random choices.
+        task_seed: of the place instead, so that each round of a task draws at the same place.
 
     Raises:
         CannotShow: the words name no known finding and direction, or it cannot be drawn or found here.
@@ -91,9 +100,18 @@ def render_instruction(pixels: Pixels, instruction: str, image: SourceImage, see
         raise CannotShow(f"the procedural editor does not know {image.modality} images")
     intent = read_instruction(instruction, taxonomy.of(image.modality))
     if intent.finding is None and intent.direction is None and asks_for_nothing(instruction):
-        return Rendering(pixels, np.zeros(pixels.shape[:2], bool), "local", "nothing was asked for")
+        return Rendering(pixels, np.zeros(pixels.shape[:2], bool), "local", "no edit was requested")
     if intent.finding is None or intent.direction is None:
         raise CannotShow("the instruction names no finding and direction that the procedural editor knows")
     finding = taxonomy.get(image.modality, intent.finding)
-    draw = add if intent.direction is Direction.ADD else remove
-    return draw(pixels, image, finding, intent, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    if intent.direction is Direction.ADD:
+        return add(
+            pixels,
+            image,
+            finding,
+            intent,
+            rng,
+            rng if task_seed is None else np.random.default_rng(task_seed),
+        )
+    return remove(pixels, image, finding, intent, rng)

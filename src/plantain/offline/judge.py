@@ -46,7 +46,7 @@ class InstrumentJudge:
     """`offline/instruments`: classical measurements against stated thresholds; no learned weights, no expertise.
 
     It measures Med-Banana's four criteria, which pass or fail, or MedEBench's three as numbers, and repeats itself
-    exactly, whatever the seed. What it cannot tell is undecided.
+    exactly, whatever the seed. A criterion that it cannot measure is undecided.
     """
 
     name = "offline/instruments"
@@ -107,9 +107,9 @@ def judge_encoded(
 
     Args:
         original, edited: files of the two images.
-        instruction: what the editor was told; side and zone are read from it.
-        image: what is known of the original.
-        finding, direction: what was asked for.
+        instruction: the text passed to the editor; names side and zone.
+        image: the record of the original.
+        finding, direction: of the requested edit.
         rubric: whose criteria are reported.
     """
     intent = read_instruction(instruction, [finding])

@@ -1,6 +1,6 @@
-"""The plain-language instruction: what the offline writer composes, and what editor and judge read back.
+"""Compose plain-language instructions, and read them back.
 
-Sides are the patient's. Any text is read, from people and hosted writers too; what it does not say is None.
+Sides are the patient's. Any text is read, from users and hosted writers too; missing values are None.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plantain.records import Direction, Finding
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What an instruction asks for.
+    """The request of an instruction.
 
     Attributes:
         finding: name of the finding, or None when no known finding is named.
@@ -63,13 +63,13 @@ _SIDES = {
     "left": re.compile(r"\bleft(?: sided| hand)?\b"),
     "right": re.compile(r"\bright(?: sided| hand)?\b"),
 }
-_SAID_EXTENT = {"small": "small", "moderate": "moderate", "large": "large"}
-_SAID_REMOVAL = {
+_WORDS_OF_EXTENT = {"small": "small", "moderate": "moderate", "large": "large"}
+_WORDS_OF_REMOVAL = {
     "small": "within as small an area as possible",
     "moderate": "within a medium-sized area",
     "large": "to its full extent",
 }
-_SAID_CONSPICUITY = {"subtle": "subtle", "moderate": "clearly visible", "marked": "marked"}
+_WORDS_OF_CONSPICUITY = {"subtle": "subtle", "moderate": "clearly visible", "marked": "marked"}
 
 _AS_IT_IS = re.compile(
     r"\b(?:return|leave|keep|give back) (?:(?:this|the) (?:image|picture|photograph|scan|slice|radiograph)|it)"
@@ -122,7 +122,7 @@ def asks_for_nothing(instruction: str) -> bool:
 def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
     """Return a sentence that `read_instruction` reads back to the same intent.
 
-    Of a removal, the extent says how much to take away: the writer cannot know how large the finding is.
+    Of a removal, the extent is the area to change: the writer cannot know the size of the finding.
 
     Raises:
         ValueError: the intent has no direction, or is of another finding.
@@ -133,18 +133,29 @@ def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
         )
     adding = intent.direction is Direction.ADD
     verb = (_ADD if adding else _REMOVE)[phrasing % PHRASINGS]
-    looks = [_SAID_EXTENT[intent.extent]] if adding and intent.extent else []
-    looks += [_SAID_CONSPICUITY[intent.conspicuity]] if intent.conspicuity else []
+    looks = [_WORDS_OF_EXTENT[intent.extent]] if adding and intent.extent else []
+    looks += [_WORDS_OF_CONSPICUITY[intent.conspicuity]] if intent.conspicuity else []
     noun = " ".join(part for part in (", ".join(looks), finding.title) if part)
     parts = [verb, with_article(noun, finding.title) if adding else f"the {noun}"]
     sentence = " ".join(part for part in (*parts, describe_place(intent.zone, intent.side)) if part)
     if not adding and intent.extent:
-        sentence = f"{sentence}, {_SAID_REMOVAL[intent.extent]}"
+        sentence = f"{sentence}, {_WORDS_OF_REMOVAL[intent.extent]}"
     return f"{sentence}."
 
 
-_ADD = ("Add", "Please add", "Introduce", "Insert", "Simulate", "Draw", "Create", "I would like you to add")
-_REMOVE = ("Remove", "Please remove", "Erase", "Take away", "Eliminate", "Get rid of", "Clear away", "Delete")
+_ADD = (
+    "Add",
+    "Please add",
+    "Insert",
+    "Introduce",
+    "Simulate",
+    "Superimpose",
+    "Please insert",
+    "Please simulate",
+)
+_REMOVE = (
+    "Remove", "Please remove", "Erase", "Eliminate", "Delete", "Digitally remove", "Please erase", "Please eliminate",
+)  # fmt: skip
 PHRASINGS = len(_ADD)
 _NO_ARTICLE = re.compile(
     r"(?:asis|megaly|edema|consolidation|cardiomediastinum|pneumonia|thickening|degeneration|pathy|[^s]s|ing)$"

@@ -1,4 +1,4 @@
-"""The offline provider: three models that run here, need no key and are named for what they are."""
+"""The offline provider: three models that run on this machine without a key."""
 
 from __future__ import annotations
 

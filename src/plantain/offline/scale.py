@@ -145,7 +145,7 @@ def _on_scale(share: Score, criterion: RubricCriterion, rubric: Rubric) -> Crite
 
 
 def _by_checks(checks: Sequence[Check]) -> tuple[Score, str]:
-    """1 where no check fails; else what the worst of them leaves, by its distance from its threshold."""
+    """Return 1 if no check fails, else a score that falls with the worst check's distance from its threshold."""
     worst = max(
         (check for check in checks if check.passed is False), key=lambda check: check.margin, default=None
     )
@@ -230,7 +230,7 @@ def _smooth(image: Pixels, unit: float) -> Field:
 
 
 def _structure(image: Pixels, unit: float) -> Field:
-    """What lies between two scales, over its local strength: an outline counts no more than the texture beside it."""
+    """Return band-pass structure over its local strength, so that an outline counts no more than texture."""
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32)
     band = blur(grey, max(0.8, 1.5 * unit)) - blur(grey, max(2.0, 6.0 * unit))
     return np.asarray(

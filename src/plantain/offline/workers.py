@@ -1,4 +1,4 @@
-"""What the offline models compute goes to the run's engine, or to processes that all runs of this process share."""
+"""Run the offline models on the run's engine, or on processes that all runs of this process share."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _changing = threading.Lock()
 
 
 def close_workers() -> None:
-    """Ends this machine's processes; the next computation starts new ones."""
+    """End this machine's processes; the next computation starts new ones."""
     _here.close()
 
 
 def use_workers() -> None:
-    """Counts one more user of the processes, in any thread; each calls `leave_workers` in the end."""
+    """Register a user of the processes, from any thread; each calls `leave_workers` in the end."""
     global _users
     with _changing:
         _users += 1
 
 
 def leave_workers() -> None:
-    """The last user to leave ends the processes; blocks while they finish what they compute."""
+    """Unregister a user; the last one ends the processes, after their current computation."""
     global _users
     with _changing:
         _users -= 1
@@ -44,7 +44,7 @@ def leave_workers() -> None:
 
 
 async def compute(role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Outcome:
-    """Runs a module-level function on a worker of a role ("editor", "judge"); a lost worker becomes an outcome."""
+    """Run a module-level function on a worker of a role ("editor", "judge"); a lost worker becomes an outcome."""
     assert not kwargs, "a worker takes positional arguments"
     ran = await (engine_in_place.get() or _here).run(role, function, args)
     return answered_by(ran.on, ran.lost, ran.broken) or cast(T, ran.value)

@@ -17,7 +17,7 @@ EXTENTS = ("small", "moderate", "large")
 CONSPICUITIES = ("subtle", "moderate", "marked")
 WEIGHTS = (0.35, 0.40, 0.25)
 """Shares of the three steps in first requests: a dataset needs small and faint findings as much as plain ones."""
-UNCHANGED = "leave everything else unchanged"
+UNCHANGED = "Leave everything else unchanged."
 
 _IMPLIED: Mapping[str, FailureCode] = {
     Criterion.INSTRUCTION_COMPLIANCE: FailureCode.TOO_SUBTLE,
@@ -31,16 +31,19 @@ _OPPOSITE = {
     FailureCode.OVERCORRECTED: FailureCode.TOO_SUBTLE,
 }
 _LESSONS: Mapping[FailureCode, tuple[str, str]] = {
-    FailureCode.TOO_SUBTLE: ("It must be visible at a glance.", "No part of it may remain."),
-    FailureCode.OVERCORRECTED: ("Keep it restrained.", "Go no further than normal tissue."),
-    FailureCode.WRONG_LOCATION: ("It belongs at this site only.", "Change the diseased area only."),
-    FailureCode.NON_TARGET_FINDING: ("Show this finding and no other.", "Add no other finding."),
-    FailureCode.DISTORTION: ("Keep bones, vessels and organs in shape.",) * 2,
-    FailureCode.BLENDING_ARTEFACT: ("Let its margins fade gradually.", "Leave no visible margin."),
-    FailureCode.HARD_EDGE: ("Let its margins fade gradually.", "Leave no visible margin."),
-    FailureCode.REPETITION: ("Do not copy texture from elsewhere.",) * 2,
-    FailureCode.LOST_GRAIN: ("Keep the grain of the image.",) * 2,
-    FailureCode.EXCESS_CHANGE: ("Change as small an area as possible.",) * 2,
+    FailureCode.TOO_SUBTLE: ("The finding must be readily apparent.", "Leave no residual abnormality."),
+    FailureCode.OVERCORRECTED: ("Do not exaggerate it.", "Do not alter normal tissue beyond it."),
+    FailureCode.WRONG_LOCATION: ("Confine it to this site.", "Change the abnormal area only."),
+    FailureCode.NON_TARGET_FINDING: ("Do not introduce any other abnormality.",) * 2,
+    FailureCode.DISTORTION: ("Preserve the shape of bones, vessels and organs.",) * 2,
+    FailureCode.BLENDING_ARTEFACT: (
+        "Blend its margins into the surrounding tissue.",
+        "Leave no visible boundary.",
+    ),
+    FailureCode.HARD_EDGE: ("Blend its margins into the surrounding tissue.", "Leave no visible boundary."),
+    FailureCode.REPETITION: ("Do not copy texture from other areas.",) * 2,
+    FailureCode.LOST_GRAIN: ("Preserve the noise texture of the image.",) * 2,
+    FailureCode.EXCESS_CHANGE: ("Confine the change to the smallest possible area.",) * 2,
 }
 """The sentence for each reason, of an addition and of a removal."""
 
@@ -48,8 +51,7 @@ _LESSONS: Mapping[FailureCode, tuple[str, str]] = {
 class TemplateWriter:
     """A writer without a language model: the finding's own data in plain sentences.
 
-    What it writes depends on the task, the image's attributes, the history and the seed. It never writes the same
-    instruction twice in a task.
+    The instruction depends on the task, the image's attributes, the history and the seed, and differs in each round.
     """
 
     name = "offline/templates"
@@ -76,35 +78,36 @@ def write_instruction(request: WriteRequest) -> str:
         text = " ".join((instruction(intent, finding, image, phrasing), *dict.fromkeys(lessons)))
         if text not in written:
             return text
-    return f"{text} This is request number {request.round}."
+    return f"{text} Request {request.round}."
 
 
 def instruction(intent: Intent, finding: Finding, image: SourceImage, phrasing: int = 0) -> str:
-    """Return the command with the finding's signs on this image, and that the rest stays as it is.
+    """Return the command, the finding's signs on this image or the tissue to restore, and a request to keep the rest.
 
     Signs that would change how the command is read are left out.
     """
     command = compose(intent, finding, phrasing=phrasing).removesuffix(".")
-    restore = "restore " if intent.direction is Direction.REMOVE else ""
+    joint = ". Restore " if intent.direction is Direction.REMOVE else ", with "
     for most in (2, 1):
-        text = f"{command}: {restore}{signs_of(intent, finding, image, most)}; {UNCHANGED}."
+        text = f"{command}{joint}{signs_of(intent, finding, image, most)}. {UNCHANGED}"
         if read_instruction(text, (finding,)) == intent:
             return text
-    return f"{command}; {UNCHANGED}."
+    return f"{command}. {UNCHANGED}"
 
 
 def signs_of(intent: Intent, finding: Finding, image: SourceImage, most: int = 2) -> str:
-    """Return what an edit must show: the finding's first signs on this image, or what its removal restores."""
+    """Return the finding's first signs on this image, or the tissue that its removal restores."""
     if intent.direction is Direction.REMOVE:
         lines = finding.restores
     else:
         lines = lines_on(finding.signs, finding.zones, image, intent.zone)
-    return ", ".join(line.rstrip(".").replace(";", ",") for line in lines[:most])
+    shown = lines[:most]
+    return (", and " if any(" and " in line for line in shown) else " and ").join(shown)
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a request for this finding and image may vary: (side, zone) pairs and steps of extent and conspicuity."""
+    """Possible (side, zone) pairs and steps of extent and conspicuity for a finding and image."""
 
     places: tuple[tuple[str | None, str | None], ...]
     extents: tuple[str, ...]
@@ -112,7 +115,7 @@ class Choices:
 
 
 def choices_for(finding: Finding, image: SourceImage, direction: Direction) -> Choices:
-    """Return the choices; a removal chooses no place and no look, as what is there is not the writer's to invent."""
+    """Return the choices; a removal has no choice of place and look, which the image determines."""
     extents = EXTENTS if finding.support != "diffuse" else ()
     if direction is not Direction.ADD:
         return Choices(((None, None),), extents, ())
@@ -131,7 +134,8 @@ def next_intent(
 ) -> Intent:
     """Return the request after `history`: the last one, changed where its failed criteria point.
 
-    A request is not repeated while another place or look is left.
+    A refinement keeps the place of the round before, unless that round had no image. A request is not repeated while
+    another look or place is left.
     """
     if not history:
         side, zone = choices.places[int(rng.integers(len(choices.places)))]
@@ -147,13 +151,7 @@ def next_intent(
     ]
     codes = failed_codes(history[-1])
     wanted = _answered(tried[-1], codes, choices)
-    elsewhere = {
-        FailureCode.WRONG_LOCATION,
-        FailureCode.REPETITION,
-        FailureCode.DISTORTION,
-        FailureCode.NON_TARGET_FINDING,
-    }
-    if history[-1].verdict is None or codes & elsewhere:
+    if history[-1].verdict is None:  # it cannot be drawn at that place
         wanted = _elsewhere(wanted, tried, choices, rng)
     if wanted not in tried:
         return wanted
@@ -208,7 +206,7 @@ def _next(scale: Sequence[str], value: str | None, by: int) -> str:
 
 
 def _elsewhere(last: Intent, tried: Sequence[Intent], choices: Choices, rng: np.random.Generator) -> Intent:
-    """A place that was not asked for yet, on the same side if there is one."""
+    """Return a place that was not requested yet, on the same side if there is one."""
     used = {(intent.side, intent.zone) for intent in tried}
     fresh = [place for place in choices.places if place not in used]
     options = [place for place in fresh if place[0] == last.side] or fresh
@@ -219,11 +217,13 @@ def _elsewhere(last: Intent, tried: Sequence[Intent], choices: Choices, rng: np.
 
 
 def _others(wanted: Intent, choices: Choices, rng: np.random.Generator) -> Iterator[Intent]:
-    """Requests near the wanted one: another place, then other looks."""
-    for index in rng.permutation(len(choices.places)):
-        side, zone = choices.places[int(index)]
-        yield replace(wanted, side=side, zone=zone)
+    """Requests near the wanted one: the middle of its scales, other looks, then another place."""
+    middle = (steps[1] if steps else None for steps in (choices.extents, choices.conspicuities))
+    yield replace(wanted, extent=next(middle), conspicuity=next(middle))
     for extent in rng.permutation(np.array(choices.extents, dtype=str)):
         yield replace(wanted, extent=str(extent))
     for conspicuity in rng.permutation(np.array(choices.conspicuities, dtype=str)):
         yield replace(wanted, conspicuity=str(conspicuity))
+    for index in rng.permutation(len(choices.places)):
+        side, zone = choices.places[int(index)]
+        yield replace(wanted, side=side, zone=zone)

@@ -1,4 +1,4 @@
-"""Whose images a build would send: checked before it starts, and against what the run was started with."""
+"""Consent for the images of a build, and checks of the catalogue against the run's own records."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _another(reader: JournalReader, there: SourceImage, before: str) -> str:
 
 
 def warnings(recipe: Recipe) -> list[str]:
-    """Return what a person should know before the first call, one line each."""
+    """Return warnings to show before the first call, one line each."""
     drawn = [
         f"the judge {judge} is named {times} times: {times} draws of one judge, each with a seed of its own where the "
         "provider takes one; they show how sure it is, not what another would say"

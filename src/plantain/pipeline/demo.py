@@ -26,8 +26,8 @@ FINDINGS = (
     "Pleural Effusion",
     "Lung Lesion",
     "Cardiomegaly",
-    "Edema",
     "Fracture",
+    "Pneumonia",
     "glioma",
     "meningioma",
     "AMD",
@@ -37,22 +37,22 @@ FINDINGS = (
 )
 
 RENDERED = (
-    # sample image, finding, extent, conspicuity: what we render ourselves, so that there is enough to remove
-    ("rg1-chest-pa", "Pleural Effusion", "moderate", "marked"),
-    ("rg1-chest-pa", "Pneumothorax", "large", "marked"),
-    ("rg1-chest-pa", "Cardiomegaly", "large", "marked"),
-    ("rg1-chest-pa", "Edema", "moderate", "marked"),
-    ("mni152-t1-axial-z5", "glioma", "moderate", "marked"),
-    ("mni152-t1-axial-z5", "meningioma", "large", "marked"),
-    ("mni152-t1-axial-z20", "glioma", "large", "marked"),
-    ("dipy-t1-coronal", "glioma", "large", "moderate"),
-    ("mni152-t1-coronal-y-10", "glioma", "large", "marked"),
-    ("mni152-t1-axial-z40", "meningioma", "large", "marked"),
-    ("mni152-t1-coronal-y-10", "meningioma", "large", "marked"),
-    ("retina-left", "AMD", "moderate", "marked"),
-    ("retina-left", "Diabetes", "moderate", "marked"),
-    ("retina-left", "Cataract", "moderate", "marked"),
-    ("retina-left", "Hypertension", "moderate", "moderate"),
+    # sample image, finding, extent, conspicuity, zone ("" for any): rendered so that there is enough to remove
+    ("rg1-chest-pa", "Pleural Effusion", "moderate", "marked", ""),
+    ("rg1-chest-pa", "Pneumothorax", "large", "marked", ""),
+    ("rg1-chest-pa", "Cardiomegaly", "large", "marked", ""),
+    ("rg1-chest-pa", "Pneumonia", "large", "marked", ""),
+    ("mni152-t1-axial-z5", "glioma", "moderate", "marked", ""),
+    ("mni152-t1-axial-z5", "meningioma", "large", "marked", "convexity"),
+    ("mni152-t1-axial-z20", "glioma", "large", "marked", ""),
+    ("dipy-t1-coronal", "glioma", "large", "moderate", ""),
+    ("mni152-t1-coronal-y-10", "glioma", "large", "marked", ""),
+    ("mni152-t1-axial-z40", "meningioma", "large", "marked", "convexity"),
+    ("mni152-t1-coronal-y-10", "meningioma", "large", "marked", "falx"),
+    ("retina-left", "AMD", "moderate", "marked", ""),
+    ("retina-left", "Diabetes", "moderate", "marked", ""),
+    ("retina-left", "Cataract", "moderate", "marked", ""),
+    ("retina-left", "Hypertension", "moderate", "moderate", ""),
 )
 
 
@@ -101,12 +101,12 @@ def _rendered_images(
     known: Catalogue, real: Mapping[str, tuple[SourceImage, bytes]]
 ) -> Iterator[tuple[SourceImage, bytes]]:
     taxonomy = load_taxonomy()
-    for image_id, name, extent, conspicuity in RENDERED:
+    for image_id, name, extent, conspicuity, zone in RENDERED:
         image, original = real[image_id]
         rendered_id = f"{image.id}+{name.replace(' ', '')}"
         if known.find(rendered_id) is not None:
             continue
-        intent = Intent(name, Direction.ADD, extent=extent, conspicuity=conspicuity)
+        intent = Intent(name, Direction.ADD, None, zone or None, extent, conspicuity)
         instruction = compose(intent, taxonomy.get(image.modality, name))
         seed = derive_seed(SEED, "demo", image.id, name)
         try:

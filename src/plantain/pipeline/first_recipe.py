@@ -29,7 +29,7 @@ def first_recipe(
     """Return the text of a recipe in TOML, which `load_recipe` accepts unchanged and which calls no hosted model.
 
     Args:
-        catalogue: what it is for.
+        catalogue: the images.
         file: where it will be; its paths are relative to that.
         taxonomy: what can be edited, `finding_files` included.
         finding_files: the user's own, to be named in the recipe.
@@ -46,7 +46,7 @@ def first_recipe(
     else:
         raise InputError(
             f"{catalogue.root}: no image to which a finding could be added or from which one could be removed; "
-            "see `plantain findings` for the labels that count, and `plantain run quarantine` for images held back"
+            "see `plantain findings` for the known labels, and `plantain run quarantine` for quarantined images"
         )
     lines = [
         f"# A first recipe for {counted(len(catalogue), 'image')}: {_tally(catalogue.count_by('modality'))}.",
@@ -56,7 +56,7 @@ def first_recipe(
         "seed = 0                       # another seed draws other images, places and sizes",
         "",
         "[data]",
-        f"catalogue = {_quoted(_beside(catalogue.root, here))}",
+        f"catalogue = {_quoted(_relative(catalogue.root, here))}",
         "findings = [",
         *(
             f"    {_quoted(name) + ',':<32} # add to {_number(add)}, remove from {_number(remove)}"
@@ -103,7 +103,7 @@ def _usable(catalogue: Catalogue, taxonomy: Taxonomy, add_to: str) -> dict[str, 
 
 
 def _file_lines(files: Iterable[Path], here: Path) -> Iterator[str]:
-    named = ", ".join(_quoted(_beside(file, here)) for file in files)
+    named = ", ".join(_quoted(_relative(file, here)) for file in files)
     if named:
         yield f"finding_files = [{named}]"
 
@@ -146,7 +146,7 @@ def _number(count: int) -> str:
     return f"{count:,} or more" if count >= _COUNTED else f"{count:,}"
 
 
-def _beside(path: Path, here: Path) -> str:
+def _relative(path: Path, here: Path) -> str:
     return os.path.relpath(path.absolute(), here).replace(os.sep, "/")
 
 

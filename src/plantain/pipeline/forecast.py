@@ -14,7 +14,7 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import rounds_of_closed
 from plantain.journal.questions.telemetry import costs
 from plantain.metrics.statistics.intervals import wilson
-from plantain.models.hosted.known import picture_range
+from plantain.models.hosted.known import image_token_range
 from plantain.pipeline.plan import enumerate_tasks, not_planned
 from plantain.pipeline.recipe import Recipe
 from plantain.records import InputError, Price, Step, TaskKind, TaskState, Usage
@@ -153,7 +153,7 @@ def read_pilot(run: Path) -> Pilot:
 
 @dataclass(slots=True)
 class BuildPlan:
-    """What a recipe will need. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
+    """The forecast of a build. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
 
     Attributes:
         tasks: without the controls, which are counted apart.
@@ -185,7 +185,7 @@ class BuildPlan:
 def make_plan(
     recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: Pilot | None = None
 ) -> BuildPlan:
-    """Count the tasks and forecast what they take; calls no model.
+    """Count the tasks and forecast calls, cost, duration and disk. Call no model.
 
     Args:
         pilot: rates of an earlier run; without it, those that the paper reports and our own guesses.
@@ -290,15 +290,15 @@ def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage,
         return usage, usage, usage
     few, usual, many = (
         replace(usage, output_tokens=tokens, output_image_tokens=tokens)
-        for tokens in picture_range(
-            options.listed, options.get("image_size") or "", options.get("image_quality") or ""
+        for tokens in image_token_range(
+            options.context.listed, options.get("image_size") or "", options.get("image_quality") or ""
         )
     )
     return few, usual, many
 
 
 def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate:
-    """The longest of: calls in flight, each provider's limits, and what one machine computes."""
+    """Return the longest of: calls in flight, each provider's limits, and computation on this machine."""
     if any(recipe.terms.provider(model).in_jobs for _, model in plan.calls_by):
         rounds = CallEstimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
         waves = math.ceil(plan.tasks / recipe.limits.wave)

@@ -11,7 +11,7 @@ NO_CHANGE = "Keep this image exactly as it is."
 """The instruction of every control."""
 
 _GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
-"""The editor never answered, in spite of all tries: that says nothing about the instruction, and uses up no round."""
+"""The editor never answered in any try: the instruction is not at fault, and the round is not used up."""
 
 
 class Closing(NamedTuple):
@@ -23,7 +23,7 @@ class Closing(NamedTuple):
 
 
 async def edit_until_qualified(rounds: Rounds) -> Closing:
-    """Run one task to its end; running it again replays what is recorded, then continues.
+    """Run one task to its end; running it again replays recorded calls, then continues.
 
     Every round edits the original, never the last attempt. Failed attempts stay as negative examples. An edit that the
     judge cannot decide on ends the task: refining the instruction would not change that.

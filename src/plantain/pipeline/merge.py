@@ -1,7 +1,6 @@
-"""Merging shards: the runs of all parts of one plan become one run, as if it had never been split.
+"""Merging shards: the runs of all parts of one plan become one run, equal to a run of the whole plan.
 
-The merged run is made beside its place and moved there when complete. A merge that was interrupted starts again; blobs
-that are there already are kept.
+The merged run is made in a folder next to its own and renamed when complete. An interrupted merge starts again.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ import orjson
 from plantain.calls.client import CHANGES, SERVED
 from plantain.journal import JournalReader
 from plantain.journal.cards import FOLDER as CARDS
-from plantain.journal.disk.blobs import BlobStore, sync_folder
+from plantain.journal.disk.blobs import BlobStore
 from plantain.journal.disk.connect import JOURNAL_NAME, held
+from plantain.journal.disk.unfinished import check_new_run, new_run
 from plantain.journal.merging import (
     JOINED,
     answered_by,
@@ -35,7 +35,7 @@ from plantain.journal.merging import (
     open_jobs,
     put_meta,
 )
-from plantain.journal.payload import to_json
+from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
 from plantain.journal.withdrawal import META as WITHDRAWN
@@ -66,7 +66,7 @@ _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A shard's run, held so that nobody writes to it."""
+    """A shard's run, locked against writers."""
 
     run: Path
     database: sqlite3.Connection
@@ -97,12 +97,11 @@ def merge(runs: Sequence[Path], run: Path, *, accept_model_change: bool = False)
         The contents of the merged run. `plantain build` on it, without a shard, continues its pending tasks.
 
     Raises:
-        InputError: a run is no shard, shards are missing, named twice or of different plans or methods, one is being
-            written to, waits for a batch job or contains what was withdrawn from another, an image is missing or
+        InputError: a run is not a shard, shards are missing, named twice or of different plans or methods, one is being
+            written to, waits for a batch job or contains images withdrawn from another, an image is missing or
             changed; `run` does not exist then.
     """
-    if run.is_symlink() or (run.exists() and (not run.is_dir() or any(run.iterdir()))):
-        raise InputError(f"{run}: already exists; a merge makes a new run")
+    check_new_run(run)
     folders = [path.resolve() for path in runs]
     for path in runs:
         if folders.count(path.resolve()) > 1:
@@ -114,8 +113,8 @@ def merge(runs: Sequence[Path], run: Path, *, accept_model_change: bool = False)
         _check_alike(parts)
         _check_withdrawn(parts)
         meta = _merged_meta(parts, accept_model_change=accept_model_change)
-        making = run.with_name(f"{run.name}.merging")
-        making.mkdir(parents=True, exist_ok=True)
+        making = kept.enter_context(new_run(run))
+        making.mkdir()
         with closing(begin_joined(making / JOURNAL_NAME)) as joined:
             for part in parts:
                 join(joined, part.run)
@@ -124,7 +123,7 @@ def merge(runs: Sequence[Path], run: Path, *, accept_model_change: bool = False)
         for part in parts:
             if (part.run / CARDS).is_dir():
                 shutil.copytree(part.run / CARDS, making / CARDS, symlinks=True, dirs_exist_ok=True)
-    return _put_in_place(making, run, len(parts), linked)
+        return _checked(making, run, len(parts), linked)
 
 
 def _held(kept: ExitStack, run: Path) -> Part:
@@ -156,7 +155,9 @@ def _check_complete(parts: Sequence[Part]) -> None:
                 f"{part.run}: is shard {shard}, and {first.run} is shard {first.share.shard}: parts of one plan only"
             )
         if shard.number in there:
-            raise InputError(f"{part.run}: is shard {shard} once more, beside {there[shard.number]}")
+            raise InputError(
+                f"{part.run}: is shard {shard}, as is {there[shard.number]}; name each shard once"
+            )
         there[shard.number] = part.run
     count = first.share.shard.count
     if missing := [f"{number}/{count}" for number in range(1, count + 1) if number not in there]:
@@ -264,8 +265,6 @@ def _take_blobs(parts: Iterable[Part], store: BlobStore) -> int:
         theirs = BlobStore(part.run / "blobs")
         for sha256, media_type in blobs_of(part.database):
             linked += _take(theirs, store, sha256, media_type)
-    for folder in sorted(store.root.iterdir()) if store.root.is_dir() else ():
-        sync_folder(folder)
     return linked
 
 
@@ -286,18 +285,13 @@ def _take(theirs: BlobStore, store: BlobStore, sha256: str, media_type: str) -> 
     return True
 
 
-def _put_in_place(making: Path, run: Path, shards: int, linked: int) -> Merged:
+def _checked(making: Path, run: Path, shards: int, linked: int) -> Merged:
     with JournalReader.open(making) as reader:
         found = verify(reader)
         if not found.ok:
-            raise InputError(f"{making}: the merged run is not complete: {found.problems[0]}")
+            raise InputError(f"{run}: the merged run is not complete: {found.problems[0]}")
         tasks = {state.value: n for state, n in reader.counts().items() if n or state is TaskState.PENDING}
         merged = Merged(shards, tasks, found.blobs, linked, reader.spent_usd())
     for left in ("-wal", "-shm"):
         (making / f"{JOURNAL_NAME}{left}").unlink(missing_ok=True)
-    with (making / JOURNAL_NAME).open("rb") as file:
-        os.fsync(file.fileno())
-    sync_folder(making)
-    making.replace(run)
-    sync_folder(run.absolute().parent)
     return merged

@@ -1,18 +1,27 @@
-"""The method of a run: its models, rubric and policy, made from the recipe; the same for every task."""
+"""The method of a run (models, rubric, policy), and the checks before a build's first call."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from plantain.catalogue.store import Catalogue
+from plantain.findings import Taxonomy, load_taxonomy
+from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.known import known_model, roles_at
 from plantain.models.presets import presets
+from plantain.pipeline.consent import check_planned_consent
+from plantain.pipeline.forecast import BuildPlan, make_plan, read_pilot
+from plantain.pipeline.plan import enumerate_tasks, plan_digest
+from plantain.pipeline.post_edit import NONE, restore_identity
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.restore import NONE, restore_identity
+from plantain.pipeline.shards import Shard, Share, counted, scaled_recipe, share_of_run
 from plantain.records import InputError, Rubric
 from plantain.records.suggestions import suggest
-from plantain.roles import Editor, Judge, Writer, fingerprint_of
+from plantain.roles import Editor, Judge, TakesRegion, Writer, fingerprint_of
 from plantain.rubrics import identity_of
-from plantain.runs.door import Door
+from plantain.runs.limits import check_prices
+from plantain.runs.setup import RunSetup
 
 METHOD = "method"
 """Meta key of the fingerprints that a resumed run must repeat."""
@@ -34,24 +43,24 @@ class Method:
     restore: str = NONE
 
 
-def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | None = None) -> Method:
+def method_of(recipe: Recipe, setup: RunSetup | None = None, missing: list[str] | None = None) -> Method:
     """Return the recipe's models, rubric and policy as the loop needs them.
 
     Args:
         recipe: names the models.
-        door: the run's; without one the models can be inspected, and none of them sends an image anywhere.
+        setup: the run's; without one the models can be inspected, and none of them sends an image anywhere.
         missing: takes a line for each key that is not set, instead of an error; such a model cannot be called.
 
     Raises:
         InputError: an unknown model, or one that cannot fill its role; a key or extra that is missing.
     """
-    door = door or Door(recipe.terms)
-    judges = tuple(door.judge(name, missing) for name in recipe.models.judges)
+    setup = setup or RunSetup(recipe.terms)
+    judges = tuple(setup.judge(name, missing) for name in recipe.models.judges)
     for judge in judges:
         fingerprint_of(judge, recipe.judged_by)  # refuses a rubric by which it cannot judge
     return Method(
-        writer=door.writer(recipe.models.writer, missing),
-        editor=door.editor(recipe.models.editor, missing),
+        writer=setup.writer(recipe.models.writer, missing),
+        editor=setup.editor(recipe.models.editor, missing),
         judges=judges,
         rubric=recipe.judged_by,
         policy=recipe.loop.policy,
@@ -63,11 +72,11 @@ def method_of(recipe: Recipe, door: Door | None = None, missing: list[str] | Non
     )
 
 
-def guarded(method: Method, door: Door) -> Method:
+def guarded(method: Method, setup: RunSetup) -> Method:
     """Return a method whose models the caller made, behind the run's gate."""
-    judges = tuple(map(door.guarded, method.judges))
+    judges = tuple(map(setup.guarded, method.judges))
     return replace(
-        method, writer=door.guarded(method.writer), editor=door.guarded(method.editor), judges=judges
+        method, writer=setup.guarded(method.writer), editor=setup.guarded(method.editor), judges=judges
     )
 
 
@@ -111,3 +120,87 @@ def fingerprints(method: Method) -> dict[str, str]:
     for number, judge in enumerate(method.judges, start=1):
         parts[f"judge {number}"] = f"{judge.name}: {fingerprint_of(judge, method.rubric)}"
     return {**parts, **restore_identity(method.restore)}
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A recipe that a build can start with; the caller closes the catalogue.
+
+    Attributes:
+        taxonomy, catalogue, setup, method: opened from the recipe.
+        plan: digest of its tasks, which changes when they could.
+        share: which part of the tasks a shard takes; None for all of them.
+    """
+
+    taxonomy: Taxonomy
+    catalogue: Catalogue
+    setup: RunSetup
+    method: Method
+    plan: str
+    share: Share | None
+
+
+def make_ready(
+    recipe: Recipe,
+    *,
+    run: Path | None = None,
+    method: Method | None = None,
+    shard: Shard | None = None,
+    missing: list[str] | None = None,
+) -> Ready:
+    """Open catalogue, models and taxonomy of a recipe, and reject a recipe that cannot run.
+
+    Args:
+        recipe: validated.
+        run: folder of the run; an existing one keeps its model ids, also those that are no longer known.
+        method: models to use instead of the recipe's names.
+        shard: which of several runs this is; the terms are its share of the recipe's.
+        missing: takes a line for each key that is not set, instead of an error: for callers that call no model.
+
+    Raises:
+        InputError: the catalogue is missing, a model is unknown or cannot fill its role, a key or extra is missing, an
+            image may not be sent to a hosted model, or a budget meets a model without a price.
+    """
+    taxonomy = load_taxonomy(recipe.data.finding_files)
+    share = share_of_run(run, shard)
+    if method is None and (run is None or not (run / JOURNAL_NAME).exists()):
+        check_known(recipe)
+    check_prices(recipe.terms)
+    catalogue = Catalogue.open(recipe.data.catalogue)
+    try:
+        check_planned_consent(recipe, catalogue, taxonomy)
+        plan = plan_digest(recipe, catalogue, taxonomy)
+        if share is not None:
+            if share.plan != plan:
+                share = counted(enumerate_tasks(recipe, catalogue, taxonomy), share.shard, plan)
+            recipe = scaled_recipe(recipe, share)
+        setup = RunSetup(recipe.terms)
+        made = method_of(recipe, setup, missing) if method is None else guarded(method, setup)
+        return Ready(taxonomy, catalogue, setup, made, plan, share)
+    except BaseException:
+        catalogue.close()
+        raise
+
+
+def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list[str]]:
+    """Return the forecast of a recipe, and remarks (missing keys, an unsuitable editor). Call no model.
+
+    Args:
+        recipe: validated.
+        pilot: folder of a run whose rates, costs and latencies to use.
+
+    Raises:
+        InputError: as `make_ready`, but for missing keys.
+    """
+    missing: list[str] = []
+    ready = make_ready(recipe, missing=missing)
+    with ready.catalogue:
+        made = make_plan(recipe, ready.catalogue, ready.taxonomy, read_pilot(pilot) if pilot else None)
+    remarks = [f"{line}; build needs it" for line in dict.fromkeys(missing)]
+    editor = ready.method.editor
+    if isinstance(editor, TakesRegion) and editor.takes_region:
+        remarks.append(
+            f"{recipe.models.editor} needs a region to edit, and a build has none: every edit would end as "
+            "not_applicable. Measure it on a benchmark with regions (plantain bench generate), or choose another"
+        )
+    return made, remarks

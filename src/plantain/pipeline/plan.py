@@ -86,7 +86,7 @@ def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
         if name not in names:
             hint = suggest(name, sorted(names))
             raise InputError(
-                f"data.findings: {name!r} is no finding of the catalogue's modalities "
+                f"data.findings: {name!r} is not a finding of the catalogue's modalities "
                 f"({', '.join(sorted(present)) or 'none'}); {hint}"
             )
     return [f for f in everything if f.name in recipe.data.findings]
@@ -107,7 +107,7 @@ def candidates(
 def not_planned(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Counter[tuple[str, str, str]]:
     """Return how many additions are not planned, by modality, finding and the view that does not show its place.
 
-    Under a cap, only those for which there is no other image.
+    Under a cap, only those without another image.
     """
     counts: Counter[tuple[str, str, str]] = Counter()
     if Direction.ADD not in recipe.data.directions:

@@ -1,4 +1,4 @@
-"""The recipe: what a person asks for, validated field by field."""
+"""The recipe of a build, validated field by field."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from plantain.records import Direction, InputError, Rubric
 from plantain.roles.options import Section
 from plantain.rubrics import MED_BANANA, frozen, rubric_named
 from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, read_toml
-from plantain.runs.settings.terms import Limits, Permissions, Terms, providers_beside
+from plantain.runs.settings.terms import Limits, Permissions, Terms, resolve_provider_paths
 
 
 class Data(Section):
     """Which images, findings and directions.
 
     `catalogue` is the folder that `ingest` made. `findings` are the names of those to add or remove; without them,
-    every finding of the images' modalities. `directions`: add findings, remove them, or both. `finding_files` bring
-    findings of your own. `consent` is needed where an image that is credentialed, or of unknown licence, would leave
-    this machine. `add_to` says what a finding may be added to: "normal" images only (the paper), or "any" image that is
+    every finding of the images' modalities. `directions`: add findings, remove them, or both. `finding_files` define
+    further findings. `consent` is needed where an image that is credentialed, or of unknown licence, would leave
+    this machine. `add_to`: add a finding to "normal" images only (the paper), or to "any" image that is
     not labelled with it. `per_finding` caps the tasks of each finding and direction; each draws its own images, by
     a seeded hash.
     `controls` is how many images of each modality also pass through the editor with nothing to change. `check_text`:
@@ -47,7 +47,7 @@ class Models(Section):
 
     The `writer` writes the instructions and refines them. The `editor` makes the edits. The `judge` answers the
     rubric's questions about each edit; a list is a panel, which decides by majority, and a judge that is listed k times
-    is asked for k draws.
+    gives k draws.
     """
 
     writer: str = "offline/templates"
@@ -127,7 +127,7 @@ class Recipe(Section):
         )
 
     def frozen_part(self) -> dict[str, JsonValue]:
-        """What may not change when the run is resumed: models, loop, seed, and how the models are sampled."""
+        """Return the settings that a resumed run must repeat: models, loop, seed, rubric and sampling."""
         sampling = self.terms.sampling()
         roles = {role: dict(table) for role, table in sorted(self.settings.items()) if table}
         return {
@@ -183,13 +183,13 @@ def load_recipe(path: Path) -> Recipe:
             "finding_files": tuple(here / file for file in recipe.data.finding_files),
         }
     )
-    providers = providers_beside(path, recipe.providers)
+    providers = resolve_provider_paths(path, recipe.providers)
     rubric = str(here / recipe.rubric) if recipe.rubric.endswith(".toml") else recipe.rubric
     free = {"data": data, "providers": providers, "rubric": rubric}
     recipe = recipe.model_copy(update=free)
     judged = {"policy": recipe.judged_by.policy, "threshold": recipe.judged_by.threshold}
-    unsaid = {name: value for name, value in judged.items() if name not in recipe.loop.model_fields_set}
-    loop = recipe.loop.model_copy(update=unsaid)
+    unset = {name: value for name, value in judged.items() if name not in recipe.loop.model_fields_set}
+    loop = recipe.loop.model_copy(update=unset)
     if loop.policy == "weighted" and not recipe.judged_by.weighted:
         raise InputError(
             f"{path}: loop.policy: 'weighted' needs weights, and {recipe.judged_by.name} has none"

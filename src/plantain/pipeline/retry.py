@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from plantain.journal import JournalReader
-from plantain.journal.questions.tasks import ended_without_success, findings_of_tasks
+from plantain.journal.questions.tasks import EndedTask, ended_without_success, findings_of_tasks
 from plantain.records import Direction, InputError, OutcomeKind, Step, TaskState
 
 OUTCOMES = (
@@ -22,18 +22,6 @@ STATES = (TaskState.FAILED.value, TaskState.NOT_APPLICABLE.value, TaskState.STOP
 """States of tasks that can be opened again; not undecided, since a run keeps its judge."""
 
 DIRECTIONS = tuple(direction.value for direction in Direction)
-
-
-@dataclass(frozen=True, slots=True)
-class RetryableTask:
-    """A closed task that did not succeed, and the call that ended it; `step` is "" if none did."""
-
-    task_id: str
-    finding: str
-    direction: str
-    ending: str
-    step: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +50,13 @@ class RetryChoice:
                     raise InputError(f"{what} {value!r}: not one of {', '.join(allowed)}")
 
 
-def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[RetryableTask]:
+def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[EndedTask]:
     """Return the tasks that the choice names, in the order of their ids, streamed; never a successful one."""
     for task in ended_without_success(reader):
-        outcome = task.outcome or "" if task.state == TaskState.STOPPED else ""
         if (
-            (outcome in choice.outcomes or task.state in choice.states)
+            (task.ending in choice.outcomes or task.state in choice.states)
             and (not choice.steps or task.step in choice.steps)
             and (not choice.findings or task.finding in choice.findings)
             and (not choice.directions or task.direction in choice.directions)
         ):
-            ending = outcome or task.state
-            yield RetryableTask(task.id, task.finding, task.direction, ending, task.step or "", task.reason)
+            yield task

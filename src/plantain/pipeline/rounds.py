@@ -11,13 +11,21 @@ import orjson
 
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
-from plantain.journal.payload import clean_text, dumps, from_json, to_json
+from plantain.journal.rows import clean_text, dumps, from_json, to_json
 from plantain.pipeline.method import Method
-from plantain.pipeline.restore import NONE, RestoredEdit, restore_identity, restored
-from plantain.pipeline.text_check import NAME, TextCheck, object_to, veto
+from plantain.pipeline.post_edit import (
+    NAME,
+    NONE,
+    RestoredEdit,
+    TextCheck,
+    object_to,
+    restore_identity,
+    restored,
+    veto,
+)
 from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,
@@ -60,12 +68,12 @@ class Rounds:
     generation: int
     finding: Finding
     image: SourceImage
-    pictures: ImageCache
+    images: ImageCache
     text_check: TextCheck | None = None
 
     @property
     def original(self) -> EncodedImage:
-        return self.pictures.image(self.image.prepared_sha256)
+        return self.images.image(self.image.prepared_sha256)
 
     def instructed(self, instruction: str, number: int = 1) -> Attempt:
         """Return a round's attempt as it starts."""
@@ -131,6 +139,7 @@ class Rounds:
             concept=self.finding.name if about else "",
             direction=self.task.direction if about else None,
             round=attempt.round,
+            task_seed=derive_seed(self.method.seed, self.task.id, self.generation),
         )
 
         async def send() -> Reply[EditedImage]:
@@ -149,7 +158,7 @@ class Rounds:
         return replace(attempt, edit_outcome=OK, **orjson.loads(answer.text))
 
     def _keep_edit(self, attempt: Attempt, edited: EditedImage, draft: CallResult) -> CallResult:
-        """Store what the editor sent, untouched, and what is judged: normalised once, and restored; in a thread."""
+        """Store the editor's answer unchanged, and the normalised or restored image to judge. Runs in a thread."""
         raw = self.journal.put_blob(edited.image.data, edited.image.media_type)
         try:
             known = edited.normal or NormalForm(normalise(edited.image.data, pixels=edited.pixels), "")
@@ -162,7 +171,7 @@ class Rounds:
             known = NormalForm(restoration.edited, "")
         normal = known.data
         image = raw if normal == edited.image.data else self.journal.put_blob(normal, "image/jpeg")
-        self.pictures.put(image.sha256, normal)
+        self.images.put(image.sha256, normal)
         blobs: list[BlobRef] = [raw, replace(image, pixel_sha256=known.pixel_sha256 or pixel_sha256(normal))]
         mask = None
         if restoration is not None and restoration.mask is not None:
@@ -226,7 +235,7 @@ class Rounds:
     async def _looked(
         self, attempt: Attempt, edited: EncodedImage, draw: int
     ) -> tuple[JudgeRequest, Outcome]:
-        """A judge's request, with what it saw in the images alone if it looks first."""
+        """Return a judge's request, with its description of the images if it has a first turn."""
         request = JudgeRequest(
             image=self.image,
             original=self.original,
@@ -304,13 +313,13 @@ class Rounds:
 
     async def _read(self, sha256: str) -> EncodedImage:
         """Return a stored image that is known to be there and intact."""
-        if not self.pictures.holds(sha256):
-            await asyncio.to_thread(self.pictures.read, sha256)
-        return self.pictures.image(sha256)
+        if not self.images.holds(sha256):
+            await asyncio.to_thread(self.images.read, sha256)
+        return self.images.image(sha256)
 
 
 def _same_edit(earlier: Attempt, attempt: Attempt) -> bool:
-    """True if the same instruction brought the same bytes, and these have a verdict (a run has one rubric)."""
+    """Return True if the same instruction gave the same bytes, and these have a verdict (a run has one rubric)."""
     same = (earlier.edited, earlier.instruction) == (attempt.edited, attempt.instruction)
     return same and earlier.verdict is not None
 

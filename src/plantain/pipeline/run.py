@@ -1,4 +1,4 @@
-"""A run: the plan's tasks through the loop, with bounded concurrency, until they are closed or someone says stop."""
+"""A run: processes the plan's tasks concurrently until they are closed or the run is stopped."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import Journal, JournalReader, TaskRow
 from plantain.pipeline.consent import check_pending_consent, hold_to_sources, learn_from
 from plantain.pipeline.loop import Closing, edit_until_qualified, pass_through
-from plantain.pipeline.method import METHOD, Method, fingerprints
+from plantain.pipeline.method import METHOD, Method, Ready, fingerprints, make_ready
 from plantain.pipeline.plan import enumerate_tasks
-from plantain.pipeline.ready import Ready, make_ready
+from plantain.pipeline.post_edit import TextCheck, fingerprint
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Rounds
-from plantain.pipeline.shards import Shard, in_words, remember, within
-from plantain.pipeline.text_check import TextCheck, fingerprint
+from plantain.pipeline.shards import Shard, in_words, store_share, within
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import open_reader
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
-from plantain.runs.door import Beginning, changed_since
 from plantain.runs.image_cache import ImageCache
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
+from plantain.runs.setup import NewRun, changed_since
 
 Chosen = Callable[[JournalReader], Iterable[TaskRow]]
 
@@ -72,9 +70,9 @@ async def run_build(
     method = ready.method
     with ready.catalogue as catalogue:
         reader = text_reader or (open_reader() if reads else None)
-        async with ready.door.open(
+        async with ready.setup.open(
             run,
-            Beginning(recipe.name, recipe.seed, recipe.frozen_part()),
+            NewRun(recipe.name, recipe.seed, recipe.frozen_part()),
             observer=observer,
             on_commit=on_commit,
             accept_model_change=accept_model_change,
@@ -83,7 +81,7 @@ async def run_build(
             journal = opened.journal
             if ready.share is not None:
                 observer.note(in_words(recipe, ready.share))
-                await remember(journal, ready.share)
+                await store_share(journal, ready.share)
             opened.summary.regrouped = await _plan(recipe, ready, journal)
             await check_pending_consent(recipe, catalogue, journal)
             counts, chosen = journal.reader.counts(), only or _pending
@@ -98,8 +96,8 @@ async def run_build(
                 opened.halt(changed)
             if counts[TaskState.PENDING]:
                 observer.asks(recipe.terms.models)
-            pictures = ImageCache(journal.reader)
-            carrier = Carrier(method, opened, catalogue, ready.taxonomy, text_check, pictures)
+            images = ImageCache(journal.reader)
+            carrier = Carrier(method, opened, catalogue, ready.taxonomy, text_check, images)
             await opened.walk(chosen(journal.reader), carrier.carry, limit=limit)
     return opened.summary
 
@@ -121,14 +119,14 @@ async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> tuple[str, ..
 
 @dataclass(slots=True)
 class Carrier:
-    """Takes one task at a time through the loop, and closes it."""
+    """Runs the loop on one task, and closes it."""
 
     method: Method
     opened: OpenRun
     catalogue: Catalogue
     taxonomy: Taxonomy
     text_check: TextCheck | None
-    pictures: ImageCache
+    images: ImageCache
 
     async def carry(self, row: TaskRow) -> None:
         """Run a pending task to its end."""
@@ -138,7 +136,7 @@ class Carrier:
         if obstacle := why_not_shown(finding, image):
             await self._close(row, Closing(TaskState.NOT_APPLICABLE, 0, obstacle))
             return
-        await asyncio.to_thread(self.pictures.read, image.prepared_sha256)
+        await asyncio.to_thread(self.images.read, image.prepared_sha256)
         rounds = Rounds(
             method=self.method,
             calls=self.opened.calls(row.task.id, row.generation),
@@ -147,7 +145,7 @@ class Carrier:
             generation=row.generation,
             finding=finding,
             image=image,
-            pictures=self.pictures,
+            images=self.images,
             text_check=self.text_check,
         )
         loop = pass_through if row.task.kind is TaskKind.CONTROL else edit_until_qualified

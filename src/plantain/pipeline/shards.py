@@ -1,4 +1,4 @@
-"""Shards: one recipe built by several processes that know nothing of each other, and joined afterwards.
+"""Shards: one recipe built by several independent processes, and merged afterwards.
 
 A task belongs to a shard by its id alone, so every machine finds the same ones without asking another. A shard takes
 the share of budget and limits that its tasks have of all tasks.
@@ -22,7 +22,7 @@ from plantain.records import EditTask, InputError
 from plantain.roles.options import ProviderSettings
 
 META = "shard"
-"""Meta key under which a run remembers which shard it is."""
+"""Meta key of a run's share."""
 
 PER_MINUTE = ("requests_per_minute", "tokens_per_minute", "images_per_minute")
 MOST = 10_000
@@ -64,7 +64,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A shard's part of a plan, as its run remembers it.
+    """A shard's part of a plan, as its run records it.
 
     Attributes:
         shard: which one.
@@ -99,12 +99,8 @@ def share_of(reader: JournalReader) -> Share | None:
     return None if record is None else Share.from_json(record)
 
 
-def share_begun(run: Path | None, asked: Shard | None) -> Share | None:
+def share_of_run(run: Path | None, asked: Shard | None) -> Share | None:
     """Return the share of an existing run, or of the shard that is requested for a new one.
-
-    Args:
-        run: its folder, which may not exist yet.
-        asked: on the command line.
 
     Returns:
         The share, not counted yet if the run is new; None for the whole plan.
@@ -134,11 +130,11 @@ def counted(tasks: Iterable[EditTask], shard: Shard, plan: str) -> Share:
 
 
 def within(share: Share | None, tasks: Iterable[EditTask]) -> Iterator[EditTask]:
-    """Return the tasks that belong to a run."""
+    """Return the tasks of a run's share."""
     return (task for task in tasks if share is None or share.shard.has(task.id))
 
 
-def lessened(recipe: Recipe, share: Share) -> Recipe:
+def scaled_recipe(recipe: Recipe, share: Share) -> Recipe:
     """Return the recipe with a shard's part of its budget and limits.
 
     Hours stay, because shards run at the same time.
@@ -159,9 +155,9 @@ def lessened(recipe: Recipe, share: Share) -> Recipe:
 
 
 def in_words(recipe: Recipe, share: Share) -> str:
-    """Return what a shard takes, in one line."""
+    """Return the tasks and limits of a shard in one line."""
     taken = [f"{share.tasks:,} of {share.of:,} tasks"]
-    mine = lessened(recipe, share)
+    mine = scaled_recipe(recipe, share)
     if recipe.limits.budget_usd is not None:
         taken.append(f"${mine.limits.budget_usd or 0.0:,.2f} of ${recipe.limits.budget_usd:,.2f}")
     if recipe.limits.max_calls is not None:
@@ -174,7 +170,7 @@ def in_words(recipe: Recipe, share: Share) -> str:
     return f"shard {share.shard}: {', '.join(taken)}"
 
 
-async def remember(journal: Journal, share: Share) -> None:
+async def store_share(journal: Journal, share: Share) -> None:
     """Record in the run which shard it is, durable before the first task."""
     if journal.reader.meta(META) != share.to_json():
         await journal.set_meta(META, share.to_json())

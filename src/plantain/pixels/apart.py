@@ -35,7 +35,7 @@ _NEEDED = (
     *("BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation"),
 )
 _LENGTH = struct.Struct(">?Q")
-"""Whether a message is an answer (else it is a refusal in words), and its length."""
+"""Of a message: 1 for an answer, 0 for a refusal in words; and its length."""
 
 _REFUSALS: tuple[type[Exception], ...] = (
     *(AttributeError, ValueError, RuntimeError, NotImplementedError, OSError, LookupError, TypeError),
@@ -110,7 +110,7 @@ class _Decoder:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The end of its input ends the child; what it still says is not waited for."""
+    """End the child by closing its input, without waiting for its output."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             with contextlib.suppress(OSError):
@@ -128,7 +128,7 @@ def _write(pipe: IO[bytes], fine: bool, data: bytes) -> None:
 
 
 def _read(pipe: IO[bytes]) -> tuple[bool, bytes]:
-    """One message. Raises EOFError where the other side is gone, or says that it sends more than it may."""
+    """One message. Raises EOFError where the other side is gone, or announces more bytes than allowed."""
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         raise EOFError

@@ -1,4 +1,4 @@
-"""The array types that every room means when it says pixels, plane or mask."""
+"""Types of arrays that all packages share: pixels, planes and masks."""
 
 from __future__ import annotations
 

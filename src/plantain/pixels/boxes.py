@@ -1,4 +1,4 @@
-"""Rectangles in an image, as text, faces and masks of them are told."""
+"""Rectangles in an image, for text, faces and masks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Box:
         return Box(self.left + across, self.top + down, self.width, self.height)
 
     def grown(self, by: int, width: int, height: int) -> Box:
-        """Larger by `by` pixels on each side, as far as an image of this size reaches."""
+        """Return the box larger by `by` pixels on each side, within an image of this size."""
         left, top = max(0, self.left - by), max(0, self.top - by)
         return Box(left, top, min(width, self.right + by) - left, min(height, self.bottom + by) - top)
 
@@ -46,7 +46,7 @@ class Box:
         )
 
     def cut(self, pixels: Pixels) -> Pixels:
-        """The part of (H, W) or (H, W, 3) that lies in it."""
+        """Return the part of (H, W) or (H, W, 3) within the box."""
         part: Pixels = pixels[self.top : self.bottom, self.left : self.right]
         return part
 

@@ -1,4 +1,4 @@
-"""Colours of a file brought to sRGB: by its ICC profile, through littleCMS, or by the gAMA chunk of a PNG."""
+"""Conversion of a file's colours to sRGB: by its ICC profile, a PNG's cICP or gAMA and cHRM chunks, or EXIF."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image, ImageCms
 
 from plantain.pixels.arrays import Image as Levels
@@ -15,6 +16,21 @@ from plantain.pixels.arrays import Pixels
 STRIP_PIXELS = 1_000_000
 """Pixels that are converted at a time, so that copies of a large image do not add up."""
 
+Chromaticities = tuple[float, ...]
+"""x and y (CIE 1931) of white, red, green and blue: 8 numbers, in the order of a cHRM chunk."""
+
+SRGB: Chromaticities = (0.3127, 0.3290, 0.64, 0.33, 0.30, 0.60, 0.15, 0.06)
+ADOBE_RGB: Chromaticities = (*SRGB[:4], 0.21, 0.71, *SRGB[6:])
+ADOBE_GAMMA = 256 / 563
+"""Adobe RGB (1998), 4.3.4.2."""
+
+_PRIMARIES = {
+    1: ("BT.709", SRGB),
+    9: ("BT.2020", (*SRGB[:2], 0.708, 0.292, 0.170, 0.797, 0.131, 0.046)),
+    12: ("Display P3", (*SRGB[:2], 0.680, 0.320, 0.265, 0.690, 0.150, 0.060)),
+}
+"""ColourPrimaries of ITU-T H.273, table 2, by which a cICP chunk names them."""
+
 _SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}
 """Pillow's modes by the colour space of a profile."""
 
@@ -22,10 +38,33 @@ _KNOWN = re.compile(
     r"(?i)adobe ?rgb|pro ?photo|romm|display p3|dci[- ]?p3|apple rgb|color ?match|wide ?gamut|e-?ci ?rgb|"
     r"rec\. ?\d{3,4}|bt\.? ?\d{3,4}|srgb|dot gain \d+ ?%|gr[ae]y gamma \d\.\d|swop|fogra ?\d*"
 )
-"""Names of colour spaces; any other text of a profile may name a person, and is not kept."""
+"""Names of colour spaces; any other text of a profile may name a patient or reader, and is not kept."""
 
 _DISPLAY_GAMMA = 1 / 2.2
 """File gamma that is shown as it is (PNG, third edition, 13.13)."""
+
+_CICP = re.compile(rb"\x00\x00\x00\x04cICP(.)(.)(.)(.)", re.DOTALL)
+_EXIF, _INTEROPERABILITY, _COLOUR_SPACE, _INDEX = 0x8769, 0xA005, 0xA001, 1
+
+_BRADFORD = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
+"""XYZ to the cone responses in which ICC profiles adapt the white point (ICC.1:2010, annex E)."""
+
+_LEVELS = np.arange(256) / 255.0
+_SRGB_LINEAR = np.where(_LEVELS <= 0.04045, _LEVELS / 12.92, ((_LEVELS + 0.055) / 1.055) ** 2.4)
+_BT709_LINEAR = np.where(_LEVELS < 0.081, _LEVELS / 4.5, ((_LEVELS + 0.099) / 1.099) ** (1 / 0.45))
+_TRANSFERS = dict.fromkeys((1, 6, 14, 15), _BT709_LINEAR) | {
+    4: _LEVELS**2.2,
+    5: _LEVELS**2.8,
+    8: _LEVELS,
+    13: _SRGB_LINEAR,
+}
+"""Linear light of 256 levels by TransferCharacteristics (ITU-T H.273, table 3); 16 and 18 are of high dynamic range."""
+
+_LIGHT = np.arange(1 << 16) / 65535.0
+_SRGB_LEVELS = np.rint(
+    255 * np.where(_LIGHT <= 0.0031308, 12.92 * _LIGHT, 1.055 * _LIGHT ** (1 / 2.4) - 0.055)
+).astype(np.uint8)
+"""sRGB levels of linear light in 16 bits (IEC 61966-2-1)."""
 
 
 class ColourProfile:
@@ -34,18 +73,38 @@ class ColourProfile:
     Attributes:
         name: of the colour space ("Adobe RGB"), "an ICC profile" if not a known one, "gamma 1" for a PNG; "" where it
             is sRGB within 2 levels, or unstated or unusable.
-        mode: of the Pillow images that `convert` takes: "RGB", "L" or "CMYK".
+        mode: of the Pillow images that `convert` takes: "RGB", "L" or "CMYK"; "" for any.
+        fault: why its colours cannot be converted; "" if they can.
     """
 
     def __init__(self, profile: bytes | None, gamma: float | None = None) -> None:
-        self.name, self.mode = "", ""
+        self.name, self.mode, self.fault = "", "", ""
         self._transform: ImageCms.ImageCmsTransform | None = None
         self._curve: list[int] = []
+        self._linear, self._matrix = _SRGB_LINEAR, np.eye(3)
         if profile:
             self._by_profile(profile)
         elif gamma and gamma > 0 and abs(_DISPLAY_GAMMA / gamma - 1) > 0.05:
             self.name = f"gamma {gamma:g}"
             self._curve = [round(255 * (level / 255) ** (_DISPLAY_GAMMA / gamma)) for level in range(256)]
+
+    @classmethod
+    def of_primaries(
+        cls, name: str, primaries: Chromaticities, linear: npt.NDArray[np.floating]
+    ) -> ColourProfile:
+        """Return an RGB space by its primaries and the linear light of its 256 levels."""
+        made = cls(None)
+        matrix = np.linalg.inv(_to_xyz(SRGB)) @ _to_xyz(primaries)
+        if np.abs(matrix - np.eye(3)).max() > 0.01 or linear is not _SRGB_LINEAR:
+            made.name, made.mode, made._linear, made._matrix = name, "RGB", linear, matrix
+        return made
+
+    @classmethod
+    def unread(cls, fault: str) -> ColourProfile:
+        """Return a colour space that is not converted."""
+        made = cls(None)
+        made.fault = fault
+        return made
 
     def _by_profile(self, profile: bytes) -> None:
         try:
@@ -76,6 +135,9 @@ class ColourProfile:
             return image.point(self._curve * len(image.getbands()))
         if self._transform is not None and image.mode == self.mode:
             return ImageCms.applyTransform(image, self._transform) or image
+        if self.name and self._transform is None and image.mode == self.mode:
+            light = (self._linear[np.asarray(image)] @ self._matrix.T).clip(0.0, 1.0)
+            return Image.fromarray(_SRGB_LEVELS[np.rint(light * 65535.0).astype(np.uint16)])
         return image
 
     def convert_pixels(self, pixels: Levels) -> Pixels:
@@ -94,10 +156,72 @@ colour_profile = lru_cache(maxsize=16)(ColourProfile)
 """The same, cached: making a transform takes 40 ms."""
 
 
-def profile_of(image: Image.Image) -> ColourProfile:
-    """Return the colour space of an opened file: by its profile if that fits its mode, else sRGB, else gAMA."""
+def profile_of(image: Image.Image, data: bytes) -> ColourProfile:
+    """Return the colour space of an opened file.
+
+    Of a PNG's chunks, cICP goes before iCCP, sRGB, and gAMA with cHRM (PNG, third edition, 13.12); EXIF comes last.
+
+    Args:
+        image: as Pillow opened it.
+        data: the file's bytes.
+    """
     info = image.info
-    profile = colour_profile(info.get("icc_profile"), None if "srgb" in info else info.get("gamma"))
-    grey = image.mode in ("1", "L", "LA", "La") or image.mode.startswith("I")
+    grey = image.mode in ("1", "L", "LA", "La") or image.mode[0] in "IF"
     mode = "L" if grey else "CMYK" if image.mode == "CMYK" else "RGB"
-    return profile if profile.mode in ("", mode) else colour_profile(None)
+    coded = _CICP.search(data, 33, data.find(b"IDAT")) if image.format == "PNG" else None
+    if coded is not None:
+        return _by_code_points(*(one[0] for one in coded.groups()))
+    if info.get("icc_profile"):
+        profile = colour_profile(info["icc_profile"])
+        return profile if profile.mode in ("", mode) else colour_profile(None)
+    gamma, primaries = info.get("gamma"), info.get("chromaticity")
+    if "srgb" in info:
+        return colour_profile(None)
+    if gamma and primaries and mode == "RGB" and max(map(_difference, primaries, SRGB)) > 0.005:
+        return _by_primaries("PNG primaries", tuple(primaries), gamma)
+    if not gamma and mode == "RGB" and _is_adobe_rgb(image):
+        return _by_primaries("Adobe RGB", ADOBE_RGB, ADOBE_GAMMA)
+    return colour_profile(None, gamma)
+
+
+@lru_cache(maxsize=16)
+def _by_primaries(name: str, primaries: Chromaticities, gamma: float) -> ColourProfile:
+    try:
+        return ColourProfile.of_primaries(name, primaries, _LEVELS ** (1 / gamma))
+    except (np.linalg.LinAlgError, ZeroDivisionError):
+        return ColourProfile.unread("its cHRM chunk states no colour space; save it as sRGB")
+
+
+@lru_cache(maxsize=16)
+def _by_code_points(primaries: int, transfer: int, matrix: int, full_range: int) -> ColourProfile:
+    if primaries not in _PRIMARIES or transfer not in _TRANSFERS or matrix or not full_range:
+        code = f"{primaries}-{transfer}-{matrix}-{full_range}"
+        return ColourProfile.unread(f"colours by cICP {code} are not read; save it as sRGB")
+    return ColourProfile.of_primaries(*_PRIMARIES[primaries], _TRANSFERS[transfer])
+
+
+def _is_adobe_rgb(image: Image.Image) -> bool:
+    """Return True if EXIF states Adobe RGB: interoperability R03 (DCF 2.0), or ColorSpace 2, as some cameras write."""
+    try:
+        exif = image.getexif()
+        space = exif.get_ifd(_EXIF).get(_COLOUR_SPACE) if exif else None
+        index = exif.get_ifd(_INTEROPERABILITY).get(_INDEX, "") if space == 0xFFFF else ""
+    except (OSError, SyntaxError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        return False
+    return space == 2 or str(index).startswith("R03")
+
+
+def _to_xyz(primaries: Chromaticities) -> npt.NDArray[np.floating]:
+    """Return the matrix from linear RGB to XYZ, adapted to the white of sRGB."""
+    xyz = [
+        np.array([x / y, 1.0, (1 - x - y) / y]) for x, y in zip(primaries[::2], primaries[1::2], strict=True)
+    ]
+    white, columns = xyz[0], np.array(xyz[1:]).T
+    daylight = np.array([SRGB[0] / SRGB[1], 1.0, (1 - SRGB[0] - SRGB[1]) / SRGB[1]])
+    cones = np.diag((_BRADFORD @ daylight) / (_BRADFORD @ white))
+    adapted: npt.NDArray[np.floating] = np.linalg.inv(_BRADFORD) @ cones @ _BRADFORD @ columns
+    return adapted * np.linalg.solve(columns, white)
+
+
+def _difference(one: float, other: float) -> float:
+    return abs(one - other)

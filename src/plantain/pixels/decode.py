@@ -1,4 +1,4 @@
-"""Bytes to pixels: a guarded way in for files from outside, and a fast one for our own blobs."""
+"""Decoding of images: guarded for files from outside, fast for our own blobs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import zlib
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 from PIL import Image, ImageOps, TiffImagePlugin
 
 from plantain.pixels.arrays import Mask, Pixels
@@ -20,20 +21,24 @@ MAX_PIXELS = 50_000_000
 """Largest image accepted, by its header; a flat-panel radiograph has about 15 million pixels."""
 
 MAX_DECODED_BYTES = 256 * 1024 * 1024
-"""Most memory that one decoded image may take before it is brought to 8-bit RGB."""
+"""Most memory that one decoded image may take before its conversion to 8-bit RGB."""
 
 # Kinds of grey TIFF that Pillow has no row for; `_levels` inverts where white is zero, as Pillow does up to 8 bits.
 for _order, _photometric in ((order, photometric) for order in (b"II", b"MM") for photometric in (0, 1)):
     _wide = "I;16" if _order == b"II" else "I;16B"
     for _bits, _modes in ((12, ("I;16", "I;12")), (16, (_wide, _wide))):
         TiffImagePlugin.OPEN_INFO.setdefault((_order, _photometric, (1,), 1, (_bits,), ()), _modes)
+    _double = "F;64F" if _order == b"II" else "F;64BF"
+    TiffImagePlugin.OPEN_INFO.setdefault((_order, _photometric, (3,), 1, (64,), ()), ("F", _double))
 
 _PHOTOMETRIC, _WHITE_IS_ZERO, _BITS_PER_SAMPLE = 262, 0, 258
+_PLANAR, _SEPARATE, _SAMPLE_FORMAT, _SIGNED = 284, 2, 339, 2
+_EXTRA_SAMPLES, _ASSOCIATED = 338, 1
 
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP")
 
 _MODES = {"1": 1, "L": 1, "LA": 4, "La": 4, "P": 4, "PA": 4, "RGB": 4, "RGBA": 4, "RGBa": 4, "RGBX": 4}
-_MODES |= {"CMYK": 4, "YCbCr": 4, "LAB": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2, "I": 4}
+_MODES |= {"CMYK": 4, "YCbCr": 4, "LAB": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2, "I": 4, "F": 4}
 """Modes that we read, with the bytes per pixel that they take in memory."""
 
 # What Pillow's parsers raise on damaged files, collected from their sources; anything else is our own fault.
@@ -53,10 +58,10 @@ class BadImage(InputError):
 
 
 def decode(data: bytes) -> Pixels:
-    """Decodes a blob that plantain wrote (JPEG or PNG): uint8 (H, W, 3), RGB.
+    """Decode a blob that plantain wrote (JPEG or PNG): uint8 (H, W, 3), RGB.
 
     Raises:
-        BadImage: the bytes are no image; a blob that was written by us can only be damaged.
+        BadImage: the bytes are not an image; a blob that was written by us can only be damaged.
     """
     pixels: Pixels | None = _imdecode(data, cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     if pixels is None:
@@ -65,7 +70,7 @@ def decode(data: bytes) -> Pixels:
 
 
 def decode_mask(data: bytes) -> Mask:
-    """Decodes a mask blob (`encode_mask`): bool (H, W)."""
+    """Decode a mask blob (`encode_mask`): bool (H, W)."""
     plane = _imdecode(data, cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
     if plane is None:
         raise BadImage("stored mask: its bytes cannot be decoded, the blob is damaged")
@@ -74,12 +79,13 @@ def decode_mask(data: bytes) -> Mask:
 
 
 def decode_untrusted(data: bytes, name: str, bits: int = 0) -> Pixels:
-    """Decodes a file from outside, whatever it is: uint8 (H, W, 3), RGB, upright.
+    """Decode a file from outside, of any kind: uint8 (H, W, 3), RGB, upright.
 
     Size and kind are taken from the header and checked before a pixel is decoded. EXIF orientation is
     honoured; transparency is laid on black, the colour of the padding; colours of another profile or gamma,
     CMYK and palettes become sRGB; grey TIFF where white is zero is inverted; 16-bit grey is scaled by the
-    number of bits in use (8 to 16), so a 12-bit radiograph keeps its range.
+    number of bits in use (8 to 16), so a 12-bit radiograph keeps its range, 16-bit colours by 8, 12 or 16 bits.
+    Grey in floating point is read from 0 to 1, as scikit-image writes it, or as whole numbers.
 
     Args:
         data: the file's bytes.
@@ -103,10 +109,10 @@ def grey_bits(data: bytes, name: str) -> int:
     """Return the bits in use of 16-bit grey, 8 to 16; 8 for other kinds of image. Raise BadImage."""
     name = one_line(name)
     image = _open(data, name)
-    if not image.mode.startswith("I"):
+    if image.mode[0] not in "IF":
         return 8
     try:
-        return max(8, int(_levels(image, name).max()).bit_length())
+        return _levels(image, name)[1]
     except BadImage:
         raise
     except _DAMAGE as error:
@@ -118,11 +124,16 @@ def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
     name = one_line(name)
     image = _open(data, name)
     try:
-        if image.format in ("JPEG", "MPO"):
-            return _decode_jpeg(image, data, name)
-        if getattr(image, "is_animated", False):
+        if getattr(image, "is_animated", False) and image.format != "MPO":
             raise BadImage(f"{name}: has several frames or pages; save the one that you mean as PNG")
-        return _decode_pillow(image, name, bits)
+        profile = profile_of(image, data)
+        if profile.fault:
+            raise BadImage(f"{name}: {profile.fault}")
+        if image.format in ("JPEG", "MPO"):
+            return _decode_jpeg(image, profile, data, name)
+        if _is_deep(image, data):
+            return _decode_deep(image, profile, data, name)
+        return _decode_pillow(image, profile, name, bits)
     except BadImage:
         raise
     except _DAMAGE as error:
@@ -130,23 +141,23 @@ def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
 
 
 def check_header(data: bytes, name: str) -> None:
-    """Refuses by its header what is no picture that we read, or too large to be decoded.
+    """Refuse by its header a file that is not an image of a known kind, or is too large.
 
     Raises:
-        BadImage: one line that says why.
+        BadImage: one line with the reason.
     """
     _open(data, one_line(name))
 
 
 def declared_pixels(data: bytes) -> int:
-    """Number of pixels that a file's header announces; 0 where it is no picture that we read."""
+    """Return the number of pixels by a file's header; 0 for an unknown kind."""
     width, height = declared_size(data)
     return width * height
 
 
 def declared_size(data: bytes) -> tuple[int, int]:
-    """Width and height that a file's header announces; (0, 0) where it is no picture that we read."""
-    if data[128:132] == b"DICM":  # what stands before it may look like a TIFF, broken off
+    """Return width and height by a file's header; (0, 0) for an unknown kind."""
+    if data[128:132] == b"DICM":  # the preamble may look like a broken TIFF
         return 0, 0
     try:
         image = _open(data, "")
@@ -160,13 +171,13 @@ def colour_note(data: bytes) -> str:
     if data[128:132] == b"DICM":
         return ""
     try:
-        return profile_of(_open(data, "")).note
+        return profile_of(_open(data, ""), data).note
     except BadImage:
         return ""
 
 
 def one_line(text: str) -> str:
-    """Text made safe for a one-line message: control characters escaped, overlong names shortened."""
+    """Return text safe for a one-line message: control characters escaped, overlong names shortened."""
     if text.isprintable() and len(text) <= 300:
         return text
     text = "".join(
@@ -187,14 +198,14 @@ def _imdecode(data: bytes, flags: int) -> Pixels | None:
 
 
 def _open(data: bytes, name: str) -> Image.Image:
-    """Reads the header and refuses what is too large or of a kind that we do not read."""
+    """Read the header; refuse images that are too large or of an unknown kind."""
     if not data:
         raise BadImage(f"{name}: empty file (0 bytes)")
     try:
         image = Image.open(io.BytesIO(data), formats=_FORMATS)
         width, height = image.size
     except Image.DecompressionBombError as error:
-        # Pillow's own limit, far above ours; its message is the only place that tells the size.
+        # Pillow's own limit, far above ours; only its message contains the size.
         found = re.search(r"\((\d+) pixels\)", str(error))
         raise BadImage(
             _too_large(name, f"{int(found[1]) // 10**6} million" if found else "too many")
@@ -202,12 +213,14 @@ def _open(data: bytes, name: str) -> Image.Image:
     except _DAMAGE as error:
         raise BadImage(f"{name}: {_kind(data)}") from error
     if width < 1 or height < 1:
-        raise BadImage(f"{name}: the header says {width}x{height} pixels")
+        raise BadImage(f"{name}: the header states {width}x{height} pixels")
     if width * height > MAX_PIXELS:
         raise BadImage(_too_large(name, f"{width}x{height}"))
     if image.mode not in _MODES:
         raise BadImage(f"{name}: pixels of kind {image.mode} are not read; save as 8-bit or 16-bit PNG")
-    if width * height * _MODES[image.mode] > MAX_DECODED_BYTES:
+    if _tag(image, _SAMPLE_FORMAT) == _SIGNED and image.mode == "L":
+        raise BadImage(f"{name}: signed 8-bit pixels are not read; save as 8-bit or 16-bit PNG")
+    if width * height * (8 if _is_deep(image, data) else _MODES[image.mode]) > MAX_DECODED_BYTES:
         raise BadImage(
             f"{name}: {width}x{height} {image.mode} pixels take more memory than allowed, refused undecoded"
         )
@@ -218,19 +231,49 @@ def _too_large(name: str, size: str) -> str:
     return f"{name}: {size} pixels, refused undecoded; at most {MAX_PIXELS // 10**6} million are read"
 
 
-def _decode_jpeg(image: Image.Image, data: bytes, name: str) -> Pixels:
-    """Grey and RGB by OpenCV, which leaves other threads running; other colours by Pillow.
+def _tag(image: Image.Image, tag: int) -> object:
+    """Return a TIFF tag, of several samples the first one's; None without it or for another format."""
+    value = image.tag_v2.get(tag) if isinstance(image, TiffImagePlugin.TiffImageFile) else None
+    return value[0] if isinstance(value, tuple) and value else value
+
+
+def _is_deep(image: Image.Image, data: bytes) -> bool:
+    """Return True for colours or grey and alpha of 16 bits, of which Pillow keeps the high byte."""
+    if image.mode not in ("RGB", "RGBA", "RGBX", "LA"):
+        return False
+    return data[24] == 16 if image.format == "PNG" else _tag(image, _BITS_PER_SAMPLE) == 16
+
+
+def _decode_deep(image: Image.Image, profile: ColourProfile, data: bytes, name: str) -> Pixels:
+    """Return 16-bit colours as 8 bits; scaled by 8 or 12 bits if no more are in use."""
+    if _tag(image, _PLANAR) == _SEPARATE:
+        raise BadImage(f"{name}: 16-bit colours in separate planes are not read; save as PNG")
+    values = _imdecode(data, cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION)
+    if values is None or values.dtype != np.uint16 or values.shape[:2] != (image.height, image.width):
+        raise BadImage(f"{name}: damaged or of an unknown kind (its 16-bit colours cannot be decoded)")
+    used = int(values[..., :3].max()).bit_length()
+    shift = next(bits for bits in (8, 12, 16) if used <= bits) - 8
+    pixels = profile.convert_pixels((values[..., 2::-1] >> shift).astype(np.uint8))
+    if values.shape[2] == 4 and image.mode != "RGBX" and _tag(image, _EXTRA_SAMPLES) != _ASSOCIATED:
+        alpha = (values[..., 3:] >> 8).astype(np.uint16)
+        pixels = ((pixels * alpha + 127) // 255).astype(np.uint8)
+    # OpenCV turns a TIFF upright by itself, whatever its flags say.
+    return _upright(pixels, image.getexif().get(0x0112, 1)) if image.format == "PNG" else pixels
+
+
+def _decode_jpeg(image: Image.Image, profile: ColourProfile, data: bytes, name: str) -> Pixels:
+    """Decode grey and RGB by OpenCV, which leaves other threads running; other colours by Pillow.
 
     OpenCV fills a cut file with grey without a word, so completeness is checked beforehand.
     """
     scans, complete = _jpeg_scans(data)
     if not complete:
         raise BadImage(f"{name}: damaged or cut short (the JPEG has no end)")
-    # A small file can ask for thousands of passes over a large picture; real ones make about ten.
+    # A small file can ask for thousands of passes over a large image; real ones make about ten.
     if scans * image.width * image.height > 20 * MAX_PIXELS:
         raise BadImage(f"{name}: {scans} scans over {image.width}x{image.height} pixels, refused undecoded")
     if image.mode not in ("L", "RGB"):
-        return _decode_pillow(image, name)
+        return _decode_pillow(image, profile, name)
     try:
         orientation = image.getexif().get(0x0112, 1)
     except _DAMAGE:
@@ -238,12 +281,12 @@ def _decode_jpeg(image: Image.Image, data: bytes, name: str) -> Pixels:
     flags = cv2.IMREAD_GRAYSCALE if image.mode == "L" else cv2.IMREAD_COLOR_RGB
     pixels = _imdecode(data, flags | cv2.IMREAD_IGNORE_ORIENTATION)
     if pixels is None or pixels.shape[:2] != (image.height, image.width):
-        raise BadImage(f"{name}: damaged (the picture data cannot be decoded)")
-    return _upright(profile_of(image).convert_pixels(pixels), orientation)
+        raise BadImage(f"{name}: damaged (the image data cannot be decoded)")
+    return _upright(profile.convert_pixels(pixels), orientation)
 
 
 def _jpeg_scans(data: bytes) -> tuple[int, bool]:
-    """Number of scans, and whether the file reaches its end-of-image marker, by walking its segments."""
+    """Return the number of scans, and True if the file reaches its end-of-image marker."""
     at, scans = 2, 0
     while (found := _MARKER.search(data, at)) is not None:
         marker, at = data[found.start() + 1], found.end()
@@ -257,7 +300,7 @@ def _jpeg_scans(data: bytes) -> tuple[int, bool]:
 
 
 def _upright(pixels: Pixels, orientation: object) -> Pixels:
-    """Applies EXIF orientation 1..8 (EXIF 2.32, 4.6.4 A); anything else means upright."""
+    """Apply EXIF orientation 1..8 (EXIF 2.32, 4.6.4 A); anything else means upright."""
     if orientation in (5, 6, 7, 8):
         pixels = np.swapaxes(pixels, 0, 1)
     if orientation in (2, 3, 6, 7):
@@ -267,12 +310,11 @@ def _upright(pixels: Pixels, orientation: object) -> Pixels:
     return np.ascontiguousarray(pixels)
 
 
-def _decode_pillow(image: Image.Image, name: str, bits: int = 0) -> Pixels:
-    """Any mode that we read to RGB, a strip at a time: whole copies of a 50 million pixel image would add up."""
-    profile = profile_of(image)
-    if image.mode.startswith("I"):
-        levels = _levels(image, name)
-        shift = max((bits or int(levels.max()).bit_length()) - 8, 0)
+def _decode_pillow(image: Image.Image, profile: ColourProfile, name: str, bits: int = 0) -> Pixels:
+    """Convert any known mode to RGB, a strip at a time: copies of 50 million pixels would add up."""
+    if image.mode[0] in "IF":
+        levels, used = _levels(image, name)
+        shift = (bits or used) - 8
         return _grey_to_rgb(profile.convert_pixels((levels >> shift).clip(0, 255).astype(np.uint8)))
     image.load()
     ImageOps.exif_transpose(image, in_place=True)
@@ -285,7 +327,7 @@ def _decode_pillow(image: Image.Image, name: str, bits: int = 0) -> Pixels:
 
 
 def _flatten(image: Image.Image, profile: ColourProfile) -> Image.Image:
-    """To sRGB, transparency laid on black."""
+    """Convert to sRGB, transparency on black."""
     if image.mode in ("LA", "La", "PA", "RGBa", "RGBA") or "transparency" in image.info:
         grey = image.mode in ("LA", "La")
         image = image.convert("RGBA")
@@ -299,21 +341,28 @@ def _flatten(image: Image.Image, profile: ColourProfile) -> Image.Image:
     return profile.convert(image).convert("RGB")
 
 
-def _levels(image: Image.Image, name: str) -> np.ndarray:
-    """Return integers of up to 16 bits, uint16 (H, W), black at 0 also where a TIFF says that white is."""
-    tags = image.tag_v2 if isinstance(image, TiffImagePlugin.TiffImageFile) else {}
-    white_is_zero = tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO
-    packed = tags.get(_BITS_PER_SAMPLE) == (12,)
+def _levels(image: Image.Image, name: str) -> tuple[npt.NDArray[np.uint16], int]:
+    """Return integers of up to 16 bits, uint16 (H, W), black at 0, and how many bits are in use, at least 8."""
+    white_is_zero = _tag(image, _PHOTOMETRIC) == _WHITE_IS_ZERO
+    packed = _tag(image, _BITS_PER_SAMPLE) == 12
     image.load()
     ImageOps.exif_transpose(image, in_place=True)
     values = np.asarray(image)
-    low, high = int(values.min()), int(values.max())
+    low, high = float(values.min()), float(values.max())
+    if values.dtype.kind == "f":
+        if low >= 0.0 and high <= 1.0:
+            share = 1.0 - values if white_is_zero else values
+            return np.rint(share * 65535.0).astype(np.uint16), 16
+        if not np.array_equal(values, np.rint(values)):
+            why = "floating point is read from 0 to 1 or as whole numbers; save as 16-bit PNG"
+            raise BadImage(f"{name}: values from {low:g} to {high:g}; {why}")
     if low < 0 or high > 0xFFFF:
-        raise BadImage(f"{name}: values from {low} to {high}; only 8-bit and 16-bit grey is read")
-    levels = values.astype(np.uint16)
-    if white_is_zero:  # files of 16 bits use fewer without saying so: 12 bits are inverted within 12
-        levels = ((1 << (12 if packed else max(8, high.bit_length()))) - 1 - levels).astype(np.uint16)
-    return levels
+        raise BadImage(f"{name}: values from {low:.0f} to {high:.0f}; only 8-bit and 16-bit grey is read")
+    levels, used = values.astype(np.uint16), max(8, int(high).bit_length())
+    if white_is_zero:  # files of 16 bits use fewer without stating it: 12 bits are inverted within 12
+        levels = ((1 << (12 if packed else used)) - 1 - levels).astype(np.uint16)
+        used = max(8, int(levels.max()).bit_length())
+    return levels, used
 
 
 def _grey_to_rgb(plane: Pixels) -> Pixels:
@@ -325,10 +374,14 @@ _KINDS = (
     (re.compile(rb"(?s).{128}DICM"), "a DICOM file; read it with `plantain ingest dicom`"),
     (
         re.compile(rb"(?s).{4}ftyp(heic|heix|mif1|msf1|hevc|avif)"),
-        "a HEIC or AVIF picture; convert it to JPEG or PNG",
+        "a HEIC or AVIF image; convert it to JPEG or PNG",
     ),
-    (re.compile(rb"\x00\x00\x00\x0cjP  |\xff\x4f\xff\x51"), "a JPEG 2000 picture; convert it to PNG"),
-    (re.compile(rb"%PDF"), "a PDF; export the picture as PNG"),
+    (re.compile(rb"\x00\x00\x00\x0cjP  |\xff\x4f\xff\x51"), "a JPEG 2000 image; convert it to PNG"),
+    (
+        re.compile(rb"II[*+]\x00|MM\x00[*+]"),
+        "a TIFF of a kind that we do not read; save it as 8-bit or 16-bit PNG",
+    ),
+    (re.compile(rb"%PDF"), "a PDF; export the image as PNG"),
     (re.compile(rb"PK\x03\x04"), "a zip archive; unpack it"),
     (re.compile(rb"\x1f\x8b"), "a gzip file; unpack it"),
     (re.compile(rb"version https://git-lfs"), "a Git LFS pointer; fetch the real file with `git lfs pull`"),
@@ -340,7 +393,7 @@ _KINDS = (
 
 
 def _kind(data: bytes) -> str:
-    """What an unreadable file is, as well as its first bytes tell."""
+    """Return the kind of an unreadable file by its first bytes."""
     head = data[:512]
     for pattern, kind in _KINDS:
         if pattern.match(head):

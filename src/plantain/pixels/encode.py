@@ -2,7 +2,7 @@
 
 Both are JPEG quality 95, 4:4:4, baseline, standard Huffman tables, no metadata. An edited image is in
 *normal form*: it carries one constant XMP packet that marks it as synthetic. A prepared original is in
-*source form*, which is the same without the packet. So the bytes before the picture data are known in
+*source form*, which is the same without the packet. So the bytes before the image data are known in
 advance for a given size, and a file can be recognised without decoding it.
 """
 
@@ -82,22 +82,22 @@ def marked(data: bytes) -> bytes:
 
 
 def encode_prepared(pixels: Pixels, *, synthetic: bool) -> bytes:
-    """A prepared picture as a catalogue or a run keeps it: marked where it is synthetic itself."""
+    """Return a prepared image as a catalogue or a run keeps it: marked where it is synthetic itself."""
     return encode_jpeg(pixels) if synthetic else encode_source(pixels)
 
 
 def is_normal_form(data: bytes, side: int = 1024) -> bool:
-    """Whether the bytes are a complete square image in normal form, told from its structure alone."""
+    """Return True if the bytes are a complete square image in normal form, by its structure alone."""
     return _has_form(data, _mark(_header(side)))
 
 
 def is_source_form(data: bytes, side: int = 1024) -> bool:
-    """Whether the bytes are a complete square image in source form, told from its structure alone."""
+    """Return True if the bytes are a complete square image in source form, by its structure alone."""
     return _has_form(data, _header(side))
 
 
 def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> bytes:
-    """Brings what an editor returned to normal form; idempotent.
+    """Convert an editor's output to normal form; idempotent.
 
     Bytes in normal form come back unchanged; bytes in source form are marked without being encoded
     again; anything else is decoded, resized if it is a square of another size, and encoded once.
@@ -118,7 +118,7 @@ def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> by
         pixels = decode_output(data)
     height, width = pixels.shape[:2]
     if height != width:
-        raise BadImage(f"edited image: {width}x{height} pixels came back where a square was asked for")
+        raise BadImage(f"edited image: {width}x{height} pixels returned where a square was required")
     return encode_jpeg(resize(pixels, side, side))
 
 
@@ -133,7 +133,7 @@ def encode_png(pixels: Pixels) -> bytes:
 
 
 def holds_pixels_only(data: bytes) -> bool:
-    """Whether a file is a PNG of 8-bit RGB with no chunk but its pixels' and nothing after its end."""
+    """Return True if a file is a PNG of 8-bit RGB with no chunk but its pixels' and nothing after its end."""
     if data[:8] != _PNG or data[24:26] != b"\x08\x02":  # depth 8, colour type RGB
         return False
     at, kinds = 8, []
@@ -177,7 +177,7 @@ def _mark(data: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=8)
 def _header(side: int) -> bytes:
-    """Everything before the picture data of a source-form image of this size (it depends on nothing else)."""
+    """Return the bytes before the image data of a source-form image of this size (it depends on nothing else)."""
     data = encode_source(np.zeros((side, side, 3), np.uint8))
     at = 2
     while data[at + 1] != 0xDA:
@@ -190,5 +190,5 @@ def _has_form(data: bytes, header: bytes) -> bool:
     if not (data.startswith(header) and data.endswith(b"\xff\xd9")):
         return False
     begin = len(header)
-    # In picture data every 0xFF is followed by a zero byte; any other marker would be a second segment.
+    # In image data every 0xFF is followed by a zero byte; any other marker would be a second segment.
     return data.count(b"\xff", begin) == data.count(b"\xff\x00", begin) + 1

@@ -1,4 +1,4 @@
-"""Thin bright lines along the borders of a picture, as screenshots have them: they belong to nothing in it."""
+"""Removal of thin bright lines along the borders of an image, as screenshots have them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import numpy as np
 from plantain.pixels.arrays import Field
 
 _WIDEST = 0.02
-"""Of the shorter side: a line at the border that is wider is part of the picture."""
+"""Of the shorter side: a line at the border that is wider is part of the image."""
 
-_STANDS_OUT = 30.0
-"""Grey levels by which the median of a line lies above that of the row within."""
+_CONTRAST = 30.0
+"""Grey levels by which the median of a line exceeds that of the row within."""
 
 
 def without_frame(level: Field) -> Field:
-    """The picture with such lines at the level of what lies just within; itself where it has none, or is all border.
+    """Return the image with such lines at the level of the row within; unchanged without lines.
 
     Args:
         level: float32 (h, w), grey levels.
@@ -27,7 +27,7 @@ def without_frame(level: Field) -> Field:
         side = np.rot90(cleared, turns)
         within = side[deep]
         course = np.median(side[:deep], axis=1) - float(np.median(within))
-        lines = np.flatnonzero(course > _STANDS_OUT)
+        lines = np.flatnonzero(course > _CONTRAST)
         if lines.size:
             side = side.copy()
             side[: int(lines[-1]) + 2] = np.minimum(side[: int(lines[-1]) + 2], within)

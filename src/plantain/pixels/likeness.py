@@ -1,14 +1,29 @@
-"""Telling near duplicates: 256 bits that survive another codec, size or exposure, but not another patient."""
+"""Fingerprints of images: the exact hash of their pixels, and 256 bits that near duplicates share."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from functools import lru_cache
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import decode
+
+
+@lru_cache(maxsize=32)
+def pixel_sha256(data: bytes) -> str:
+    """SHA-256 of the uint8 (H, W, 3) RGB bytes that an encoded image decodes to, row by row. Raises BadImage."""
+    return sha256_of_pixels(decode(data))
+
+
+def sha256_of_pixels(pixels: Pixels) -> str:
+    """Return the same for a decoded image: uint8 (H, W, 3), RGB."""
+    return hashlib.sha256(np.ascontiguousarray(pixels).data).hexdigest()
+
 
 BITS = 256
 LIMIT = 15
@@ -21,7 +36,7 @@ Codes = npt.NDArray[np.uint8]
 
 
 def likeness(pixels: Pixels) -> bytes:
-    """The signs of the 16x16 lowest frequencies of a picture against their median: 32 bytes.
+    """Return the signs of the 16x16 lowest frequencies of an image against their median: 32 bytes.
 
     Args:
         pixels: uint8 (H, W, 3) or (H, W).
@@ -31,7 +46,7 @@ def likeness(pixels: Pixels) -> bytes:
     small = cv2.resize(np.ascontiguousarray(pixels[::step, ::step]), (64, 64), interpolation=cv2.INTER_AREA)
     gray = small if small.ndim == 2 else cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
     block = cv2.dct(gray.astype(np.float32))[:_BLOCK, :_BLOCK].ravel()
-    # The mean grey level says nothing of what is shown.
+    # The mean grey level does not depend on the content.
     block[0] = 0.0
     return np.packbits(block > np.median(block[1:])).tobytes()
 
@@ -46,7 +61,7 @@ def close_pairs(codes: Codes, limit: int = LIMIT) -> Iterator[tuple[int, int, in
     """Every pair of (N, 32) codes that differ in at most `limit` bits (at most 15): (first, second, distance).
 
     Codes that differ in at most 15 of 256 bits agree in at least one of 16 bands of 16 bits, so only codes that share a
-    band are compared; a pair is told once, by the first band that it shares.
+    band are compared; a pair is yielded once, by the first band that it shares.
     """
     if limit > LIMIT:
         raise ValueError(f"limit {limit}: at most {LIMIT}, or pairs would be missed")

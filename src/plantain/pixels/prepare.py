@@ -27,7 +27,7 @@ def prepare(
         aspect: height of a pixel over its width.
 
     Returns:
-        uint8 (side, side, 3) or (side, side), and where the original lies in it.
+        uint8 (side, side, 3) or (side, side), and the place of the original in it.
     """
     height, width = pixels.shape[:2]
     if mode == "stretch":
@@ -69,7 +69,7 @@ def restore(pixels: Pixels, geometry: Geometry) -> Pixels:
 
 
 def settle_grey(pixels: Pixels) -> Pixels:
-    """Gives a picture that is grey but for a codec's colour noise three equal channels; leaves colour alone.
+    """Give three equal channels to an image that is grey but for a codec's noise; keep colour.
 
     Grey radiographs saved as colour JPEG come back with channels a few levels apart. Grey means: the channels
     differ by less than 2 levels on average and by less than 16 in all but one pixel of a thousand.

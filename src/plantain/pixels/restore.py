@@ -1,6 +1,6 @@
 """Restores the original outside of an edit: `[loop] restore = "outside"`.
 
-Editors that redraw a whole image move it by a pixel, shift its tones and draw its texture anew. The answer is
+Editors that redraw a whole image move it by a pixel, shift its tones and draw its texture again. The answer is
 registered to the original and given its tones; what then still differs by more than usual is the edit, and is blended
 into the original. Where any of this fails the answer stays as it came, with the reason.
 """
@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.pixels.arrays import Field, Mask, Pixels
-from plantain.pixels.blend import composite, dilate, feather
+from plantain.pixels.arrays import Field, Floats, Mask, Pixels
 from plantain.pixels.registration import register
-from plantain.pixels.tone import match_tone
 from plantain.records import Finding
 
 VERSION = "outside 6"
@@ -25,13 +23,13 @@ _SCALES = (1.5, 4.0, 9.0)
 """Widths of the smoothing under which changes are looked for, in half-size pixels of a 1024-pixel frame."""
 
 _SURE, _FAINT = 5.0, 2.5
-"""A change contains a place that differs by this many times the usual, and reaches as far as this many times."""
+"""A change contains a place that differs by the first multiple of the usual, and extends to the second."""
 
 _LEAST_LEVELS = 1.5
 """Grey levels, after smoothing, by which the strongest place of a change differs."""
 
 _WORST_TONE = 2.5
-"""Largest median difference in grey levels, smoothed, of what was not changed."""
+"""Largest median difference in grey levels, smoothed, outside of the edit."""
 
 _NEAR, _MARGIN, _SOFT = 24.0, 10.0, 8.0
 """Pixels of a 1024-pixel frame: kept around a region and around a change, and over which a change fades."""
@@ -66,7 +64,7 @@ def restore_outside(
 
     Args:
         original, answer: uint8 (H, W, 3), of one shape.
-        finding: what was asked for; None where the taxonomy does not know it.
+        finding: the requested one; None if the taxonomy does not contain it.
         region: bool (H, W), where the edit belongs; None where that is unknown.
     """
     residual = 0.0  # until the answer is registered
@@ -146,3 +144,129 @@ def _jpeg_blocks(mask: Mask) -> Mask:
     padded = np.pad(mask, ((0, -height % 8), (0, -width % 8)))
     touched = padded.reshape(padded.shape[0] // 8, 8, padded.shape[1] // 8, 8).any(axis=(1, 3))
     return np.asarray(np.kron(touched, np.ones((8, 8), bool))[:height, :width], bool)
+
+
+_BIN = 6
+"""Width in grey levels of the bins of a tone curve."""
+
+_FEW = 60
+"""Least number of pixels of a bin."""
+
+_DEGREE = 4
+
+_LIGHT, _MOST_LIGHT = 8.0, 8.0
+"""Width of the smoothing that separates drifting light from an edit, in pixels of a 128-pixel frame, and its largest
+difference in grey levels."""
+
+_DARKEST, _BRIGHTEST = 3, 252
+"""Levels at and beyond which an edited image may be clipped."""
+
+
+def match_tone(original: Pixels, edited: Pixels, reference: Mask) -> Pixels:
+    """Return the edited image in the original's tones, uint8 (H, W, 3): one monotone curve per channel, and its light.
+
+    Args:
+        original, edited: uint8 (H, W, 3), registered.
+        reference: bool (H, W), where the two should look alike.
+    """
+    before, after = (cv2.GaussianBlur(one.astype(np.float32), (0, 0), 1.5) for one in (original, edited))
+    known = reference[..., None] & (edited > _DARKEST) & (edited < _BRIGHTEST)
+    toned = np.empty_like(after)
+    for channel in range(edited.shape[2]):
+        here = known[..., channel]
+        curve = tone_curve(after[..., channel][here], before[..., channel][here])
+        toned[..., channel] = np.interp(np.arange(256), *curve)[edited[..., channel]]
+    # The slowly varying rest is light that drifts over the frame.
+    scale = 128 / max(edited.shape[:2])
+    apart, weight = (
+        cv2.GaussianBlur(
+            cv2.resize(one, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA), (0, 0), _LIGHT
+        )
+        for one in (np.clip(toned - original, -_MOST_LIGHT, _MOST_LIGHT) * known, known.astype(np.float32))
+    )
+    toned -= cv2.resize(apart / (weight + 0.02), edited.shape[1::-1], interpolation=cv2.INTER_LINEAR)
+    # A clipped level was at least that bright, or dark, in the original too.
+    toned = np.where(edited >= _BRIGHTEST, np.maximum(toned, original), toned)
+    toned = np.where(edited <= _DARKEST, np.minimum(toned, original), toned)
+    return np.asarray(np.clip(np.rint(toned), 0, 255), np.uint8)
+
+
+def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
+    """Fit a smooth monotone curve from the levels of an edited image to those of its original.
+
+    Bins that lie off the curve, as the levels of a finding do, are weighted down (iteratively reweighted polynomial).
+
+    Args:
+        after, before: float32 (N,), smoothed levels of the same pixels, in grey levels.
+
+    Returns:
+        Levels of `after` from -1 to 256, rising, and the level of each in `before`; interpolate linearly.
+    """
+    which = np.clip(after / _BIN, 0, 255 // _BIN).astype(np.uint8)  # numpy sorts bytes in one pass
+    counts = np.bincount(which, minlength=255 // _BIN + 1)
+    found = np.flatnonzero(counts >= _FEW)
+    if found.size < 2:
+        return np.array([0.0, 255.0]), np.array([0.0, 255.0])
+    order = np.argsort(which, kind="stable")
+    groups = np.split(order, np.cumsum(counts)[:-1])
+    levels = np.array([float(np.median(after[groups[number]])) for number in found])
+    moved = np.array([float(np.median(before[groups[number]])) for number in found]) - levels
+    terms = np.vander((levels - 128) / 128, min(_DEGREE, found.size - 1) + 1, increasing=True)
+    sure = np.sqrt(counts[found])
+    own = sure.copy()
+    for _ in range(10):
+        ridge = 1e-3 * own.sum() * np.diag([0.0, *[1.0] * (terms.shape[1] - 1)])
+        fit = terms @ np.linalg.solve(terms.T @ (own[:, None] * terms) + ridge, terms.T @ (own * moved))
+        off = np.abs(moved - fit)
+        own = sure / (1.0 + (off / max(0.5, 1.5 * float(np.median(off)))) ** 2) ** 2
+    # Beyond the levels that were seen, the nearest displacement applies.
+    meant = np.maximum.accumulate(levels + fit)
+    xs = np.array([-1.0, *levels, 256.0])
+    return xs, np.array([xs[0] + meant[0] - levels[0], *meant, xs[-1] + meant[-1] - levels[-1]])
+
+
+def dilate(mask: Mask, radius_px: float) -> Mask:
+    """Every pixel within `radius_px` (Euclidean) of the mask: bool (H, W)."""
+    if radius_px <= 0 or not mask.any():
+        return mask.copy()
+    grown: Mask = _distance_to(mask) <= radius_px
+    return grown
+
+
+def feather(mask: Mask, radius_px: float) -> Field:
+    """A soft version of a mask: float32 (H, W) in [0, 1].
+
+    Rises from 0 at `radius_px` outside the border through 0.5 on it to 1 at `radius_px` inside, without
+    a kink at either end (smoothstep of the signed Euclidean distance). A structure thinner than twice
+    the radius does not reach 1: dilate it first to keep its full strength.
+    """
+    if radius_px <= 0 or mask.all() or not mask.any():
+        return mask.astype(np.float32)
+    # Distances count from pixel centres; half a pixel puts zero on the edge between two pixels.
+    signed = np.where(mask, _distance_to(~mask) - 0.5, 0.5 - _distance_to(mask))
+    ramp = np.clip((signed + radius_px) / (2 * radius_px), 0.0, 1.0)
+    return (ramp * ramp * (3.0 - 2.0 * ramp)).astype(np.float32)
+
+
+def composite(before: Pixels, after: Pixels, alpha: Field | Mask) -> Pixels:
+    """`before` where alpha is 0, `after` where it is 1, exactly; mixed in between and rounded.
+
+    Args:
+        before, after: uint8 (H, W, 3) or (H, W), same shape.
+        alpha: (H, W), bool or float in [0, 1].
+
+    Returns:
+        uint8, same shape as `before`.
+    """
+    weight = alpha.astype(np.float32)
+    if before.ndim == 3:
+        weight = weight[:, :, None]
+    old = before.astype(np.float32)
+    mixed = old + weight * (after.astype(np.float32) - old)
+    return np.clip(np.rint(mixed), 0, 255).astype(np.uint8)
+
+
+def _distance_to(mask: Mask) -> Field:
+    """Euclidean distance in pixels to the nearest True of a mask that has one: float32 (H, W)."""
+    distance: Field = cv2.distanceTransform((~mask).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    return distance

@@ -25,7 +25,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, one_line
 from plantain.pixels.dicom.window import without_padding
 
-# nibabel tells the terminal how it repaired a header; what cannot be read is an error that names the file all the same.
+# nibabel prints how it repaired a header; an unreadable file is an error that names it anyway.
 logging.getLogger("nibabel.global").setLevel(logging.CRITICAL)
 
 AXES = {"sagittal": 0, "coronal": 1, "axial": 2}
@@ -37,8 +37,8 @@ _UNIFORM = 0.6
 MASK_VALUES = 16
 """A volume with no more different values is a mask or label map (BraTS has 4); a noisy scan has hundreds."""
 
-_UNIT_MM = {"unknown": 1.0, "mm": 1.0, "meter": 1000.0, "micron": 0.001}
-"""Millimetres by the unit of `xyzt_units`."""
+_UNIT_MM = {1: 1000.0, 3: 0.001}
+"""Millimetres by the code of space in `xyzt_units`: metres and microns; any other is millimetres or unknown."""
 
 _LABEL_INTENTS = (1002, 1003)
 """NIFTI_INTENT_LABEL and NIFTI_INTENT_NEURONAME."""
@@ -68,7 +68,7 @@ class Volume:
     Attributes:
         values: (X, Y, Z), right-anterior-superior.
         spacing_mm: of the three axes.
-        low, high: values shown black and white: percentiles of what is not background.
+        low, high: values shown black and white: percentiles of the voxels above background.
         volumes: how many the file holds, of which this is the first.
         oblique_degrees: by how much the axes are off the patient's, at most; the display does not turn them.
     """
@@ -82,7 +82,7 @@ class Volume:
 
 
 def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) -> Volume:
-    """Reads .nii or .nii.gz; of a series the first volume.
+    """Read .nii or .nii.gz; of a series the first volume.
 
     Args:
         data: the file's bytes.
@@ -97,7 +97,7 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
         raw = _unpack(data, name)
         image = (
             nibabel.Nifti1Image.from_bytes(raw)
-            if raw[:4] != b"\x1c\x02\x00\x00"
+            if raw[:4] not in (b"\x1c\x02\0\0", b"\0\0\x02\x1c")
             else nibabel.Nifti2Image.from_bytes(raw)
         )
         shape = tuple(int(n) for n in image.shape)
@@ -113,13 +113,15 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
             raise BadImage(f"{name}: voxels of kind {image.header.get_data_dtype()} are not read")
         if int(np.prod(shape[:3], dtype=np.float64)) * image.header.get_data_dtype().itemsize > len(raw):
             raise BadImage(f"{name}: cut short: its header announces more voxels than it holds")
+        if int(image.dataobj.offset) < int(image.header["sizeof_hdr"]):
+            raise BadImage(f"{name}: its header places the voxels within itself (vox_offset)")
         _check_orientation(image, name)
         first = (
             image.slicer[(slice(None),) * 3 + (slice(0, 1),) * (len(shape) - 3)] if len(shape) > 3 else image
         )
         canonical = nibabel.as_closest_canonical(first)
         values = np.asarray(canonical.dataobj).reshape(canonical.shape[:3])
-        unit_mm = _UNIT_MM[image.header.get_xyzt_units()[0]]
+        unit_mm = _UNIT_MM.get(int(image.header["xyzt_units"]) & 7, 1.0)
         zooms = [float(zoom) * unit_mm for zoom in canonical.header.get_zooms()[:3]]
         intent = int(image.header["intent_code"])
         straight = float(np.abs(_directions(canonical.affine)).max(axis=0).min())
@@ -130,7 +132,7 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
             f"{name}: no NIfTI that can be read ({one_line(' '.join(str(error).split()))[:160]})"
         ) from error
     if intent in _LABEL_INTENTS:
-        raise BadImage(f"{name}: its header says that it is a label map (intent {intent})")
+        raise BadImage(f"{name}: its header declares a label map (intent {intent})")
     if not all(0.001 <= zoom <= 100 for zoom in zooms):
         raise BadImage(f"{name}: voxels of {'x'.join(f'{zoom:g}' for zoom in zooms)} mm")
     bottom, top = _range(values, low, high, name)
@@ -142,7 +144,7 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
 
 
 def choose_slices(volume: Volume, plane: str, count: int) -> list[int]:
-    """Indices of `count` slices of a plane, evenly through the middle 60 % of what is not background.
+    """Indices of `count` slices of a plane, evenly through the middle 60 % of the voxels above background.
 
     The slices at the ends of a head are left out: they show scalp, or the face. Fewer where there are fewer slices.
     """
@@ -160,7 +162,7 @@ def show_slice(volume: Volume, plane: str, index: int) -> Pixels:
     """One slice in radiological display with square pixels: uint8 (H, W, 3).
 
     Raises:
-        ValueError: there is no such slice.
+        ValueError: the volume has no such slice.
     """
     axis = AXES[plane]
     if not 0 <= index < volume.values.shape[axis]:
@@ -183,10 +185,10 @@ def show_slice(volume: Volume, plane: str, index: int) -> Pixels:
 
 
 def _check_orientation(image: nibabel.Nifti1Image, name: str) -> None:
-    """Refuses a file that does not say how it lies, or says it in two ways that contradict each other.
+    """Refuse a file without an orientation, or with two that contradict each other.
 
     A file has room for two orientations: qform, of the scanner, and sform, which goes before it. After a change by a
-    careless tool one of them may be mirrored, and nothing tells which.
+    careless tool one of them may be mirrored, and the file does not state which.
     """
     ways = [way for way in ("qform", "sform") if int(image.header[f"{way}_code"])]
     if not ways:
@@ -234,15 +236,15 @@ def _is_label_map(values: npt.NDArray[np.generic]) -> bool:
 def _range(values: npt.NDArray[np.generic], low: float, high: float, name: str) -> tuple[float, float]:
     """Percentiles of the voxels that are not background, from every few of them in a large volume."""
     sample = values.ravel()[:: max(1, values.size // 2_000_000)].astype(np.float64)
-    sample = sample[np.isfinite(sample)]
+    total, sample = sample.size, sample[np.isfinite(sample)]
     if sample.size == 0:
         raise BadImage(f"{name}: holds no finite value")
     different = np.unique(sample).size
     if 1 < different <= MASK_VALUES:
-        raise BadImage(f"{name}: only {different} different values: a mask or label map, not a picture")
-    padded, sample = sample.size, without_padding(sample)
+        raise BadImage(f"{name}: only {different} different values: a mask or label map, not an image")
+    sample = without_padding(sample)
     floor, ceiling = (float(bound) for bound in np.percentile(sample, (0.5, 99.5)))
-    if sample.size < padded:  # where padding is all the background, nothing else shows its level
+    if sample.size < 0.99 * total:  # where padding or NaN is all the background, nothing else shows its level
         floor = min(floor, 0.0)
     above = sample[sample > floor + 0.05 * (ceiling - floor)]
     if above.size == 0:

@@ -1,1 +1,1 @@
-"""What may leave the house: whose picture a file is, and under which agreement it may go where."""
+"""Privacy: burned-in text, faces, licences, and permission to send an image to a hosted model."""

@@ -1,8 +1,8 @@
 """Faces in photographs, by a trained cascade, and colour where no radiograph or slice has any.
 
 The cascade arrives with scikit-image (frontal faces, local binary patterns). It finds an upright face that looks at the
-camera; it misses profiles, and faces that are turned upside down or mostly covered. What it cannot judge is held back
-by its colour: a coloured scene among radiographs is somebody's photograph, whether a face is found in it or not.
+camera; it misses profiles, and faces that are turned upside down or mostly covered. Other photographs are quarantined
+by their colour: a coloured scene among radiographs is a photograph, with or without a detected face.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ As many as in grey must agree in a round field on black: vessels and disc of an 
 """
 
 _DARK, _ROUND = 24, 0.92
-"""Brightest channel of what lies around a round field, and the least share of its circle that the field fills."""
+"""Brightest channel outside of a round field, and the least share of its circle that the field fills."""
 
 _SCENE_LEVELS, _SCENE_SHARE = 40, 0.1
 
 
 def photographed_faces(pixels: Pixels) -> tuple[Box, ...]:
-    """Faces in a photograph, uint8 (H, W, 3); in grey (H, W), and in a round field on black, more must agree on one."""
+    """Return faces in uint8 (H, W, 3) or (H, W), as sorted boxes.
+
+    In grey images, and in a round field on black, more detections must agree on a face.
+    """
     scale = min(1.0, SIDE / max(pixels.shape[:2]))
     small = cv2.resize(np.ascontiguousarray(pixels), None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     shorter = min(small.shape[:2])
@@ -56,7 +59,7 @@ def photographed_faces(pixels: Pixels) -> tuple[Box, ...]:
 
 
 def round_field(pixels: Pixels) -> bool:
-    """Whether a picture is a round field on black, maybe cut off above and below, as fundus cameras take it.
+    """Return True for a round field on black, maybe cut off above and below, as fundus cameras record it.
 
     Args:
         pixels: uint8 (H, W, 3) or (H, W).
@@ -70,7 +73,7 @@ def round_field(pixels: Pixels) -> bool:
     )
     if not outlines:
         return False
-    # The hull, since the field itself may be dark at its rim; letters beside it are outlines of their own.
+    # The hull, since the field itself may be dark at its rim; letters next to it are outlines of their own.
     hull = cv2.convexHull(max(outlines, key=cv2.contourArea))
     (x, y), radius = cv2.minEnclosingCircle(hull)
     circle, field = np.zeros((2, height, width), np.uint8)
@@ -81,12 +84,12 @@ def round_field(pixels: Pixels) -> bool:
 
 
 def coloured_scene(pixels: Pixels) -> bool:
-    """Whether a picture is strongly coloured in a tenth of its area: no radiograph or slice, with arrows or without."""
+    """Return True if a tenth of the area is strongly coloured, as in no radiograph or slice."""
     return pixels.ndim == 3 and float((_chroma(pixels) >= _SCENE_LEVELS).mean()) >= _SCENE_SHARE
 
 
 def _chroma(pixels: Pixels) -> npt.NDArray[np.int16]:
-    """Difference of the strongest and the weakest channel, on a coarse grid of pixels."""
+    """Return the difference of the strongest and the weakest channel, on a coarse grid of pixels."""
     few = pixels[:: max(1, pixels.shape[0] // 256), :: max(1, pixels.shape[1] // 256)].astype(np.int16)
     difference: npt.NDArray[np.int16] = few.max(axis=2) - few.min(axis=2)
     return difference

@@ -1,7 +1,7 @@
 """Faces in slices and volumes of heads, by geometry.
 
-What lies as low as nose and cheeks and in front of the middle is face: brains that were taken out of the skull, and
-heads that were defaced, hold nothing there.
+Tissue as low as nose and cheeks and in front of the middle is face: skull-stripped brains and defaced heads have
+none there.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ HEAD_MM = 185.0
 """Length of an adult's head from front to back, where the scale of a slice is not known."""
 
 ORBITS_MM, NOSE_MM, LIPS_MM = 85.0, 120.0, 150.0
-"""Below the vertex: where the orbits begin, and between which heights nose and cheeks lie, in adults."""
+"""Distance below the vertex of the orbits, and of the upper and lower end of nose and cheeks, in adults."""
 
 APART_MM = 20.0
-"""Cuts of a volume that lie further apart show outlines; no face can be put together from them."""
+"""Slices of a volume that are further apart show outlines, from which no face can be reconstructed."""
 
 FACE_CM2 = 6.0
 """Least area of tissue in front of the middle and as low as the nose, in a slice or in a volume seen from the side."""
@@ -33,8 +33,8 @@ class Head:
     """Where a volume of a head shows a face, in indices of right-anterior-superior space.
 
     Attributes:
-        front: from this index on the voxels lie in front of the middle.
-        below: up to this index (not included) they lie below the upper rim of the orbits.
+        front: voxels from this index on are in front of the middle.
+        below: voxels up to this index (exclusive) are below the upper rim of the orbits.
     """
 
     front: int
@@ -46,7 +46,7 @@ def face_of_volume(
     spacing_mm: tuple[float, float, float],
     threshold: float,
 ) -> Head | None:
-    """Where a volume (X, Y, Z), right-anterior-superior, shows a face; None where it reaches no face or has none.
+    """Return where a volume (X, Y, Z), right-anterior-superior, shows a face; None without one.
 
     Args:
         values: voxels.
@@ -65,7 +65,7 @@ def face_of_volume(
 
 
 def level_of_air(values: npt.NDArray[np.integer] | npt.NDArray[np.floating]) -> float | None:
-    """The one value that the outermost voxels of a volume have; None where they differ, as in a scan."""
+    """Return the value of all outermost voxels of a volume; None if they differ, as in a scan."""
     first = values[0, 0, 0]
     sides = (side for axis in range(3) for side in (values.take(0, axis), values.take(-1, axis)))
     return float(first) if all(bool((side == first).all()) for side in sides) else None
@@ -74,7 +74,7 @@ def level_of_air(values: npt.NDArray[np.integer] | npt.NDArray[np.floating]) -> 
 def face_in_slice(
     head: Head, shape: tuple[int, int, int], plane: str, index: int, pixels: Pixels
 ) -> tuple[Box, ...]:
-    """The part of a displayed slice that cuts through the face of its volume; none behind or above it.
+    """Return the part of a displayed slice that shows the face of its volume; empty behind or above it.
 
     Args:
         head: where the volume shows a face.
@@ -94,12 +94,12 @@ def face_in_slice(
     if share is None:
         return ()
     box = Box(0, round(share[2] * height), max(1, round(share[0] * width)), max(1, round(share[1] * height)))
-    # A slice beside the face, or a cut through air, shows nothing there.
+    # A slice next to the face shows only air there.
     return (box,) if np.count_nonzero(box.cut(pixels) > 24) > 0.02 * box.cut(pixels).size else ()
 
 
 def profile_in_slice(pixels: Pixels, spacing_mm: float | None, aspect: float = 1.0) -> Box | None:
-    """The face in a sagittal slice of a head, shown with the front to the left and the vertex on top; None without.
+    """Return the face in a sagittal slice of a head (front to the left, vertex on top); None without one.
 
     Args:
         pixels: uint8 (H, W) or (H, W, 3).
@@ -121,7 +121,7 @@ def profile_in_slice(pixels: Pixels, spacing_mm: float | None, aspect: float = 1
 
 
 def _face_region(tissue: Mask, across_mm: float, down_mm: float) -> tuple[int, int, int] | None:
-    """Column of the middle, row of the orbits and first column of a head seen from the side; None without a face."""
+    """Return middle column, row of the orbits and first column of a head from the side; None without a face."""
     rows, columns = np.flatnonzero(tissue.any(axis=1)), np.flatnonzero(tissue.any(axis=0))
     if rows.size == 0:
         return None
@@ -137,7 +137,7 @@ def _face_region(tissue: Mask, across_mm: float, down_mm: float) -> tuple[int, i
 
 
 def _largest(mask: Mask) -> Mask:
-    """The largest connected part: letters and noise around a head are no head."""
+    """Return the largest connected part: letters and noise around a head are not the head."""
     count, labels, sizes, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8))
     if count < 2:
         return mask

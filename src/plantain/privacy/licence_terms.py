@@ -13,7 +13,7 @@ from plantain.records import InputError, Licence
 from plantain.records.suggestions import nearest
 
 LARGEST_TEXT = 200_000
-"""Bytes of a licence file: it stands in run.json too, so that an import knows it."""
+"""Bytes of a licence file: run.json contains it too, so that an import knows it."""
 
 _GIVEN = (Licence.OPEN, Licence.ATTRIBUTION)
 """Classes whose edits can be put under a licence of one's choice."""
@@ -21,7 +21,7 @@ _GIVEN = (Licence.OPEN, Licence.ATTRIBUTION)
 _ADDRESS = re.compile(r"https?://[^\s]+")
 
 _CREDIT = (
-    "You may copy, change and pass on what is covered, as long as you give credit and say what you changed"
+    "You may copy, change and pass on the covered material, as long as you give credit and state your changes"
 )
 _KNOWN = (
     CC0,
@@ -50,7 +50,7 @@ _KNOWN = (
         "PDDL-1.0",
         "Open Data Commons Public Domain Dedication and License v1.0",
         "https://opendatacommons.org/licenses/pddl/1-0/",
-        "Whoever made it has given up their rights in it as far as the law lets them: use it as you like.",
+        "The authors have waived their rights in it to the extent that the law allows: use it as you like.",
     ),
     LicenceText(
         "ODbL-1.0",
@@ -63,22 +63,23 @@ _KNOWN = (
         "MIT",
         "MIT License",
         "https://opensource.org/license/mit",
-        "You may use, change and pass on what is covered as long as the notice of its owner stays with it.\n"
+        "You may use, change and pass on the covered material as long as the notice of its owner stays with it.\n"
         "It comes without any warranty.",
     ),
     LicenceText(
         "Apache-2.0",
         "Apache License 2.0",
         "https://www.apache.org/licenses/LICENSE-2.0",
-        "You may use, change and pass on what is covered as long as its notices stay with it and changes are marked.\n"
+        "You may use, change and pass on the covered material as long as its notices stay with it and changes are\n"
+        "marked. "
         "It comes without any warranty.",
     ),
     LicenceText(
         "BSD-3-Clause",
         "BSD 3-Clause License",
         "https://opensource.org/license/bsd-3-clause",
-        "You may use, change and pass on what is covered as long as its notice stays with it; its owner's name may\n"
-        "not be used to advertise what you make. It comes without any warranty.",
+        "You may use, change and pass on the covered material as long as its notice stays with it; its owner's name\n"
+        "may not be used to advertise what you make. It comes without any warranty.",
     ),
 )
 KNOWN = {licence.spdx: licence for licence in _KNOWN}
@@ -86,16 +87,16 @@ KNOWN = {licence.spdx: licence for licence in _KNOWN}
 
 
 def named_terms(named: Sequence[str], classes: Mapping[str, Licence]) -> dict[str, LicenceText]:
-    """The licence of each dataset that a person named one for.
+    """Return the licence of each dataset for which one was named.
 
     Args:
         named: each "LICENCE", for every source that is open or only asks for attribution, or "DATASET=LICENCE", for
             one of them; LICENCE is an SPDX id, a web address, or a file with the terms. A dataset that is not among
             `classes` is left out; see `unused`.
-        classes: what the owner of each dataset allows.
+        classes: licence class of each dataset.
 
     Raises:
-        InputError: no such licence, or a dataset that nobody may license anew.
+        InputError: no such licence, or a dataset whose edits need its own licence.
     """
     terms: dict[str, LicenceText] = {}
     own: dict[str, LicenceText] = {}
@@ -105,8 +106,8 @@ def named_terms(named: Sequence[str], classes: Mapping[str, Licence]) -> dict[st
             own[dataset] = _licence(rest, text)
             if classes[dataset] not in _GIVEN:
                 raise InputError(
-                    f"--licence {text}: images of {dataset} are of class {classes[dataset]}; only edits of what "
-                    "is open, or asks for attribution alone, can be put under a licence of your choice"
+                    f"--licence {text}: images of {dataset} are of class {classes[dataset]}; only edits of images "
+                    "that are open, or ask for attribution alone, can be put under a licence of your choice"
                 )
             continue
         if text in unused(named, classes):
@@ -120,7 +121,7 @@ def named_terms(named: Sequence[str], classes: Mapping[str, Licence]) -> dict[st
 
 
 def unused(named: Sequence[str], classes: Mapping[str, Licence]) -> list[str]:
-    """Return what was named as DATASET=LICENCE for a dataset that is not among `classes`."""
+    """Return each DATASET=LICENCE of a dataset that is not among `classes`."""
     return [
         text
         for text in named
@@ -132,11 +133,11 @@ def unused(named: Sequence[str], classes: Mapping[str, Licence]) -> list[str]:
 
 
 def named_original_terms(named: Sequence[str], classes: Mapping[str, Licence]) -> dict[str, LicenceText]:
-    """The licence under which the owner of each dataset publishes it, where a person named one.
+    """Return the licence under which the owner publishes each dataset for which one was named.
 
     Args:
         named: each "DATASET=LICENCE", LICENCE as for `named_terms`.
-        classes: what the owner of each dataset allows.
+        classes: licence class of each dataset.
 
     Raises:
         InputError: no such licence or dataset, or one whose originals are not passed on anyway.
@@ -158,12 +159,12 @@ def named_original_terms(named: Sequence[str], classes: Mapping[str, Licence]) -
 
 
 def as_json(terms: Mapping[str, LicenceText]) -> dict[str, dict[str, str]]:
-    """For run.json."""
+    """Return the terms as run.json contains them."""
     return {dataset: asdict(licence) for dataset, licence in sorted(terms.items())}
 
 
 def from_json(recorded: object) -> dict[str, LicenceText]:
-    """The inverse of `as_json`. Raises TypeError for anything else."""
+    """Return the inverse of `as_json`. Raises TypeError for anything else."""
     if not isinstance(recorded, Mapping):
         raise TypeError("terms: expected an object")
     return {str(dataset): LicenceText(**_strings(fields)) for dataset, fields in recorded.items()}
@@ -208,6 +209,6 @@ def _from_file(path: Path, option: str) -> LicenceText:
 
 
 def _reference(name: str, text: str) -> str:
-    """An id for terms that have none of their own: the same for the same terms, another for others."""
+    """Return an id for terms that have none of their own, by their text."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name.removeprefix("https://").removeprefix("http://")).strip("-")
     return f"LicenseRef-{plain[:40] or 'owner'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Under which licence each part of a release may be used, decided source by source, and the LICENSES folder."""
+"""The licence of each part of a release, decided source by source, and the LICENSES folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ FOLDER = "LICENSES"
 PARTS = f"{FOLDER}/parts.json"
 
 TEXTS_NOTE = (
-    "This file names the licence and says in our own words what it means. It is not the legal text: that one, at the "
-    "address above, is what counts."
+    "This file names the licence and summarises it in our own words. Only the legal text, at the address above, is "
+    "binding."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LicenceText:
-    """A licence by its SPDX id, where its legal text is, and what it means in our own words."""
+    """A licence by its SPDX id, the address of its legal text, and a summary in our own words."""
 
     spdx: str
     name: str
@@ -43,8 +43,8 @@ CC_BY = LicenceText(
     "CC-BY-4.0",
     "Creative Commons Attribution 4.0 International",
     "https://creativecommons.org/licenses/by/4.0/legalcode",
-    "You may copy, change and pass on what is covered, also commercially, as long as you give credit, link to the\n"
-    "licence and say whether you changed anything. You may add no terms that take these freedoms away again.\n"
+    "You may copy, change and pass on the covered material, also commercially, as long as you give credit, link to\n"
+    "the licence and state whether you made changes. You may add no terms that take these freedoms away again.\n"
     "It comes without any warranty.",
 )
 ODC_BY = LicenceText(
@@ -59,23 +59,23 @@ AGREEMENT = LicenceText(
     "LicenseRef-Source-Agreement",
     "Under the agreement with the owner of the source images",
     "",
-    "These images derive from images that their owner hands out to credentialed users only. Whoever exported this\n"
-    "release named the agreement below as what allows passing them on; its terms apply, and the owner's own terms\n"
-    "of use besides. No public licence is granted. Do not pass them on unless that agreement covers you.",
+    "These images derive from images that their owner gives to credentialed users only. The publisher of this release\n"
+    "named the agreement below as the one that allows passing them on. Its terms apply, as do the owner's own terms\n"
+    "of use. No public licence is granted. Do not pass them on unless that agreement covers you.",
 )
 UNKNOWN = LicenceText(
     "LicenseRef-Source-Unknown",
     "Licence of the source images not known",
     "",
-    "Nobody recorded under which terms the images were published that these derive from. No licence is granted for\n"
-    "them: find out what their owner allows before you use or pass them on.",
+    "The terms of the source images of these edits were not recorded. No licence is granted for them: find out what\n"
+    "their owner allows before you use or pass them on.",
 )
 
 CC0 = LicenceText(
     "CC0-1.0",
     "Creative Commons Zero 1.0 Universal",
     "https://creativecommons.org/publicdomain/zero/1.0/legalcode",
-    "Whoever made it has given up their rights in it as far as the law lets them: use it as you like.\n"
+    "The authors have waived their rights in it to the extent that the law allows: use it as you like.\n"
     "It comes without any warranty.",
 )
 
@@ -100,10 +100,10 @@ class SourcePart:
         part: "images of DATASET", or "records".
         dataset: the source; "" for the records.
         images: source images that were used.
-        source_licence: what the source's owner allows, as recorded at ingest.
+        source_licence: licence class of the source, as recorded at ingest.
         agreement: the reference that allows redistribution, for credentialed sources.
-        credit: whom to name, where that is known.
-        decided: "owner": named by whoever owns the images; "source": their own, or they leave no choice; "default":
+        credit: the authors to name, if known.
+        decided: "owner": named by the owner of the images; "source": their own, or they leave no choice; "default":
             ours: of the records, and of releases that were made before a licence had to be named.
     """
 
@@ -119,7 +119,7 @@ class SourcePart:
 
     @property
     def duty(self) -> str:
-        """What using it asks for beyond the licence itself."""
+        """Return the duties of users beyond the licence itself."""
         if self.source_licence == Licence.ATTRIBUTION:
             return "credit the source as its owner asks"
         if self.source_licence == Licence.CREDENTIALED:
@@ -132,10 +132,10 @@ def decide_parts(
     agreement: str,
     terms: Mapping[str, LicenceText] = MappingProxyType({}),
 ) -> tuple[SourcePart, ...]:
-    """The licence of every part: the images by source, sorted, then the records.
+    """Return the licence of every part: the images by source, sorted, then the records.
 
     Args:
-        sources: per dataset: what its owner allows, its version, and how many images were used.
+        sources: per dataset: its licence class, its version, and the number of images used.
         agreement: the reference that allows redistribution, for credentialed sources.
         terms: licences that the owner of a dataset's images named.
 
@@ -147,7 +147,7 @@ def decide_parts(
         allowed = Licence(str(source["licence"]))
         if allowed is Licence.CREDENTIALED and not agreement.strip():
             raise InputError(
-                f"images of {dataset} are credentialed: what is derived from them may not be redistributed; name "
+                f"images of {dataset} are credentialed: their edits may not be redistributed; name "
                 "the agreement that allows it with --redistribution-approved REFERENCE"
             )
         licence, decided = _images_licence(dataset, allowed, terms)
@@ -169,7 +169,7 @@ def decide_parts(
 def _images_licence(
     dataset: str, allowed: Licence, terms: Mapping[str, LicenceText]
 ) -> tuple[LicenceText, str]:
-    """The licence of a dataset's images, and by what it was decided."""
+    """Return the licence of a dataset's images, and the basis of the decision."""
     if allowed in (Licence.CREDENTIALED, Licence.UNKNOWN):
         return _IMAGES[allowed], "source"
     if dataset in terms:
@@ -180,12 +180,12 @@ def _images_licence(
 
 
 def is_ours_to_choose(dataset: str, allowed: Licence, terms: Mapping[str, LicenceText]) -> bool:
-    """Whether the licence of a dataset's edits is a person's to choose, and nobody has."""
+    """Return True if the licence of a dataset's edits must still be chosen."""
     return _images_licence(dataset, allowed, terms)[1] == "default"
 
 
 def licence_files(parts: tuple[SourcePart, ...]) -> dict[str, bytes]:
-    """The files of LICENSES: every licence that a part has, and which part has which."""
+    """Return the files of LICENSES: every licence, and the licence of each part."""
     files = {}
     for part in parts:
         text = part.licence.text

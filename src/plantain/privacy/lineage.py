@@ -1,24 +1,24 @@
-"""Which pictures a picture was made from, by content, so that a licence follows every copy that this process makes."""
+"""Sources of derived images, by content, so that a licence applies to every copy that this process makes."""
 
 from __future__ import annotations
 
 import hashlib
 
 _SOURCES: dict[str, frozenset[str]] = {}
-"""SHA-256 of a derived picture -> those of the pictures it was made from. A fact about bytes: it holds in every run."""
+"""SHA-256 of a derived image -> those of its source images, in every run."""
 
 
 def sha256_of(data: bytes) -> str:
-    """The hash by which a picture is known."""
+    """Return the SHA-256 of an image's file, in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
 def made_from(data: bytes, *sources: bytes) -> bytes:
-    """Notes that a picture was made from others, and returns it: padded, drawn upon, laid side by side.
+    """Record that an image was made from others (padded, annotated, joined), and return it.
 
     Args:
-        data: the new picture's file.
-        sources: files of the pictures that show in it.
+        data: the new image's file.
+        sources: files of the images that it shows.
     """
     made, origins = sha256_of(data), frozenset(map(sha256_of, sources))
     if made not in origins:
@@ -27,5 +27,5 @@ def made_from(data: bytes, *sources: bytes) -> bytes:
 
 
 def sources_of(sha256: str) -> frozenset[str]:
-    """Hashes of the pictures that this one was made from; empty where nothing was noted."""
+    """Return hashes of the images that this one was made from; empty if none were recorded."""
     return _SOURCES.get(sha256, frozenset())

@@ -1,4 +1,4 @@
-"""Under what terms owners of source images publish them, for releases that pass originals on, and whom to credit."""
+"""Terms and credit of the source images that a release contains."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import Licence
 
 PART = "originals of "
-"""How a part of a release that holds originals begins; the dataset's name follows."""
+"""Prefix of the name of a part with originals; the dataset's name follows."""
 
 ATTRIBUTION = f"{FOLDER}/ATTRIBUTION.md"
 
 OPEN = LicenceText(
     "LicenseRef-Source-Open",
-    "Open, as the owner of the source images says",
+    "Open, according to the owner of the source images",
     "",
-    "These are source images, prepared and otherwise untouched. Whoever made this release recorded that their owner\n"
-    "lets anybody use them and pass them on. The owner's own licence is what counts: look it up where the dataset is\n"
-    "published. No further rights are granted here, and there is no warranty.",
+    "These are source images, prepared and otherwise untouched. The publisher of this release recorded that\n"
+    "their owner lets everyone use them and pass them on. The owner's own licence is binding: look it up where the\n"
+    "dataset is published. No further rights and no warranty are given here.",
 )
 CREDIT = LicenceText(
     "LicenseRef-Source-Attribution",
     "With credit, as the owner of the source images asks",
     "",
-    "These are source images, prepared and otherwise untouched. Whoever made this release recorded that their owner\n"
-    "lets anybody use them and pass them on as long as the owner is credited. How, and whatever else is asked, stands\n"
-    "in the owner's own licence: look it up where the dataset is published. Keep LICENSES/ATTRIBUTION.md with them.\n"
-    "No further rights are granted here, and there is no warranty.",
+    "These are source images, prepared and otherwise untouched. The publisher of this release recorded that\n"
+    "their owner lets everyone use them and pass them on as long as the owner is credited. The owner's own licence is\n"
+    "binding: look it up where the dataset is published. Keep LICENSES/ATTRIBUTION.md with the images.\n"
+    "No further rights and no warranty are given here.",
 )
 MNI = LicenceText(
     "LicenseRef-MNI",
@@ -74,12 +74,12 @@ def original_parts(
     counts: Mapping[str, Mapping[str, int]],
     terms: Mapping[str, LicenceText],
 ) -> tuple[SourcePart, ...]:
-    """The parts of a release that hold originals, by dataset.
+    """Return the parts of a release that contain originals, by dataset.
 
     Args:
-        sources: per dataset: what its owner allows, and its version.
-        counts: per dataset: how many originals are carried.
-        terms: licences of the owners, where somebody named them.
+        sources: per dataset: its licence class and version.
+        counts: per dataset: the number of originals in the release, under "carried".
+        terms: licences of the owners that were named.
     """
     parts = []
     for dataset, source in sorted(sources.items()):
@@ -99,7 +99,7 @@ def original_parts(
 
 
 def attribution(parts: Sequence[SourcePart]) -> str:
-    """The text of ATTRIBUTION.md: for every source whose originals go along, whom to credit and under what terms."""
+    """Return the text of ATTRIBUTION.md: credit and terms of every source whose originals are in the release."""
     sections = [
         f"## {part.dataset}\n\n{part.images} prepared source images. {part.credit}\n\n"
         f"Terms: {part.licence.name} ({part.licence.spdx}){f', {part.licence.url}' if part.licence.url else ''}; see "

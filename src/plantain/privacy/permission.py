@@ -1,4 +1,4 @@
-"""Whether a picture may go to an address: decided over plain records, for the pictures that it was made from."""
+"""Permission to send an image to an address, by the records of its source images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FREE_TO_LEAVE = frozenset({Licence.OPEN, Licence.ATTRIBUTION})
 
 
 def agreement(image: SourceImage, given: Consent | None) -> str | None:
-    """Under which agreement a source may be sent to a hosted model; None where nobody has allowed it.
+    """Return the agreement under which a source may be sent to a hosted model; None without one.
 
     Args:
         image: the source as the run recorded it.
@@ -23,10 +23,10 @@ def agreement(image: SourceImage, given: Consent | None) -> str | None:
 
 
 def agreements(sources: Collection[SourceImage], given: Consent | None, to: Destination) -> dict[str, str]:
-    """Image id -> agreement, for every source of one picture: the strictest of them decides.
+    """Return image id -> agreement for every source of one image: the strictest decides.
 
     Raises:
-        NotAllowed: a source was not let go, or nobody knows what the picture was made from.
+        NotAllowed: a source has no agreement, or the sources of the image are unknown.
     """
     if to.reach is not Reach.HOSTED:
         return dict.fromkeys((image.id for image in sources), f"declared {to.reach}") or {
@@ -34,7 +34,7 @@ def agreements(sources: Collection[SourceImage], given: Consent | None, to: Dest
         }
     if not sources:
         raise NotAllowed(
-            "a picture of unknown origin was held back: only what the run knows, or made itself, may be sent"
+            "an image of unknown origin was not sent: only images of the run, and images made from them, may be sent"
         )
     found: dict[str, str] = {}
     for image in sources:
@@ -46,12 +46,12 @@ def agreements(sources: Collection[SourceImage], given: Consent | None, to: Dest
 
 
 def named(image: SourceImage) -> str:
-    """A source for a message. Errors end in logs that are passed around: a credentialed id is not for them."""
+    """Return a source's name for a message. Errors are logged and shared, so a credentialed id is left out."""
     if image.licence is Licence.CREDENTIALED:
         return f"an image of {image.dataset}"
     return f"image {image.id!r} of {image.dataset}"
 
 
 def why_not(image: SourceImage) -> str:
-    """Why a source is not free to leave."""
+    """Return why a source needs an agreement."""
     return "is credentialed" if image.licence is Licence.CREDENTIALED else "has no known licence"

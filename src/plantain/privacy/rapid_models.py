@@ -1,7 +1,7 @@
-"""rapidocr's two networks, run without what is slow around them: one finds lines of text, one reads them.
+"""rapidocr's two networks without its slow pre- and post-processing: one finds lines of text, one reads them.
 
-What is found and read is bit for bit what `RapidOCR` finds and reads, except in strips that it cannot shrink. Hardly
-any time passes outside of the networks, where it spends a sixth of its own, and all threads share one pair of sessions.
+Results are bit for bit those of `RapidOCR`, except in strips that it cannot shrink. `RapidOCR` spends a sixth of its
+time outside of the networks; here all threads share one pair of sessions.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from rapidocr.utils.process_img import (
 from plantain.pixels.arrays import Pixels
 
 Corners = npt.NDArray[np.float32]
-"""Of one line: (4, 2), x and y, clockwise from the upper left of its letters as far as that is known."""
+"""Corners of one line: (4, 2), x and y, clockwise from the upper left of its letters if that is known."""
 
 DETECTED_SIDE = 1024
-"""Larger pictures are shrunk to it before text is looked for."""
+"""Larger images are shrunk to it before text is looked for."""
 
 MAP_THRESHOLD = BOX_THRESHOLD = 0.3
-"""Least probability of a pixel, and mean probability of a box, that count: what can hardly be seen is told too."""
+"""Least probability of a pixel, and mean probability of a box, that count: low, so that faint text is found too."""
 
 _UNCLIP = 1.6
 _LEAST_SIDE, _MOST_SIDE = 30, 2000
@@ -47,7 +47,7 @@ _LONGEST = 60
 _LEVELS = np.arange(256, dtype=np.uint8)
 _FOUND_AS = ((_LEVELS.astype(np.float32) * (1 / 255.0) - np.array(0.5)) / np.array(0.5)).astype(np.float32)
 _READ_AS = np.asarray((_LEVELS.astype(np.float32) / 255 - 0.5) / 0.5, np.float32)
-"""What each grey level is to the networks, computed as rapidocr computes it for every pixel: in 64 bits, and in 32."""
+"""Input of the networks for each grey level, computed as by rapidocr: in 64 bits, and in 32."""
 
 
 class LineFinder:
@@ -60,7 +60,7 @@ class LineFinder:
         )
 
     def find(self, shown: Pixels) -> list[tuple[Corners, Pixels]]:
-        """Lines in uint8 (H, W, 3), blue first, from top to bottom: where each lies, and its pixels laid upright."""
+        """Return lines in uint8 (H, W, 3), blue first, from top to bottom: corners, and pixels rotated upright."""
         height, width = shown.shape[:2]
         if height > width or width > _MOST_SIDE:
             shown = _widened(shown)
@@ -91,29 +91,29 @@ class LineReader:
         self._decode = CTCLabelDecode(letters)
 
     def read(self, lines: Sequence[Pixels]) -> list[tuple[str, float]]:
-        """What lines of uint8 (H, W, 3), blue first, say, each with the reader's confidence in [0, 1]."""
+        """Return the text of lines of uint8 (H, W, 3), blue first, each with its confidence in [0, 1]."""
         shapes = np.array([line.shape[1] / float(line.shape[0]) for line in lines])
         order = np.argsort(shapes)
-        said = [("", 0.0)] * len(lines)
-        for begin in range(0, len(lines), _BATCH):
-            batch = order[begin : begin + _BATCH]
+        texts = [("", 0.0)] * len(lines)
+        for start in range(0, len(lines), _BATCH):
+            batch = order[start : start + _BATCH]
             width = int(_LINE_HEIGHT * max(_LEAST_WIDTH / _LINE_HEIGHT, *shapes[batch]))
             found = _run(self._session, np.stack([_line(lines[place], width) for place in batch]))
             for place, (words, sure) in zip(batch, self._decode(found)[0], strict=True):
-                said[place] = words, float(sure)
-        return said
+                texts[place] = words, float(sure)
+        return texts
 
 
 def _widened(shown: Pixels) -> Pixels:
-    """The same, with black beside it or below where it is a strip of which nothing would be left when it is shrunk."""
+    """Pad a strip with black to the right or below, if shrinking would leave none of it."""
     height, width = shown.shape[:2]
     least = -(-max(height, width) // _LONGEST)
-    below, beside = max(0, least - height), max(0, least - width)
-    return cv2.copyMakeBorder(shown, 0, below, 0, beside, cv2.BORDER_CONSTANT) if below or beside else shown
+    below, right = max(0, least - height), max(0, least - width)
+    return cv2.copyMakeBorder(shown, 0, below, 0, right, cv2.BORDER_CONSTANT) if below or right else shown
 
 
 def _line(line: Pixels, width: int) -> npt.NDArray[np.float32]:
-    """A line at the height that is read, with nothing behind it."""
+    """Return a line at the height that is read, padded with zeros on the right."""
     own = min(width, math.ceil(_LINE_HEIGHT * (line.shape[1] / float(line.shape[0]))))
     laid = np.zeros((3, _LINE_HEIGHT, width), np.float32)
     laid[:, :, :own] = _planes(cv2.resize(line, (own, _LINE_HEIGHT)), _READ_AS)
@@ -121,7 +121,7 @@ def _line(line: Pixels, width: int) -> npt.NDArray[np.float32]:
 
 
 def _planes(pixels: Pixels, levels: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """uint8 (H, W, 3) as a network takes it: float32 (3, H, W)."""
+    """Return uint8 (H, W, 3) as a network's input, float32 (3, H, W)."""
     return np.stack([cv2.LUT(plane, levels) for plane in cv2.split(pixels)])
 
 
@@ -129,7 +129,7 @@ def _session(model: Path) -> InferenceSession:
     options = SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    # Memory is kept from picture to picture, but no plan of it for every size that was ever seen: those add up.
+    # Keeps memory between images, but no allocation plan for every size: those add up.
     options.enable_mem_pattern = False
     return InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 

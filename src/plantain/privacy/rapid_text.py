@@ -1,8 +1,8 @@
-"""Reading text with rapidocr: found and read as it stands, and once more turned and mirrored where that made no sense.
+"""Reading text with rapidocr: as found, and again rotated and mirrored if the first reading is doubtful.
 
-The models lie in rapidocr's wheel; nothing is ever fetched. The recogniser knows upright letters only. A line on its
-head, or seen from behind as in a film that was scanned the wrong way round, is found all the same, and comes out as a
-few letters for a long box, or as letters that it is not sure of. Such boxes are turned and read again.
+The models are part of rapidocr's wheel; nothing is downloaded. The recogniser knows upright letters only. A line that
+is upside down, or mirrored as in a film scanned from behind, is found all the same. Its reading has few letters for a
+long box, or a low confidence. Such boxes are rotated and read again.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from plantain.privacy.rapid_models import Corners, LineFinder, LineReader
 from plantain.privacy.text import SURE, Text, TextKind, classify
 
 DARK = 24
-"""Grey level up to which padding and air count as black; outside of everything brighter there is no text."""
+"""Grey level up to which padding and air count as black; text is only read within the bounds of brighter pixels."""
 
 SURELY = 0.95
-"""Confidence above which a reading that fills its box is believed as it stands; real upright letters mostly have it."""
+"""Confidence above which a reading that fills its box is accepted; real upright letters mostly have it."""
 
 SURE_TURNED = 0.85
 """Least confidence of a turned reading: with four ways to be read, texture finds a sense more often."""
 
 _STROKE_LEVELS = 24.0
 _LINE = 1.5
-"""Least width of a box by its height that can hold three letters; fewer identify nobody."""
+"""Least width of a box by its height that can hold three letters; fewer identify no patient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ class _Reading:
 
 
 class RapidReader:
-    """rapidocr's models from its wheel, loaded with the first picture; each call runs in the thread that makes it."""
+    """rapidocr's models from its wheel, loaded with the first image; each call runs in the thread that makes it."""
 
     def __init__(self, models: Mapping[str, Path]) -> None:
         self.name = f"rapidocr {importlib.metadata.version('rapidocr')}, PP-OCRv6 small, also turned"
         self._models = models
 
     def read(self, pixels: Pixels) -> tuple[Text, ...]:
-        """The text in uint8 (H, W, 3), from top to bottom."""
+        """Return the text in uint8 (H, W, 3), from top to bottom."""
         content = _content(pixels)
         if content is None:
             return ()
@@ -67,10 +67,10 @@ class RapidReader:
         found = finder.find(shown)
         if not found:
             return ()
-        said = reader.read([line for _, line in found])
+        read = reader.read([line for _, line in found])
         lines = [
             (corners, _Reading(words, sure))
-            for (corners, _), (words, sure) in zip(found, said, strict=True)
+            for (corners, _), (words, sure) in zip(found, read, strict=True)
             if words.strip()
         ]
         corners, readings = [place for place, _ in lines], [reading for _, reading in lines]
@@ -87,7 +87,7 @@ class RapidReader:
 
 
 def _turn(shown: Pixels, corners: Sequence[Corners], readings: list[_Reading], reader: LineReader) -> None:
-    """Reads doubtful boxes again, on their heads and mirrored; what then may identify takes the reading's place."""
+    """Read doubtful boxes again, upside down and mirrored; a reading that may identify replaces the first one."""
     doubtful: list[int] = []
     crops: list[Pixels] = []
     for place, reading in enumerate(readings):
@@ -109,7 +109,7 @@ def _turn(shown: Pixels, corners: Sequence[Corners], readings: list[_Reading], r
 
 
 def _doubtful(reading: _Reading, width: int, height: int) -> bool:
-    """Whether a box could hold a line that makes no sense as it stands: long, and badly read."""
+    """Return True if a box is long, and its reading is unsure or too short."""
     longer, shorter = (height, width) if height >= _LINE * width else (width, height)
     if longer < _LINE * shorter:
         return False
@@ -123,7 +123,7 @@ def _has_strokes(crop: Pixels) -> bool:
 
 
 def _upright(shown: Pixels, corners: Corners) -> Pixels:
-    """The part of an image within four corners, clockwise from the upper left, as a line from left to right."""
+    """Return the part of an image within four corners, clockwise from the upper left, as a line from left to right."""
     width, height = _size(corners)
     target = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32)
     matrix = cv2.getPerspectiveTransform(corners, target)
@@ -134,7 +134,7 @@ def _upright(shown: Pixels, corners: Corners) -> Pixels:
 
 
 def _size(corners: Corners) -> tuple[int, int]:
-    """Width and height of a box in pixels."""
+    """Return width and height of a box in pixels."""
     width = max(_distance(corners[0], corners[1]), _distance(corners[2], corners[3]))
     height = max(_distance(corners[0], corners[3]), _distance(corners[1], corners[2]))
     return max(1, round(width)), max(1, round(height))
@@ -145,14 +145,14 @@ def _distance(one: Corners, other: Corners) -> float:
 
 
 def _box(corners: Corners, content: Box) -> Box:
-    """The upright rectangle around four corners, where it lies in the whole image."""
+    """Return the bounding box of four corners, in the coordinates of the whole image."""
     left, top = (max(0, int(value)) for value in np.floor(np.min(corners, axis=0)))
     right, bottom = (int(value) for value in np.ceil(np.max(corners, axis=0)))
     return Box(left, top, max(1, right - left), max(1, bottom - top)).moved(content.left, content.top)
 
 
 def _content(pixels: Pixels) -> Box | None:
-    """The part of an image that is not black, with a little around it; None where there is none."""
+    """Return the bounding box of everything brighter than black, with a margin; None for a black image."""
     red, green, blue = cv2.split(np.ascontiguousarray(pixels))
     bright = cv2.compare(cv2.max(cv2.max(red, green), blue), DARK, cv2.CMP_GT)
     box = Box(*cv2.boundingRect(bright))

@@ -1,8 +1,12 @@
-"""Letters that are small on a large film: found in the original, before it is shrunk, and read at twice their size.
+"""Reading text at the scale at which a reader recognises it: in originals larger and smaller than the prepared image.
 
-A film of 3000 pixels becomes 1024, and letters 10 pixels high become 3.4: too small for a reader of whole images, not
-for a patient person with a magnifying glass. Reading such a film whole would cost nine times as much. Fine strokes
-stand out at their own scale, so only the places that have them are read, put together on a few canvases.
+A film of 3000 pixels becomes 1024, and letters 10 pixels high become 3.4: too small for a reader of whole images.
+Reading such a film whole would cost nine times as much. Fine strokes are detected in the original instead, and only the
+places that have them are read, packed on a few canvases, at twice their size.
+
+A slice of 224 pixels becomes 1024, which shows a reader hardly more than 512 does. Of 116 lines, 5 to 14 pixels high,
+mostly faint, that were drawn on such slices 61 were read at 1024 and 64 at 512: four others were lost, seven won, in
+0.25 of the time (`benchmarks/burned_in_text.py --slices FOLDER`).
 """
 
 from __future__ import annotations
@@ -16,9 +20,40 @@ import numpy as np
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.privacy.text import Text, TextReader, enlarged
+from plantain.records import Geometry
+
+LARGELY = 2.5
+"""Images enlarged by more are read smaller."""
+
+READ_AT = 2.25
+"""Times their own size at which they are read."""
+
+LEAST_SIDE = 512
+"""Side in pixels below which nothing is read, however small the original."""
+
+
+def read_prepared(pixels: Pixels, geometry: Geometry, reader: TextReader) -> tuple[Text, ...]:
+    """Return the text in a prepared image, in its coordinates, from top to bottom.
+
+    Args:
+        pixels: uint8 (H, W, 3), prepared.
+        geometry: position of the original in it.
+        reader: of text.
+    """
+    height, width = pixels.shape[:2]
+    larger = max(geometry.inner_width / geometry.width, geometry.inner_height / geometry.height)
+    side = max(height, width)
+    wanted = max(LEAST_SIDE, round(side * READ_AT / larger))
+    if larger <= LARGELY or wanted >= side:
+        return reader.read(pixels)
+    by = wanted / side
+    size = (round(width * by), round(height * by))
+    smaller = cv2.resize(np.ascontiguousarray(pixels), size, interpolation=cv2.INTER_AREA)
+    return tuple(enlarged(text, 1 / by) for text in reader.read(smaller))
+
 
 LARGE = 1.25
-"""From this many times the side of a prepared image on, an original holds what the prepared image does not."""
+"""From this many times the side of a prepared image on, an original has letters that the prepared image has not."""
 
 MOST_PIXELS = 24_000_000
 """Larger originals, as scans at several hundred dots an inch, are shrunk to it first, so that memory stays bounded."""
@@ -41,7 +76,7 @@ _TWICE_BELOW = 64
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A part of the original and where it lies on its canvas, `scale` times as large."""
+    """A part of the original and its position on a canvas, `scale` times as large."""
 
     source: Box
     canvas: int
@@ -51,16 +86,15 @@ class _Place:
 
 
 def small_texts(pixels: Pixels, reader: TextReader, side: int = CANVAS) -> tuple[Text, ...]:
-    """Text in fine strokes of a large original.
+    """Return text in fine strokes of a large original.
 
     Args:
         pixels: the original, uint8 (H, W, 3) or (H, W).
         reader: of text.
-        side: of the prepared image; originals that are hardly larger hold nothing more than it.
+        side: of the prepared image; originals that are hardly larger are not read.
 
     Returns:
-        What was read, told in pixels of the original, from top to bottom; letters that the prepared image shows as well
-        may be among them.
+        Text in coordinates of the original, from top to bottom; some of it may be legible in the prepared image too.
     """
     height, width = pixels.shape[:2]
     if max(height, width) < LARGE * side:
@@ -80,10 +114,10 @@ def small_texts(pixels: Pixels, reader: TextReader, side: int = CANVAS) -> tuple
 
 
 def fine_strokes(pixels: Pixels) -> list[Box]:
-    """Places where fine strokes lie close together, the densest first."""
+    """Return places with many fine strokes, the densest first."""
     gray = pixels if pixels.ndim == 2 else cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
     strokes = _strokes(np.ascontiguousarray(gray))
-    # Lines of text lie or stand; tilted ones are dense in both windows.
+    # One window for horizontal and one for vertical lines of text; tilted ones are dense in both.
     dense = cv2.max(cv2.blur(strokes, (33, 17)), cv2.blur(strokes, (17, 33)))
     coarse = cv2.resize((dense > 255 * _DENSE).astype(np.uint8), None, fx=1 / _COARSE, fy=1 / _COARSE)
     near = cv2.dilate(coarse, np.ones((3, 3), np.uint8))
@@ -98,7 +132,7 @@ def fine_strokes(pixels: Pixels) -> list[Box]:
 
 
 def _strokes(gray: Pixels) -> Pixels:
-    """255 where a line is narrower than a letter's stroke and stands out from beside it, well above the grain."""
+    """Return 255 where a line is as narrow as a letter's stroke and its contrast is well above the grain."""
     window = np.ones((_STROKE_PX, _STROKE_PX), np.uint8)
     fine = cv2.subtract(gray, cv2.morphologyEx(gray, cv2.MORPH_OPEN, window))
     fine = cv2.max(fine, cv2.subtract(cv2.morphologyEx(gray, cv2.MORPH_CLOSE, window), gray))
@@ -110,7 +144,7 @@ def _strokes(gray: Pixels) -> Pixels:
 
 
 def _packed(boxes: Sequence[Box]) -> list[_Place]:
-    """Shelves of boxes on square canvases, in their order; what finds no place on the last canvas is left out."""
+    """Pack boxes on shelves of square canvases, in their order; omit those beyond the last canvas."""
     places: list[_Place] = []
     canvas, left, top, shelf = 0, 0, 0, 0
     for box in [part for whole in boxes for part in _parts(whole)]:
@@ -130,7 +164,7 @@ def _packed(boxes: Sequence[Box]) -> list[_Place]:
 
 
 def _parts(box: Box) -> list[Box]:
-    """A box cut into parts that fit a canvas, with some overlap so that no word is cut everywhere."""
+    """Return the parts of a box that fit a canvas, with an overlap so that no word is cut in all of them."""
     step = CANVAS - 128
     return [
         Box(left, top, min(CANVAS, box.right - left), min(CANVAS, box.bottom - top))
@@ -154,7 +188,7 @@ def _canvas(pixels: Pixels, places: Sequence[_Place]) -> Pixels:
 
 
 def _in_original(text: Text, places: Sequence[_Place]) -> list[Text]:
-    """A text on a canvas where it lies in the original; in each of the places that it reaches into."""
+    """Return a text of a canvas in coordinates of the original, once for each place that it overlaps."""
     found = []
     for place in places:
         there = Box(

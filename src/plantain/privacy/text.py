@@ -1,7 +1,6 @@
-"""Text burned into an image, told apart by what it may be: a marker, a device's number, an identity.
+"""Text burned into an image, classified as a marker, a number of the device, or a possible identity.
 
-Which words count as what is plantain's own choice, on the safe side: what is not known to be harmless is taken for an
-identity.
+The lists of words are plantain's own choice. Text that is not known to be harmless counts as an identity.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ SURE = 0.6
 
 
 class TextKind(StrEnum):
-    """What a piece of text may be. The last four may identify a person."""
+    """Kind of a piece of text. The last four may identify a patient."""
 
     MARKER = "marker"
     DEVICE = "device"
@@ -32,7 +31,7 @@ class TextKind(StrEnum):
 
     @property
     def identifying(self) -> bool:
-        """Whether a person must look at it before the image is used."""
+        """Return True if a reviewer must see it before the image is used."""
         return self in (TextKind.DATE, TextKind.NUMBER, TextKind.NAME, TextKind.OTHER)
 
 
@@ -47,12 +46,12 @@ class Text:
 
 
 class TextReader(Protocol):
-    """Reads burned-in text. `name` changes whenever what it reads could."""
+    """Reads burned-in text. `name` changes with every version that may read differently."""
 
     name: str
 
     def read(self, pixels: Pixels) -> tuple[Text, ...]:
-        """The text in uint8 (H, W, 3), from top to bottom. Thread-safe."""
+        """Return the text in uint8 (H, W, 3), from top to bottom. Thread-safe."""
         ...
 
 
@@ -86,10 +85,10 @@ _DATE = re.compile(
 
 
 def classify(text: str) -> TextKind:
-    """What a piece of text may be, by its letters alone.
+    """Return the kind of a piece of text, by its letters alone.
 
-    Fewer than three letters or digits (two ideographs) that are no marker are stray: OCR reads such from texture at any
-    confidence, and nobody can be told by them. Everything else that is not known to be harmless may be an identity.
+    Fewer than three letters or digits (two ideographs) that are not a marker are stray: OCR reads such from texture at
+    any confidence, and they identify no patient. All other text that is not known to be harmless may be an identity.
     """
     plain = unicodedata.normalize("NFKC", text).upper()
     words = plain.split()
@@ -111,7 +110,7 @@ def classify(text: str) -> TextKind:
 
 
 def _is_device(word: str) -> bool:
-    """A number of at most four digits with or without a unit, or a word that scanners write; "MI:1.4" is both."""
+    """Return True for a number of at most four digits, with or without a unit, or a word of scanners ("MI:1.4")."""
     parts = [part for part in re.split(r"[:/=<>]+", word.strip(".,:/+-")) if part]
     return all(
         part in _DEVICE_WORDS or part in _MARKERS or _QUANTITY.fullmatch(part) is not None
@@ -120,12 +119,12 @@ def _is_device(word: str) -> bool:
 
 
 def shifted(text: Text, across: int, down: int) -> Text:
-    """The same text, told in an image of which it was read in a part that begins at (across, down)."""
+    """Return a text that was read in a part of an image, at (across, down), in coordinates of the whole image."""
     return replace(text, box=text.box.moved(across, down))
 
 
 def enlarged(text: Text, by: float) -> Text:
-    """The same text, told in an image `by` times as large."""
+    """Return a text in coordinates of an image `by` times as large."""
     box = text.box
     left, top = int(box.left * by), int(box.top * by)
     return replace(text, box=Box(left, top, max(1, round(box.width * by)), max(1, round(box.height * by))))

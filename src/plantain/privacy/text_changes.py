@@ -1,4 +1,4 @@
-"""What an edit did to the text in an image: a marker that moved, changed or went, and text that was drawn.
+"""Changes of text by an edit: a marker that moved, changed or disappeared, and text that was added.
 
 Reading costs a second, so it is done only where it can matter: around known text whose pixels changed, and where
 strokes appeared that were not there before.
@@ -30,7 +30,7 @@ _SHARP_LEVELS = 80.0
 
 
 class TextChangeKind(StrEnum):
-    """What happened to text."""
+    """Kind of a change of text."""
 
     MISSING = "missing"
     MOVED = "moved"
@@ -40,12 +40,11 @@ class TextChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """One piece of text that an edit did not leave alone.
+    """One piece of text that an edit changed.
 
     Attributes:
-        kind: what happened.
-        marker: the marker that it concerns; "" for text that was added and is none, which is not repeated here since
-            it may look like somebody's name.
+        kind: kind of the change.
+        marker: the marker; "" for other added text, which is not repeated since it may look like a name.
         box: where it was, or, for added text, where it is.
     """
 
@@ -54,27 +53,27 @@ class TextChange:
     box: Box
 
     def __str__(self) -> str:
-        what = f"marker {self.marker}" if self.marker else "text"
-        return f"{what} {self.kind.value} at ({self.box.left}, {self.box.top})"
+        subject = f"marker {self.marker}" if self.marker else "text"
+        return f"{subject} {self.kind.value} at ({self.box.left}, {self.box.top})"
 
 
 def text_changes(
     before: Pixels, after: Pixels, known: Sequence[Text] | None, reader: TextReader
 ) -> tuple[TextChange, ...]:
-    """Compares an edited image with its original, both uint8 (H, W, 3) of one size.
+    """Compare an edited image with its original, both uint8 (H, W, 3) of one size.
 
     Args:
         before, after: original and edited image.
-        known: the text that was read in the original; None where it never was, and is read now if it must be.
+        known: the text that was read in the original; None if it was not read; it is read now if needed.
         reader: reads the edited image where it must be read.
 
     Returns:
-        What was not left alone, in order of place; empty for an edit that kept every marker and drew no text.
+        The changes, by position; empty for an edit that kept every marker and added no text.
     """
     was, now = _contrast(before), _contrast(after)
     came = _new_strokes(was, now)
     if known is None:
-        # No stroke came or went, so no letter did either.
+        # No stroke appeared or disappeared, so no letter did either.
         if not came and not _new_strokes(now, was):
             return ()
         known = reader.read(before)
@@ -95,7 +94,7 @@ def text_changes(
         text for text in found if _counts(text) and not any(_same_place(text.box, box) for box in explained)
     ]
     if new:
-        # An editor that draws the whole image anew also redraws what the original was never read to hold.
+        # An editor that redraws the whole image also redraws text of the original that was not read before.
         there = reader.read(np.ascontiguousarray(region.cut(before)))
         new = [
             text for text in new if not _was_there(text, [shifted(t, region.left, region.top) for t in there])
@@ -109,7 +108,7 @@ def text_changes(
 
 
 def _fate(text: Text, found: Sequence[Text]) -> TextChange | None:
-    """What became of a piece of text whose pixels changed; None where it still stands there."""
+    """Return the change of a text whose pixels changed; None if it can still be read there."""
     marker = text.text if text.kind is TextKind.MARKER else ""
     here = [other for other in found if _same_place(text.box, other.box)]
     if any(_plain(other) == _plain(text) for other in here):
@@ -122,7 +121,7 @@ def _fate(text: Text, found: Sequence[Text]) -> TextChange | None:
 
 
 def _counts(text: Text) -> bool:
-    """Whether a reading is text for certain; texture is read as a stray sign or as a single letter now and then."""
+    """Return True if a reading is certainly text; texture is sometimes read as a stray sign or a single letter."""
     if text.kind is TextKind.MARKER:
         return text.sure >= 0.8 and (len(_plain(text)) > 1 or _plain(text) in "LR")
     return text.kind is not TextKind.STRAY
@@ -133,7 +132,7 @@ def _plain(text: Text) -> str:
 
 
 def _same_place(one: Box, other: Box) -> bool:
-    """Whether two boxes have about the same middle."""
+    """Return True if two boxes have about the same middle."""
     slack = max(12.0, 0.6 * max(min(one.width, other.width), min(one.height, other.height)))
     (x, y), (u, v) = one.middle, other.middle
     return abs(x - u) <= slack and abs(y - v) <= slack
@@ -144,7 +143,7 @@ def _was_there(text: Text, earlier: Sequence[Text]) -> bool:
 
 
 def _alike(before: Pixels, after: Pixels, box: Box) -> bool:
-    """Whether a box shows the same in both images, up to a codec's noise or a change of brightness."""
+    """Return True if a box is alike in both images, up to a codec's noise or a change of brightness."""
     height, width = before.shape[:2]
     larger = box.grown(3, width, height)
     one, other = (larger.cut(pixels).astype(np.float32).mean(axis=2) for pixels in (before, after))
@@ -158,18 +157,18 @@ def _alike(before: Pixels, after: Pixels, box: Box) -> bool:
 
 
 def _drawn(pixels: Pixels, box: Box) -> bool:
-    """Whether what was hardly read has the sharp strokes of a marker, which texture has not."""
+    """Return True if a box has the sharp strokes of a marker, which texture has not."""
     return float((_contrast(np.ascontiguousarray(box.cut(pixels))) > _SHARP_LEVELS).mean()) > 0.1
 
 
 def _new_strokes(was: Image, now: Image) -> list[Box]:
-    """Places where fine, strong structure appeared, by the contrast before and after."""
+    """Return places where fine, strong structure appeared, by the contrast before and after."""
     grown = np.asarray(cv2.subtract(now, was) > STROKE_LEVELS, np.uint8)
-    held = Box(*cv2.boundingRect(grown))
-    if not held.width:
+    bounds = Box(*cv2.boundingRect(grown))
+    if not bounds.width:
         return []
-    held = held.grown(_NEAR, now.shape[1], now.shape[0])  # most edits are small: the rest holds no stroke
-    strokes = held.cut(grown)
+    bounds = bounds.grown(_NEAR, now.shape[1], now.shape[0])  # most edits are small: the rest has no stroke
+    strokes = bounds.cut(grown)
     near = cv2.dilate(strokes, np.ones((2 * _NEAR + 1, 2 * _NEAR + 1), np.uint8))
     count, labels, boxes, _ = cv2.connectedComponentsWithStats(near)
     sizes = np.bincount(labels[strokes > 0], minlength=count)
@@ -177,11 +176,11 @@ def _new_strokes(was: Image, now: Image) -> list[Box]:
     found = (
         Box(*(int(value) for value in boxes[label][:4])) for label in range(1, count) if sizes[label] >= least
     )
-    return [replace(box, left=box.left + held.left, top=box.top + held.top) for box in found]
+    return [replace(box, left=box.left + bounds.left, top=box.top + bounds.top) for box in found]
 
 
 def _contrast(pixels: Pixels) -> Image:
-    """Strength of structure a few pixels wide: the range of grey levels in a 5x5 window."""
+    """Return the strength of structure a few pixels wide: the range of grey levels in a 5x5 window."""
     gray = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
     return np.asarray(cv2.morphologyEx(gray, cv2.MORPH_GRADIENT, np.ones((5, 5), np.uint8)))
 

@@ -1,4 +1,4 @@
-"""What reads text here: rapidocr, brought by the extra `ocr` with its models in the wheel; nothing is ever fetched."""
+"""The text reader of this installation: rapidocr of the extra `ocr`, with the models of its wheel; no downloads."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from plantain.files.installing import install_line
 from plantain.privacy.text import TextReader
 
 _MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
-"""What finds text and what reads it, inside rapidocr's wheel."""
+"""Models that find and read text, inside rapidocr's wheel."""
 
 
 def why_no_reader() -> str:
-    """Why text cannot be looked for here; "" where it can."""
+    """Return why text cannot be read here; "" if it can."""
     for package in ("rapidocr", "onnxruntime"):
         if importlib.util.find_spec(package) is None:
             return f"{package} is not installed ({install_line('ocr')})"
@@ -24,10 +24,12 @@ def why_no_reader() -> str:
 
 
 def open_reader() -> TextReader | None:
-    """The reader of the extra `ocr`; None where it is not installed, or has no models of its own."""
+    """Return the reader of the extra `ocr`; None if it is not installed, or its wheel has no models."""
     if why_no_reader():
         return None
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else onnxruntime tells its maker of the machine
+    os.environ.setdefault(
+        "ORT_DISABLE_TELEMETRY", "1"
+    )  # onnxruntime reports the machine to its maker otherwise
     from plantain.privacy.rapid_text import RapidReader  # half a second
 
     return RapidReader(_models())
@@ -39,7 +41,7 @@ def _own_reader() -> TextReader | None:
 
 
 def reader_named(name: str) -> TextReader | None:
-    """This process's own reader, kept while it lives; None where it has not the one of that name."""
+    """Return this process's own reader, which is cached; None if it has another name."""
     own = _own_reader()
     return own if own is not None and own.name == name else None
 

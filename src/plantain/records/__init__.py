@@ -1,10 +1,18 @@
 """The frozen records that every package shares. No I/O, standard library only."""
 
 from plantain.records.card import Figure, Gate, JudgeCard
-from plantain.records.destinations import Destination, NotAllowed, Outgoing, Reach
-from plantain.records.errors import InputError
 from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Stroke, Visibility
-from plantain.records.images import Consent, Geometry, Licence, SourceImage, Withdrawal
+from plantain.records.images import (
+    Consent,
+    Destination,
+    Geometry,
+    Licence,
+    NotAllowed,
+    Outgoing,
+    Reach,
+    SourceImage,
+    Withdrawal,
+)
 from plantain.records.judging import (
     Asked,
     Criterion,
@@ -17,13 +25,18 @@ from plantain.records.judging import (
     Verdict,
     unscored,
 )
-from plantain.records.outcomes import OK, CallKey, Outcome, OutcomeKind, Step
 from plantain.records.prices import FREE, Price, Usage
+from plantain.records.suggestions import InputError
 from plantain.records.tasks import (
     BUILD_DIRECTIONS,
+    OK,
     Attempt,
+    CallKey,
     Direction,
     EditTask,
+    Outcome,
+    OutcomeKind,
+    Step,
     TaskKind,
     TaskState,
     derive_seed,

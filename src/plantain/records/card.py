@@ -1,4 +1,4 @@
-"""The judge's card: what was measured of a judge, and what its verdicts may be used for."""
+"""The judge's card: measurements of a judge, and the permitted uses of its verdicts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Figure:
     """One number of a card with its 95 % interval over independent images.
 
     Attributes:
-        n: answers behind it.
+        n: number of answers.
         value: a share or a coefficient; None for the `reason`.
-        low, high: None if there is no interval.
-        pictures: independent images behind it.
-        kind: what the number is, and its key in JSON: "rate", "gap", "kappa", "alpha", "icc".
-        reason: why there is no value or no interval; "" with both.
+        low, high: None without an interval.
+        pictures: number of independent images.
+        kind: kind of the number, and its key in JSON: "rate", "gap", "kappa", "alpha", "icc".
+        reason: why value or interval is missing; "" if both exist.
     """
 
     n: int
@@ -45,7 +45,7 @@ PASS, FAIL, TOO_FEW = "pass", "fail", "too few images"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row of the gate: what is checked, PASS, FAIL or TOO_FEW, and what was measured and is needed, in words."""
+    """One row of the gate: its name, PASS, FAIL or TOO_FEW, and the measured and required values in words."""
 
     name: str
     result: str
@@ -54,14 +54,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a judge may be used for.
+    """The permitted uses of a judge.
 
     Attributes:
         qualify, rank: whether its verdicts may say that an edit qualifies, and whether they may rank editors.
         why: the reasons, a line each.
         cells: by modality ("all" for all together) and criterion: "may qualify", "may rank" or "neither".
         verdict: the answer to whether its verdicts can be used, in one sentence.
-        checks: what it follows from.
+        checks: the rows that decide.
     """
 
     qualify: bool
@@ -84,7 +84,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class JudgeCard:
-    """What was measured of a judge.
+    """Measurements of a judge.
 
     Attributes:
         judge: "provider/model"; of a panel its members, separated by commas.
@@ -92,7 +92,7 @@ class JudgeCard:
         rubric: its name.
         pictures: independent images, by modality.
         set: which images, in words.
-        gate: what the judge may be used for.
+        gate: the permitted uses.
         controls: how often an edit of that kind was accepted, by name.
         gaps: right minus wrong of each criterion, by modality ("all" for all together).
         defects: how often a planted defect was caught, by name.
@@ -148,4 +148,4 @@ def no_card(judge: str, rubric: str = "med-banana") -> str:
     """Return the line for a judge without a card, and how to make one."""
     words = [] if rubric == "med-banana" else ["--rubric", rubric]
     how = command_line("judge", "audit", "--judge", judge, *words)
-    return f"{judge}: no card; nobody has measured what its yes is worth ({how})"
+    return f"{judge}: no card; its accuracy has not been measured ({how})"

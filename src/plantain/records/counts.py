@@ -13,7 +13,7 @@ def counted(number: object, one: str, more: str = "") -> str:
 
     Args:
         number: a whole number.
-        one: the noun, and what precedes it, for a single thing.
+        one: the singular noun, with any words before it.
         more: the same for any other number; default: `one` with an s.
 
     Example:

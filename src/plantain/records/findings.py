@@ -1,4 +1,4 @@
-"""What can be edited: a finding and where it can be shown."""
+"""A finding that edits add or remove, the views that show it, and how the offline models draw it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FORBID_UNKNOWN: dict[str, Any] = {"extra": "forbid", "strict": False}
 
 @dataclass(frozen=True, slots=True)
 class Differential:
-    """A neighbour that the finding is mistaken for: its `name`, and `how` it is told apart."""
+    """A similar finding: its `name`, and `how` to distinguish it."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
 
@@ -28,7 +28,7 @@ class Visibility:
         positions: e.g. ("erect", "supine").
         sequences: e.g. ("T1", "T1+C", "T2", "FLAIR", "PD").
         planes: e.g. ("axial", "coronal", "sagittal").
-        note: the condition in words, for what the fields cannot say (slice level).
+        note: the condition in words, where no field expresses it (slice level).
         never: views that do not show its place, e.g. ("without sella",): it cannot be added there, and no such task is
             planned.
     """
@@ -46,7 +46,7 @@ class Visibility:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """One step in which the offline editor draws a finding, and what the offline judge expects of its change.
+    """One drawing step of the offline editor, and the change that the offline judge expects of it.
 
     Attributes:
         shape: "opacity", "mass", "band", "line", "spots", "crescent", "darkening", "border" (moved) or "haze".
@@ -59,7 +59,7 @@ class Stroke:
         oval: length over width; 0 leaves it to chance.
         hides: how much of the structure under it disappears, 0 to 1.
         based: it has a broad base on the organ's border.
-        towards: where a crescent lies on its structure: lateral (or temporal) and down.
+        towards: direction of a crescent on its structure: lateral (or temporal) and down.
         soft: width of a crescent's inner border in pixels.
     """
 
@@ -78,10 +78,15 @@ class Stroke:
     towards: tuple[float, float] = (0.0, 0.0)
     soft: float = 12.0
 
+    @property
+    def meniscus(self) -> bool:
+        """Return True for a crescent of free fluid: it faces down."""
+        return self.shape == "crescent" and self.towards[1] > abs(self.towards[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What can be added to or removed from an image of one modality.
+    """A finding that can be added to or removed from an image of one modality.
 
     Attributes:
         name: the label used in recipes, folders and releases, e.g. "Pleural Effusion".
@@ -89,20 +94,20 @@ class Finding:
         title: how the finding is named in a sentence, e.g. "pleural effusion".
         normal: True for the class that means "none of the others" (No Finding, notumor, normal);
             it is a source for `add` and is never a target.
-        anatomy: the structure it lies in.
+        anatomy: the structure that contains it.
         sides: allowed lateralities out of "left", "right", "bilateral", "midline"; patient's sides.
         zones: allowed places inside the anatomy, in plain words ("apical", "upper", "macula").
         visibility: on which views, positions, sequences, planes it can be shown.
-        signs: what must be seen.
-        secondary_signs: what must go with it; belongs to the target region, not to collateral change.
+        signs: signs that must be visible.
+        secondary_signs: signs that must accompany it; each belongs to the target region, not to collateral change.
         polarity: "brighter", "darker" or "mixed" against the tissue that it replaces.
         support: "local", "diffuse" (whole field) or "warp" (moves borders).
         implies: names of findings that this one entails in the label (Pneumonia: Lung Opacity).
-        differentials: neighbours and what tells them apart.
-        restores: what removal must bring back.
-        limits: what no editor can know or show here.
+        differentials: similar findings, each with a distinguishing sign.
+        restores: anatomy that a removal must restore.
+        limits: facts that no editor can know or show.
         labels: the finding's label in each source, e.g. {"odir-5k": "D"}.
-        source: glossary, guideline or textbook, with what was checked.
+        source: glossary, guideline or textbook, with the statements that were checked.
         synonyms: other words for it, lower case; shared ones ("tumour") are settled by the rest of the sentence.
         optional: True where a recipe must name it to have it; it is not among the paper's 23.
         zone_visibility: zones that can only be shown under further conditions, e.g. a supine film.

@@ -1,4 +1,4 @@
-"""A source image, its licence and geometry, and what a user asks to remove for good."""
+"""A source image, its licence and geometry, requests to withdraw it, and destinations to which it may be sent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Licence(StrEnum):
-    """What the owner of a source image allows. Only the first two may be sent away without consent."""
+    """Terms of a source image. Only the first two allow sending it to a hosted model without consent."""
 
     OPEN = "open"
     ATTRIBUTION = "attribution"
@@ -51,18 +51,18 @@ class SourceImage:
         dataset, version: where it comes from.
         modality: "chest_xray", "brain_mri", "fundus", or a user's own.
         labels: names of findings present; the modality's normal class when none is.
-        licence: what its owner allows.
+        licence: terms of its owner.
         group: patient or study that must never be split; None if the source has no such id.
         split: the source's own split, or "".
         source_sha256, prepared_sha256: of the source file and of the prepared PNG or JPEG.
         frame: index in a multi-frame or multi-slice file.
-        geometry: how it was brought to the prepared size.
-        view, projection, position, sequence, contrast, plane: as recorded, else "unknown"; the view of a slice says
-            whether it shows the sella, "sella" or "without sella".
-        laterality: the eye, "left" or "right"; "not recorded" if nobody knows which half of a slice is left: no
+        geometry: how it was resized to the prepared size.
+        view, projection, position, sequence, contrast, plane: as recorded, else "unknown"; the view of a slice is
+            "sella" or "without sella".
+        laterality: the eye, "left" or "right"; "not recorded" if the left half of a slice is unknown: no
             instruction may name a side; "mirrored" if a slice or film is shown mirrored; else "unknown".
         spacing_mm: pixel spacing of the prepared image, if known.
-        text_checked: True if burned-in text was looked for.
+        text_checked: True if it was checked for burned-in text.
         synthetic: True if the pixels are rendered or edited.
         consent: permission for hosted models, if recorded.
         note: for readers, e.g. "population average", "not a healthy chest".
@@ -114,7 +114,7 @@ class Withdrawal:
         }
 
     def naming(self, image: SourceImage, *groups: str | None) -> frozenset[str]:
-        """Return the names by which an image is to be removed; empty if it is not.
+        """Return the names that select an image for removal; empty if none does.
 
         A rendering ("0_left+drusen") is removed with the image that it was drawn on.
 
@@ -125,3 +125,40 @@ class Withdrawal:
         return self.groups.intersection((image.group, *groups)) | self.images.intersection(
             (image.id, image.id.partition("+")[0])
         )
+
+
+class Reach(StrEnum):
+    """How far an address is."""
+
+    LOOPBACK = "loopback"
+    ON_PREMISES = "on premises"
+    HOSTED = "hosted"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where images are sent.
+
+    Attributes:
+        address: scheme, host and port; a provider's name if it has its own connection.
+        reach: loopback is proved by the connection, on-premises declared by the owner, everything else is hosted.
+        why: why it is not loopback, for messages.
+        tenant: the Google Cloud project or Azure resource; "" elsewhere.
+    """
+
+    address: str
+    reach: Reach
+    why: str = ""
+    tenant: str = ""
+
+
+class NotAllowed(Exception):
+    """An image may not be sent to this destination. One line, without the id of a credentialed image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One image in a request: its hash, and the journalled call that it is sent for, None for the current one."""
+
+    sha256: str
+    call: int | None = None

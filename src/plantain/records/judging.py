@@ -1,4 +1,4 @@
-"""What a judge reports of an edit, the verdict that follows from it, and scores."""
+"""Rubrics, a judge's observations of an edit, the verdict that follows from them, and scores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CriterionResult:
         passed: None if the judge cannot tell, or gave no usable answer; `evidence` gives the reason.
         confidence: in [0, 1], if the judge gave one.
         codes: why it failed.
-        evidence: what was seen.
+        evidence: the visible signs, in words.
         value: the number, of a criterion with a scale.
     """
 
@@ -55,15 +55,15 @@ class CriterionResult:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What a judge reports of one edit; it does not decide.
+    """A judge's observations of one edit; they contain no decision.
 
     Attributes:
         criteria: every criterion of the rubric, by its name.
-        facts: what the rubric also asks, by name; of Med-Banana `has_disease`, that the target finding is visible in
+        facts: further yes/no answers by name; for Med-Banana `has_disease`: the target finding is visible in
             the edited image (right for `add`, wrong for `remove`), and `other_disease`, that another one appeared.
         opinion: the judge's own overall yes or no, if it gave one.
         reason: free text, with evidence.
-        differences: what it described before it judged.
+        differences: differences that it described before judging.
     """
 
     criteria: Mapping[str, CriterionResult]
@@ -80,13 +80,13 @@ class RubricCriterion:
     Attributes:
         name: as judges write it, and as it is stored.
         weight: in the score; the weights of a rubric sum to 1, or all are 0: such a rubric has no weighted score.
-        question: what it asks.
+        question: the question to the judge.
         scale: least and most of its whole numbers, e.g. (0, 10); None for pass or fail.
         pass_at: the number at which it passes; None for the rubric's threshold as a share of the scale.
         short: its abbreviation in tables and in the names of stored scores; "" for its name.
         marks: the meaning of some numbers, from none of it to all of it.
         key: of the judge's JSON where a bare true or false answers it; "" for an object under its name. A key that
-            is a fact of the rubric says that the finding is visible: a removal passes if it is false.
+            is a fact of the rubric means that the finding is visible: a removal passes if it is false.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
@@ -131,7 +131,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """What an edit is judged by, as data.
+    """The criteria and rules for judging an edit, as data.
 
     Attributes:
         name: by which pages and stored verdicts name it.
@@ -139,8 +139,8 @@ class Rubric:
         criteria: the questions whose answers decide.
         facts: questions answered by yes or no that decide nothing, by name.
         codes: reasons for which a criterion can fail.
-        policy: "all-pass" or "weighted", unless a recipe says otherwise; see `plantain.rubrics.decide`.
-        threshold: the weighted score that qualifies an edit, unless a recipe says otherwise.
+        policy: "all-pass" or "weighted", unless a recipe sets it; see `plantain.rubrics.decide`.
+        threshold: the weighted score that qualifies an edit, unless a recipe sets it.
         asked: how it is presented to a hosted judge.
     """
 
@@ -183,7 +183,7 @@ class Verdict:
     """Observations and the decision of each policy.
 
     Attributes:
-        judge: name of the judge, "panel", or "person/CODE".
+        judge: name of the judge, "panel", or "person/CODE" for a human reader.
         observations: the report that the decisions follow from.
         qualified_all_pass, qualified_weighted: the decision of each policy; None if undecided: no criterion settles it
             and at least one is unscored.

@@ -1,8 +1,8 @@
-"""What a model call consumed, price lists of models, and the cost that follows."""
+"""Usage of a model call, price lists of models, and the cost of a call."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 USUAL_TIERS = frozenset({"", "default", "standard", "on_demand", "auto", "unspecified", "batch"})
 """Providers' names of the tier that list prices are for. A batch has a price list of its own (`times`)."""
@@ -13,11 +13,11 @@ PREPAID = "provisioned_throughput"
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a call consumed and who answered. None means the provider did not say.
+    """Tokens and images of a call, and the model that answered. None: not reported.
 
     The one token convention, which adapters translate into and everything else relies on:
 
-    - `input_tokens` is all that was read: words, images, what came from a cache and what was written to one.
+    - `input_tokens` counts everything read: words, images, tokens from a cache and tokens written to one.
     - `output_tokens` is all that was written and is billed as output: words, images and thinking.
     - Every other count is a part of one of these two, never an addition to it: `cached_tokens`, `cache_write_tokens`
       and `input_image_tokens` of the input (`cached_image_tokens` of both the cached and the images),
@@ -52,7 +52,7 @@ class Usage:
         """All tokens read and written, as limits per minute count them."""
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
-    def with_pictures_of(self, tokens: int | None) -> Usage:
+    def with_image_tokens(self, tokens: int | None) -> Usage:
         """Return the usage with its images counted, if the provider did not say how many tokens they are.
 
         Args:
@@ -65,6 +65,10 @@ class Usage:
         reported = self.output_tokens or 0
         whole = reported if reported - (self.thinking_tokens or 0) >= pictures else reported + pictures
         return replace(self, output_tokens=whole, output_image_tokens=pictures)
+
+
+RATES = ("_per_m", "_each")
+"""Endings of the fields of `Price` that are dollars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class Price:
             cost unknown, unless none is.
         regional_factor: on all of these where the provider's addresses of regions are dearer.
         long_input: tokens read above which the whole request is billed at the two factors below; None for never.
-        long_input_factor, long_output_factor: on what is read, and on what is written.
+        long_input_factor, long_output_factor: factors on input and on output.
         since, until: first day and the day after the last on which it holds, ISO; "" where it is open.
         date, source: when and where the price was read.
     """
@@ -112,8 +116,8 @@ class Price:
     def cost(self, usage: Usage) -> float | None:
         """Return the dollars of a call, by the token convention of `Usage`; None if unknown.
 
-        It is unknown if the usage lacks what was read or written, or names a service tier without a known factor. With
-        images that are counted, what was read is little and may be missing. An image with a price of its own is not
+        It is unknown if the usage has no input or output tokens, or names a service tier without a known factor. With
+        counted images, the input is small and may be missing. An image with a price of its own is not
         billed by its tokens too. Of several requests, each is billed by itself.
         """
         if usage.asks:
@@ -163,22 +167,8 @@ class Price:
 
     def times(self, factor: float) -> Price:
         """Return the price list multiplied by a factor, e.g. one half for a batch."""
-
-        def scaled(rate: float | None) -> float | None:
-            return None if rate is None else rate * factor
-
-        return replace(
-            self,
-            input_per_m=self.input_per_m * factor,
-            output_per_m=self.output_per_m * factor,
-            cached_per_m=scaled(self.cached_per_m),
-            image_input_per_m=scaled(self.image_input_per_m),
-            image_output_per_m=scaled(self.image_output_per_m),
-            image_out_each=scaled(self.image_out_each),
-            cached_image_per_m=scaled(self.cached_image_per_m),
-            cache_write_per_m=scaled(self.cache_write_per_m),
-            batch_cached_per_m=scaled(self.batch_cached_per_m),
-        )
+        rates = {one.name: getattr(self, one.name) for one in fields(self) if one.name.endswith(RATES)}
+        return replace(self, **{name: rate * factor for name, rate in rates.items() if rate is not None})
 
     def holds_on(self, day: str) -> bool:
         """Return True if this is the price on a day, ISO."""

@@ -1,9 +1,13 @@
-"""The known word that a user probably meant by an unknown one."""
+"""The error for invalid input, and the nearest known word for its message."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Invalid user input. The message is one line: file, field, allowed values."""
 
 
 def fold(text: str) -> str:
@@ -33,10 +37,10 @@ def suggest(
     otherwise: str | None = None,
     cutoff: float = 0.6,
 ) -> str:
-    """Return what was probably meant, else what is allowed, in words.
+    """Return the nearest allowed word as a question, or the list of allowed words.
 
     Args:
-        near: what was meant, if the caller knows it.
+        near: the intended word, if the caller knows it.
         otherwise: returned if nothing is near, instead of all that is allowed.
         cutoff: as `nearest` takes it.
     """

@@ -15,9 +15,8 @@ import orjson
 from plantain.files.opening import check_received
 from plantain.journal import BadBlob, BlobStore, JournalReader
 from plantain.journal.cards import as_json as card_as_json
-from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.disk.blobs import is_full, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, backup
-from plantain.journal.disk.space import is_full
 from plantain.journal.questions.release import closed_digest, closed_images
 from plantain.journal.verify import damaged_blobs
 from plantain.privacy.licence_terms import as_json
@@ -27,10 +26,10 @@ from plantain.release.finish import finish_release
 from plantain.release.judges import keep_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licensing import licences_unused, original_terms, refuse_unnamed, released_terms
-from plantain.release.pictures import Pictures
 from plantain.release.plan import FACTS, STAGING, ExportOptions, RunFacts
 from plantain.release.proof.provenance import C2paSigner, open_signer
 from plantain.release.register import register
+from plantain.release.released_images import ReleasedImages
 from plantain.release.staging import Staging
 from plantain.release.survey import Survey
 
@@ -88,9 +87,7 @@ def export_run(
     try:
         try:
             _export(run, out, options, signer, stage)
-        except (
-            BadBlob
-        ):  # every image is looked at then, and the release planned anew without the damaged ones
+        except BadBlob:  # every image is checked then, and the release planned again without the damaged ones
             stage("look for damaged images")
             with JournalReader.open(run) as live:
                 found = damaged_blobs(live)
@@ -146,7 +143,7 @@ def _is_finished(out: Path, live: JournalReader, options: ExportOptions) -> bool
     if {path.name for path in out.iterdir()} <= {STAGING}:
         return False
     if not (out / FACTS).is_file():
-        raise InputError(f"{out}: contains something that is no release; choose an empty folder")
+        raise InputError(f"{out}: contains files that are not of a release; choose an empty folder")
     if orjson.loads((out / FACTS).read_bytes()).get("state") != _state(live, options, live.run):
         raise InputError(
             f"{out}: contains a release of another state or with other options; choose an empty folder"
@@ -175,7 +172,7 @@ def _state(reader: JournalReader, options: ExportOptions, run: Path) -> str:
         options.originals,
         as_json(original_terms(reader, options)) if options.originals != "none" else None,
         options.doi,
-        {path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.beside.items())},
+        {path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.documents.items())},
         {path: card_as_json(card) for path, card in run_cards(run).items()},
     ]
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()
@@ -218,17 +215,17 @@ def _write_layouts(
 ) -> None:
     signed = staging.folder / "signed"
     signed.mkdir(exist_ok=True)
-    pictures = Pictures(_blobs(run, staging), signer, signed)
+    released = ReleasedImages(_blobs(run, staging), signer, signed)
     try:
         write_cards(staging)
         written: list[object] = []
         for name, layout in chosen(options.layouts).items():
             if layout.write not in written:  # `parquet` and `preference` share one
                 report(name)
-                layout.write(staging, pictures)
+                layout.write(staging, released)
                 written.append(layout.write)
     finally:
-        pictures.close()
+        released.close()
 
 
 def _totals(staging: Staging) -> dict[str, int]:

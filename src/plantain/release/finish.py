@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import orjson
 
 from plantain.journal import BlobStore, JournalReader
-from plantain.journal.questions.corrections import corrected_edits, corrections_line
 from plantain.journal.questions.release import raw_answers
+from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.pixels.encode import XMP_PACKET
 from plantain.privacy.licence_terms import from_json
 from plantain.privacy.licence_texts import decide_parts, licence_files
@@ -26,7 +26,7 @@ from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
 from plantain.release.judges import kept_cards, who_judged
 from plantain.release.plan import ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.manifest import (
-    BESIDE,
+    DOCUMENT,
     MANIFEST,
     SUMS,
     rows_in,
@@ -66,14 +66,14 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
         "CITATION.cff": citation(facts, parts, sources, options.doi).encode(),
         "croissant.json": croissant(out, facts, configs, parts, staging.files(), options.doi),
         **licence_files(parts),
-        **options.beside,
+        **options.documents,
     }
     if originals:
         documents[ATTRIBUTION] = attribution(originals).encode()
     if provenance:
         documents[PROVENANCE] = b"".join(provenance)
-    beside = [_entry(path, write_file(out, path, (data,))) for path, data in documents.items()]
-    _list_everything(staging, sorted(beside, key=_place))
+    added = [_entry(path, write_file(out, path, (data,))) for path, data in documents.items()]
+    _list_everything(staging, sorted(added, key=_place))
 
 
 def _damage(facts: RunFacts) -> str:
@@ -82,14 +82,14 @@ def _damage(facts: RunFacts) -> str:
     return f"\nDamaged in the run, and not in this release: {'; '.join(facts.damaged)}.\n"
 
 
-def _list_everything(staging: Staging, beside: list[ReleaseFile]) -> None:
+def _list_everything(staging: Staging, added: list[ReleaseFile]) -> None:
     out = staging.out
     manifest = write_manifest(
         out,
-        heapq.merge(staging.files(), beside, key=_place),
-        lambda file: None if file.role == BESIDE else rows_in(out / file.path),
+        heapq.merge(staging.files(), added, key=_place),
+        lambda file: None if file.role == DOCUMENT else rows_in(out / file.path),
     )
-    rest = sorted([*beside, _entry(MANIFEST, manifest)], key=_place)
+    rest = sorted([*added, _entry(MANIFEST, manifest)], key=_place)
     listed = heapq.merge(staging.files(), rest, key=_place)
     write_sums(out, SUMS, ((file.path, file.sha256) for file in listed if not file.embedded))
 
@@ -100,7 +100,7 @@ def _place(file: ReleaseFile) -> tuple[str, int, str]:
 
 
 def _entry(path: str, written: tuple[str, int]) -> ReleaseFile:
-    return ReleaseFile(path, written[0], written[1], BESIDE)
+    return ReleaseFile(path, written[0], written[1], DOCUMENT)
 
 
 def _count_images(edited: Iterable[tuple[str, str, bool]], blobs: BlobStore) -> ImageCounts:
@@ -116,7 +116,7 @@ def _count_images(edited: Iterable[tuple[str, str, bool]], blobs: BlobStore) -> 
 
 
 def _imported_provenance(reader: JournalReader) -> list[bytes]:
-    """Return what the release that this run was imported from had listed: the bytes themselves are in no release."""
+    """Return the manifests listed by the release that this run was imported from; their bytes are in no release."""
     path = reader.blobs.root.parent / PROVENANCE
     if not path.is_file():
         return []
@@ -124,7 +124,7 @@ def _imported_provenance(reader: JournalReader) -> list[bytes]:
         entries = [orjson.loads(line) for line in path.read_bytes().splitlines()]
         return [orjson.dumps({name: entry[name] for name in _PROVENANCE_FIELDS}) + b"\n" for entry in entries]
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not what an import leaves there: {error}") from error
+        raise InputError(f"{path}: not a file of an import: {error}") from error
 
 
 def _embedded_manifests(reader: JournalReader) -> list[bytes]:

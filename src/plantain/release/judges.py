@@ -1,4 +1,4 @@
-"""The cards of a run's judges in a release: what a verdict of each is worth."""
+"""The cards of a run's judges in a release: the reliability of each."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str
     restricted = sorted(name for name, allowed in classes.items() if allowed is Licence.CREDENTIALED)
     if restricted and not options.redistribution_approved.strip():
         raise InputError(
-            f"images of {', '.join(restricted)} are credentialed: what is derived from them may not be "
+            f"images of {', '.join(restricted)} are credentialed: their edits may not be "
             "redistributed; name the agreement that allows it with --redistribution-approved REFERENCE"
         )
     recorded = reader.meta(IMPORTED)
@@ -68,7 +68,7 @@ def licences_unused(reader: JournalReader, options: ExportOptions) -> tuple[str,
 
 
 def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
-    """Refuse edits whose licence nobody chose; an imported run keeps the licences that it has.
+    """Raise InputError for edits without a chosen licence; an imported run keeps the licences that it has.
 
     Raises:
         InputError: names the datasets and the option; also as `released_terms`.

@@ -11,7 +11,7 @@ from plantain.journal.questions.release import stored_pictures
 from plantain.privacy.licence_texts import STRICTEST_LAST
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import Licence, SourceImage
-from plantain.release.task_record import RecordedPicture
+from plantain.release.task_record import RecordedImage
 
 FOLDER = "originals"
 INDEX = f"{FOLDER}/{FOLDER}.jsonl"
@@ -41,7 +41,7 @@ class Originals:
         counts: by dataset: how many of its images are released with their original, and how many without.
     """
 
-    carried: Mapping[str, RecordedPicture]
+    carried: Mapping[str, RecordedImage]
     barred: frozenset[str]
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
         for sha256, _, media_type, _ in stored_pictures(reader, ordered[first : first + _ASKED_AT_ONCE]):
             if media_type in MEDIA and reader.has_blob(sha256):
                 size = reader.blob_path(sha256).stat().st_size
-                carried[sha256] = RecordedPicture(sha256, size, media_type)
+                carried[sha256] = RecordedImage(sha256, size, media_type)
     counts: dict[str, Counter[str]] = {}
     for image in released:
         held = "carried" if image.prepared_sha256 in carried else "left_out"

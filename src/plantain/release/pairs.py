@@ -14,7 +14,7 @@ WITHIN_TASK_SUCCESS = "within_task_success"
 
 @dataclass(frozen=True, slots=True)
 class AttemptPair:
-    """Two attempts of one task by their index; `chosen_first` says which slot holds the better one."""
+    """Two attempts of one task by their index; `chosen_first`: slot 0 has the chosen one."""
 
     chosen: int
     rejected: int
@@ -46,5 +46,5 @@ def why_no_pair(record: TaskRecord) -> str:
 
 
 def _first_slot(task_id: str, index: int) -> bool:
-    """By hash, so that the better image does not always stand in the same column."""
+    """Return True to put the chosen image first, by hash, so that its column varies."""
     return hashlib.sha256(f"slot\x1f{task_id}\x1f{index}".encode()).digest()[0] < 128

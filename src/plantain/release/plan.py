@@ -91,7 +91,7 @@ class ExportOptions:
         originals: "auto": include source images where their licence allows it; "none": do not.
         original_licences: the owner's licence of the source images, each "DATASET=LICENCE".
         doi: of the dataset; kept without its address.
-        beside: further files of the release by path: reader studies.
+        documents: further files of the release by path: reader studies.
 
     Raises:
         InputError: the extra `release` is not installed, only one of certificate and key is given, `originals` is
@@ -107,7 +107,7 @@ class ExportOptions:
     originals: str = "auto"
     original_licences: tuple[str, ...] = ()
     doi: str = ""
-    beside: Mapping[str, bytes] = field(default_factory=dict)
+    documents: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.originals not in ("auto", "none"):
@@ -126,7 +126,7 @@ def _plain_doi(doi: str) -> str:
     """Return a DOI without the address around it."""
     plain = re.sub(r"^(https?://(dx\.)?doi\.org/|doi:)", "", doi.strip(), flags=re.IGNORECASE)
     if plain and not re.fullmatch(r"10\.\d{4,9}/[!-~]{1,200}", plain):
-        raise InputError(f"--doi {doi}: a DOI begins with 10. and four digits, as in 10.5281/zenodo.1234567")
+        raise InputError(f"--doi {doi}: a DOI starts with 10. and four digits, as in 10.5281/zenodo.1234567")
     return plain
 
 
@@ -153,7 +153,7 @@ class RunFacts:
 
     Attributes:
         run_id, name, seed, code_version, frozen: the journal's header.
-        models: by step ("write", "edit", "judge"): [[model asked for, model that answered], ...], sorted.
+        models: by step ("write", "edit", "judge"): [[requested model, model that answered], ...], sorted.
         tasks: exported tasks by outcome.
         left_out: pending tasks, which are not in the release.
         pairs, without_pair: preference pairs by kind; tasks without one, by reason.

@@ -1,7 +1,7 @@
 """The progress of an unfinished release: its plan, and which files are done. It makes an export resumable.
 
 A large file is written under a temporary name, made durable, renamed, and then recorded here; small files of a tree
-are made durable and recorded by the batch. Recorded files are never written again, others are written anew. So a kill
+are made durable and recorded by the batch. Recorded files are never written again, others are written again. So a kill
 at any moment costs the work of one file or of one batch.
 """
 
@@ -23,7 +23,7 @@ from typing import BinaryIO, Self
 from plantain.files.writing import create
 from plantain.journal.disk.blobs import sync_folder
 from plantain.release.plan import STAGING, ReleaseFile
-from plantain.release.task_record import RecordedPicture
+from plantain.release.task_record import RecordedImage
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -57,7 +57,7 @@ _AHEAD = 16
 """Most pieces that wait to be hashed."""
 
 _SYNCED_AT_ONCE = 64 << 20
-"""Bytes after which the disk is told to write, so that it works while more is made."""
+"""Bytes after which writing to the disk is started, so that it overlaps with computing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,16 +209,16 @@ class Staging:
         query = "INSERT OR IGNORE INTO name VALUES (?)"
         return self.connection.execute(query, (path.lower(),)).rowcount == 1
 
-    def add_original(self, picture: RecordedPicture, path: str, cells: bytes) -> None:
+    def add_original(self, image: RecordedImage, path: str, cells: bytes) -> None:
         """Add an original of the release: its path in the tree, and its table row without the image, as JSON."""
-        values = (picture.sha256, picture.bytes, picture.media_type, path, cells)
+        values = (image.sha256, image.bytes, image.media_type, path, cells)
         self.connection.execute("INSERT INTO original VALUES (?, ?, ?, ?, ?)", values)
 
-    def original(self, sha256: str) -> RecordedPicture | None:
+    def original(self, sha256: str) -> RecordedImage | None:
         """Return an original of the release; None for any other image."""
         query = "SELECT sha256, bytes, media_type FROM original WHERE sha256 = ?"
         row = self.connection.execute(query, (sha256,)).fetchone()
-        return None if row is None else RecordedPicture(*row)
+        return None if row is None else RecordedImage(*row)
 
     def described_original(self, sha256: str) -> tuple[str, bytes]:
         """Return the path of an original in the tree, and its table row without the image, as JSON."""

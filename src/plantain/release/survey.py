@@ -25,7 +25,7 @@ from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
 from plantain.release.plan import IMPORTED, SHARD_ROWS, ExportOptions, RunFacts
 from plantain.release.splits import SPLITS, canary_of, splits_of
 from plantain.release.staging import Staging
-from plantain.release.task_record import RecordedPicture, TaskRecord, make_record, to_json
+from plantain.release.task_record import RecordedImage, TaskRecord, make_record, to_json
 
 TREE_BATCH = 1024
 """Files of a tree that become durable together."""
@@ -153,13 +153,15 @@ class Survey:
                 attempts,
                 reader.verdicts(row.id),
                 reader.scores(row.id),
-                self._pictures({h for a in attempts for h in (a.edited, a.raw, a.mask) if h is not None}),
+                self._recorded_images(
+                    {h for a in attempts for h in (a.edited, a.raw, a.mask) if h is not None}
+                ),
                 part,
                 canary if part == "test" else None,
             )
 
-    def _pictures(self, hashes: set[str]) -> dict[str, RecordedPicture]:
-        return {row[0]: RecordedPicture(*row) for row in stored_pictures(self._reader, hashes)}
+    def _recorded_images(self, hashes: set[str]) -> dict[str, RecordedImage]:
+        return {row[0]: RecordedImage(*row) for row in stored_pictures(self._reader, hashes)}
 
     def _count(self, record: TaskRecord) -> None:
         self._counts["tasks"][record.outcome] += 1
@@ -206,18 +208,18 @@ class Survey:
         if "parquet" in layouts or "preference" in layouts:
             for pair in pairs_of(record):
                 both = [record.attempts[pair.chosen].edited, record.attempts[pair.rejected].edited]
-                if all(picture is not None and self._carried(picture) for picture in both):
-                    whole = size + sum(picture.bytes for picture in both if picture is not None)
+                if all(image is not None and self._carried(image) for image in both):
+                    whole = size + sum(image.bytes for image in both if image is not None)
                     order = (pair.chosen, pair.rejected)
                     self._shards.add("preference", f"data/preference/{part}", seq, *order, whole)
 
-    def _carried(self, picture: RecordedPicture) -> bool:
+    def _carried(self, image: RecordedImage) -> bool:
         """Return True if the run has the bytes, and they are no restricted original. Only an imported one may not."""
-        if picture.sha256 in self._originals.barred:
+        if image.sha256 in self._originals.barred:
             return False
-        there = self._reader.has_blob(picture.sha256)
-        if not there and self._imported is None and picture.sha256 not in self._reader.blobs.damaged:
-            raise BadBlob(f"{self._reader.blob_path(picture.sha256)} is missing")
+        there = self._reader.has_blob(image.sha256)
+        if not there and self._imported is None and image.sha256 not in self._reader.blobs.damaged:
+            raise BadBlob(f"{self._reader.blob_path(image.sha256)} is missing")
         return there
 
     def _place_original(self, seq: int, record: TaskRecord) -> None:
@@ -226,17 +228,17 @@ class Survey:
         sharing = self._sharing.pop(sha256, None)
         if sharing is None:
             return
-        picture, first, layouts = self._originals.carried[sha256], sharing[0], self._options.layouts
-        ending = MEDIA[picture.media_type]
+        original, first, layouts = self._originals.carried[sha256], sharing[0], self._options.layouts
+        ending = MEDIA[original.media_type]
         path = self._free(f"{FOLDER}/{safe(first.dataset)}/{safe(first.id)}.{ending}", sha256[:8])
-        self._staging.add_original(picture, path, self._original_cells(sha256, sharing))
+        self._staging.add_original(original, path, self._original_cells(sha256, sharing))
         if "parquet" in layouts or "preference" in layouts:
             stem = f"data/originals/{modality_slug(record.modality)}-{record.split}"
-            self._shards.add("originals", stem, seq, -1, -1, picture.bytes + 1000)
+            self._shards.add("originals", stem, seq, -1, -1, original.bytes + 1000)
         if "webdataset" in layouts:
             kind = "" if ending == "jpeg" else f"-{ending}"
             self._shards.add(
-                "wds-originals", f"wds/originals{kind}-{record.split}", seq, -1, -1, picture.bytes
+                "wds-originals", f"wds/originals{kind}-{record.split}", seq, -1, -1, original.bytes
             )
         if "med-banana" in layouts or "trajectory" in layouts:
             self._shards.add_file(ORIGINALS, FOLDER, seq, -1, path)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import cast
 
+import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from plantain.journal import JsonValue, StoredScore, StoredVerdict, TaskRow
-from plantain.journal.payload import dumps
+from plantain.journal.rows import dumps
 from plantain.records import (
     Attempt,
     Direction,
@@ -25,7 +26,7 @@ from plantain.records import (
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedPicture:
+class RecordedImage:
     """Bytes that an attempt refers to; a release need not contain them."""
 
     sha256: str
@@ -63,9 +64,9 @@ class AttemptRecord:
     role: str
     instruction: str | None
     edit_outcome: Outcome | None
-    edited: RecordedPicture | None
-    raw: RecordedPicture | None
-    mask: RecordedPicture | None
+    edited: RecordedImage | None
+    raw: RecordedImage | None
+    mask: RecordedImage | None
     support: str | None
     judge_outcome: Outcome | None
     verdicts: tuple[VerdictRecord, ...]
@@ -105,7 +106,7 @@ class TaskRecord:
 
     @property
     def outcome(self) -> str:
-        """Its outcome; "control" for a control, which is no success."""
+        """Its outcome; "control" for a control, which is not a success."""
         control = self.kind is TaskKind.CONTROL and self.state is TaskState.SUCCESS
         return "control" if control else self.state.value
 
@@ -131,6 +132,9 @@ def from_json(line: bytes | str) -> TaskRecord:
 
     Raises ValueError naming the first field that is wrong.
     """
+    text = line.encode() if isinstance(line, str) else line
+    if b"NaN" in text or b"Infinity" in text:
+        orjson.loads(text)  # raises for them as numbers, which are not JSON; pydantic accepts them
     try:
         return _records().validate_json(line)
     except ValidationError as error:
@@ -145,11 +149,11 @@ def make_record(
     attempts: Sequence[Attempt],
     verdicts: Sequence[StoredVerdict],
     scores: Sequence[StoredScore],
-    pictures: Mapping[str, RecordedPicture],
+    images: Mapping[str, RecordedImage],
     split: str,
     canary: str | None,
 ) -> TaskRecord:
-    """Return the record of a closed task; `image` is as released, `pictures` has every hash of the attempts."""
+    """Return the record of a closed task; `image` is as released, `images` has every hash of the attempts."""
     return TaskRecord(
         task_id=row.id,
         kind=row.task.kind,
@@ -171,9 +175,9 @@ def make_record(
                 role=role_of(row, attempt),
                 instruction=attempt.instruction or None,
                 edit_outcome=attempt.edit_outcome,
-                edited=pictures[attempt.edited] if attempt.edited is not None else None,
-                raw=pictures[attempt.raw] if attempt.raw is not None else None,
-                mask=pictures[attempt.mask] if attempt.mask is not None else None,
+                edited=images[attempt.edited] if attempt.edited is not None else None,
+                raw=images[attempt.raw] if attempt.raw is not None else None,
+                mask=images[attempt.mask] if attempt.mask is not None else None,
                 support=attempt.support,
                 judge_outcome=attempt.judge_outcome,
                 verdicts=tuple(
@@ -207,20 +211,20 @@ def role_of(row: TaskRow, attempt: Attempt) -> str:
         return "success"
     if attempt.verdict is not None and attempt.verdict.qualified is None:
         return "undecided"
-    # An imported failure can lack its verdict: that it was judged, and failed, is all that its tree says.
+    # An imported failure may have no verdict: its tree only states that it was judged, and failed.
     judged = attempt.verdict is not None or (attempt.judge_outcome is not None and attempt.judge_outcome.ok)
     return "failed" if judged else "unjudged"
 
 
 def journal_parts(
     record: TaskRecord,
-) -> tuple[TaskRow, list[Attempt], list[StoredVerdict], list[StoredScore], list[RecordedPicture]]:
+) -> tuple[TaskRow, list[Attempt], list[StoredVerdict], list[StoredScore], list[RecordedImage]]:
     """Return a record's rows in a journal, and the images that they name: the inverse of `make_record`."""
     task = EditTask(
         record.task_id, record.image.id, record.modality, record.finding, record.direction, record.kind
     )
     row = TaskRow(task, record.generation, record.state, record.round or 0, record.reason)
-    attempts, verdicts, scores, pictures = [], [], [], []
+    attempts, verdicts, scores, images = [], [], [], []
     for attempt in record.attempts:
         number = attempt.round or 0
         attempts.append(
@@ -254,7 +258,5 @@ def journal_parts(
             )
             for s in attempt.scores
         ]
-        pictures += [
-            picture for picture in (attempt.edited, attempt.raw, attempt.mask) if picture is not None
-        ]
-    return row, attempts, verdicts, scores, pictures
+        images += [image for image in (attempt.edited, attempt.raw, attempt.mask) if image is not None]
+    return row, attempts, verdicts, scores, images

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
@@ -19,9 +18,8 @@ from plantain.journal.batches import FOLDER as JOBS
 from plantain.journal.batches import files_left_of
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.disk.blobs import BLOBS, sync_folder
-from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.journal.disk.lock import LOCK_NAME, RunLock
-from plantain.journal.errors import RunLocked
+from plantain.journal.disk.connect import JOURNAL_NAME, LOCK_NAME
+from plantain.journal.disk.unfinished import remove_unfinished
 from plantain.journal.questions.tasks import tasks_of_image
 from plantain.journal.withdrawal import (
     Extent,
@@ -40,7 +38,7 @@ from plantain.release.proof.provenance import PROVENANCE
 from plantain.release.register import REGISTER, forget, releases_with
 
 JOURNAL = (LOCK_NAME, BLOBS, CARDS, CROSSWALK, REGISTER, PROVENANCE)
-"""Of a run's files, those that are kept, beside its journal and its settings: the withdrawn is removed from each."""
+"""Files of a run that are kept, besides its journal and settings; withdrawn images are removed from each."""
 
 OWN = (JOURNAL_NAME, "catalogue.sqlite", "study.json", "manifest.parquet", "benchmark.json", "training.json")
 """Files that make a folder inside a run something of its own, which is withdrawn from by its own name."""
@@ -51,7 +49,7 @@ BENCH, BENCH_SAMPLES, BENCH_SETS = "bench", "bench.samples", "bench.sets"
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnRun:
-    """What a withdrawal removes, or removed, from a run.
+    """Content that a withdrawal removes, or removed, from a run.
 
     Attributes:
         released_as: ids of the images in releases.
@@ -79,7 +77,7 @@ def concerned(
     others: Collection[SourceImage] = (),
     samples: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> WithdrawnRun | None:
-    """Return what a withdrawal would remove from a run, without changing it; None where nothing matches.
+    """Return the content that a withdrawal would remove, without changing the run; None if nothing matches.
 
     Args:
         asked: groups and images by their names in the source, a joined group or a release.
@@ -163,14 +161,6 @@ def own_folders(run: Path) -> list[Path]:
 
 def _is_own(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink() and any(next(path.rglob(own), None) for own in OWN)
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Remove what killed imports left in a folder; those of a running process are locked, and stay."""
-    for lock in folder.glob(f".*.importing/{LOCK_NAME}"):
-        with contextlib.suppress(RunLocked):
-            RunLock(lock.parent).release()
-            shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def _remove(path: Path) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 import orjson
 
 from plantain.journal import BadBlob, JournalReader, StoredVerdict, TaskRow
-from plantain.journal.payload import dumps
 from plantain.journal.questions.tasks import started_by_state, started_in_state
 from plantain.journal.reader import BLOBS_ABSENT
+from plantain.journal.rows import dumps
 from plantain.journal.verdicts import PERSON, PUBLISHED, corrections_in, published_verdict
 from plantain.pages.thumbnails import Box, box_around, changed_region, data_uri, difference, outline
 from plantain.pixels.arrays import Mask, Pixels

@@ -12,7 +12,6 @@ from jinja2 import Environment
 
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
 from plantain.journal.cards import Standing, consistency, standings_of
-from plantain.journal.questions.corrections import CorrectedEdit, corrected_edits, corrections_line
 from plantain.journal.questions.tables import (
     Composition,
     FindingRow,
@@ -25,7 +24,13 @@ from plantain.journal.questions.tables import (
     table1,
     table2,
 )
-from plantain.journal.questions.tasks import ImagesUsed, images_used
+from plantain.journal.questions.tasks import (
+    CorrectedEdit,
+    ImagesUsed,
+    corrected_edits,
+    corrections_line,
+    images_used,
+)
 from plantain.journal.questions.telemetry import StepCost, costs, status_summary
 from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import PERSON

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from plantain.files.installing import install_line
-from plantain.journal.disk.lock import RunLock
-from plantain.journal.errors import RunLocked
+from plantain.journal.disk.connect import RunLock
+from plantain.journal.rows import RunLocked
 from plantain.records import InputError
 from plantain.review.ratings import ADMINISTRATOR, Ratings
 from plantain.review.study import Study, open_study

@@ -8,8 +8,8 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from plantain.journal.disk.lock import LOCK_NAME, RunLock
-from plantain.journal.errors import RunLocked
+from plantain.journal.disk.connect import LOCK_NAME, RunLock
+from plantain.journal.rows import RunLocked
 from plantain.records import InputError
 from plantain.review.ratings import Ratings
 from plantain.review.study import (

@@ -1,7 +1,7 @@
 """The roles that a model can fill, with their requests and replies.
 
-A role knows nothing of journal, retries, limits or money, which `plantain.calls` handles. It never raises for what a
-model or provider did: it returns the outcome, with whatever was billed.
+Journal, retries, limits and costs are handled by `plantain.calls`. A role does not raise for errors of a model or
+provider: it returns the outcome, with the usage.
 
 Every role has a `name`, "provider/model", and a `fingerprint`: a short text that changes whenever its answers could
 (version of an offline model; prompt hash, sampling and thinking of a hosted one). Both enter the request hash.
@@ -9,7 +9,7 @@ Every role has a `name`, "provider/model", and a `fingerprint`: a short text tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -42,7 +42,7 @@ class EncodedImage:
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[T]):
-    """What a role returns: a value when the outcome is ok, and always what the call consumed.
+    """The reply of a role: a value if the outcome is ok, and the usage in any case.
 
     Attributes:
         value: None unless `outcome.ok`.
@@ -93,17 +93,18 @@ class EditRequest:
     """The request to an editor: always the original, never the last attempt.
 
     Attributes:
-        image: what is known of the original.
+        image: metadata of the original.
         original: its bytes; JPEG in a build, PNG of any size in a benchmark.
-        instruction: what to do.
+        instruction: the text for the editor.
         seed: of the editor's draws.
         demonstrations: worked examples, oldest first; an editor that takes none returns "not applicable".
         region: PNG, one channel, 255 where the change belongs; only for editors that require one.
         parameters: settings for this request only, in place of the editor's own, e.g. {"guidance": 7.5}; only names
             in the editor's `adjustable`.
-        concept: what the edit is about, in a word or two, for editors that read no sentences; "" when unknown.
+        concept: subject of the edit in a word or two, for editors that do not read sentences; "" if unknown.
         direction: add, remove or change; None when unknown.
         round: of the loop, from 1: a deterministic editor can edit differently in a later one.
+        task_seed: the same in each round of a task, so that a refinement can keep its place; None outside a build.
     """
 
     image: SourceImage
@@ -116,6 +117,7 @@ class EditRequest:
     concept: str = ""
     direction: Direction | None = None
     round: int = 1
+    task_seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +130,13 @@ class NormalForm:
 
 @dataclass(frozen=True, slots=True)
 class EditedImage:
-    """What an editor returns.
+    """The output of an editor.
 
     Attributes:
         image: the file as the model returned it, untouched.
         mask: PNG, one channel, 255 where the editor meant to change pixels; None when it does not know.
         support: "local", "diffuse" or "warp": how far the change reaches; "" when unknown.
-        note: one line on what was rendered.
+        note: one line about the rendering.
         pixels: uint8 (H, W, 3) RGB, `image` decoded, where that has been done.
         normal: `image` in normal form, where a worker has made it.
     """
@@ -168,18 +170,18 @@ class JudgeRequest:
     """The request to a judge. It never has the editor's mask.
 
     Attributes:
-        image: what is known of the original.
+        image: metadata of the original.
         original, edited: the image before the edit, and the edit.
         instruction: of the edit; of a benchmark's variant "D" the expected change.
         finding: the finding concerned; None in a benchmark of other images.
         direction: add, remove or change.
         rubric: what to report on.
         seed: of the judge's draws.
-        truth: the real image after the procedure, where a benchmark has one and the judge is to see it.
-        variant: of a benchmark, what `instruction` is: "P" (the prompt) or "D" (a description of the change).
-        seen: what a judge that looks first answered in its first turn; "" for the others.
+        truth: the real image after the procedure, if a benchmark has one and shows it to the judge.
+        variant: kind of `instruction` in a benchmark: "P" (the prompt) or "D" (a description of the change).
+        seen: first answer of a judge that looks first; "" for others.
         edited_first: the edit is shown before the original; None to draw that from the seed.
-        task: id of the task in its run; "" where there is none. Readers' verdicts are found by it.
+        task: id of the task in its run, by which readers' verdicts are found; "" if none.
     """
 
     image: SourceImage
@@ -197,7 +199,7 @@ class JudgeRequest:
     task: str = ""
 
     @property
-    def pictures_alone(self) -> LookRequest:
+    def images_alone(self) -> LookRequest:
         """The first request to a judge that looks first."""
         first = bool(self.seed % 2) if self.edited_first is None else self.edited_first
         return LookRequest(self.original, self.edited, self.seed, first)
@@ -205,14 +207,14 @@ class JudgeRequest:
 
 @dataclass(frozen=True, slots=True)
 class DescribeRequest:
-    """The request to a describer: a real pair, and what its owner states of it.
+    """The request to a describer: a real pair, and its owner's statements.
 
     Attributes:
         pair: one image, the image before on the left, the image after on the right.
-        organ, task: what was treated, and what kind of change it is.
-        prompt: the instruction, "" where one is to be written.
-        given: what the owner states of modality, action, entity, region and context, by those names.
-        image: what is known of the image before.
+        organ, task: the treated organ, and the kind of change.
+        prompt: the instruction; "" to have one written.
+        given: the owner's values of modality, action, entity, region and context, by those names.
+        image: metadata of the image before.
         seed: of the describer's draws.
     """
 
@@ -248,7 +250,7 @@ class ChangeDescription:
 
 @runtime_checkable
 class Describer(Protocol):
-    """Describes a real pair, for a benchmark."""
+    """Describe a real pair for a benchmark, and name procedures that collectors of pairs can search for."""
 
     @property
     def name(self) -> str: ...
@@ -257,6 +259,10 @@ class Describer(Protocol):
     def fingerprint(self) -> str: ...
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]: ...
+
+    async def procedures(
+        self, organ: str, known: Sequence[str], most: int, seed: int
+    ) -> Reply[tuple[str, ...]]: ...
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""What a call's sender and the transport exchange beside request and answer."""
+"""Data that the sender of a call and its transport exchange in addition to request and answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Literal
 
 from plantain.records import Outcome, OutcomeKind
 
-NO_REGION = Outcome(
-    OutcomeKind.NOT_APPLICABLE, "this editor has to be told where to edit, and there is no region"
-)
+NO_REGION = Outcome(OutcomeKind.NOT_APPLICABLE, "this editor requires a region, and none is known")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +16,7 @@ class AnnouncedLimit:
     """A limit that a provider states with an answer.
 
     Attributes:
-        what: what is counted.
+        what: the counted unit.
         per_minute: how many per minute; infinite where only a pause is requested.
         left: how many of them are left now; None where not stated.
         reset_s: seconds until all of them are available again.
@@ -35,7 +33,7 @@ class Exchange:
     """One call.
 
     Attributes:
-        limits: what the provider announced of its limits, by the transport.
+        limits: announced by the provider; added by the transport.
         timed: the sender ends the call when it takes too long, so the transport need not.
         ran_on: the kind of worker that answered, by an engine; "" where none did.
     """
@@ -57,13 +55,13 @@ def announce(limits: list[AnnouncedLimit]) -> None:
 
 
 def patience(timeout_s: float) -> float | None:
-    """Return the seconds that a transport waits; None where the sender ends late calls."""
+    """Return the seconds that a transport waits; None if the sender ends late calls."""
     here = exchange.get()
     return None if here is not None and here.timed else timeout_s
 
 
 def answered_by(kind: str, lost: str, broken: str) -> Outcome | None:
-    """Report to the sender which kind of worker answered; return the outcome where none did.
+    """Report the kind of worker that answered to the sender; return the outcome if none did.
 
     Args:
         kind: of worker.
@@ -77,4 +75,4 @@ def answered_by(kind: str, lost: str, broken: str) -> Outcome | None:
         return Outcome(OutcomeKind.TRANSPORT, broken, fatal=True)
     if not lost:
         return None
-    return Outcome(OutcomeKind.TRANSPORT, f"worker lost, and what it may have answered: {lost}", lost=True)
+    return Outcome(OutcomeKind.TRANSPORT, f"worker lost, with its answer if it had one: {lost}", lost=True)

@@ -7,7 +7,7 @@ Every provider's module offers `Settings`, a class below one of the two here wit
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
@@ -23,14 +23,26 @@ from pydantic import (
     model_validator,
 )
 
-from plantain.records import Price
-from plantain.roles.clearance import Clearance
+from plantain.records import Destination, Outgoing, Price
+
+
+class Clearance(Protocol):
+    """Checked where bytes are sent; `plantain.runs` has the only one."""
+
+    async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
+        """Return when every image may be sent there and that is recorded. Raise NotAllowed."""
+        ...
+
+    async def connected(self, to: Destination, ip: str) -> None:
+        """Record the IP address of a connection, before anything is sent over it."""
+        ...
+
 
 T = TypeVar("T")
 
 
 class Marker(str):
-    """What a field is for, in its annotation; see the aliases below."""
+    """The use of a field, in its annotation; see the aliases below."""
 
 
 FREE, EDITS, WORDS, JUDGES = map(Marker, ("free", "editors", "writers or judges", "judges"))
@@ -56,7 +68,7 @@ _SIDE = re.compile(r"(\d{2,5})(?:x(\d{2,5}))?")
 
 
 class Section(BaseModel):
-    """A section of a file that a person writes: unknown keys are errors."""
+    """A section of a user's file: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -88,14 +100,14 @@ class BatchJobs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What an adapter receives of the run beside its settings.
+    """The run's data for an adapter, in addition to its settings.
 
     Attributes:
-        listed: the name under which the table of known models has the model, where it is another.
-        origin: fields that were stated in a role's section -> where, for messages.
-        clearance: asked before an image is sent to any address but this machine's; without one, none is sent.
-        jobs: the run's batch client where calls wait for jobs; None to send each at once.
-        key_later: no call is made with this model, so a missing key is no error.
+        listed: the model's name in the table of known models, if it is another.
+        origin: fields that were set in a role's section -> that section, for messages.
+        clearance: checked before an image is sent from this machine; None to send none.
+        jobs: the run's batch client if calls wait for jobs; None to send each at once.
+        key_later: no call will be made with this model, so a missing key is accepted.
     """
 
     listed: str = ""
@@ -106,13 +118,13 @@ class CallContext:
 
 
 class ProviderSettings(Section):
-    """What the section of any provider may state.
+    """Settings of any provider.
 
     Attributes:
-        kind: the known provider that answers, where the section has a name of its own: a second account, a server.
+        kind: the provider, if the section has another name: a second account, a server.
         concurrency: most calls in flight to each of its models, in place of `limits.concurrency`.
         requests_per_minute, tokens_per_minute, images_per_minute: limits of each of its models; unset to learn them
-            from what the provider announces or refuses.
+            from announcements and refusals of the provider.
         prices: prices of its models by name, in place of the table of known models.
     """
 
@@ -132,32 +144,16 @@ class ProviderSettings(Section):
         return copy
 
     def but(self, **changes: object) -> Self:
-        """Return the settings with other values in these fields, which are not validated."""
+        """Return the settings with other values in these fields, without validation."""
         return self.model_copy(update=changes)
 
     def get(self, name: str) -> Any:
-        """Return a field that not every provider has; None where this one has not."""
+        """Return a field by its name; None if this provider does not have it."""
         return getattr(self, name, None)
 
     @property
     def context(self) -> CallContext:
         return self._context
-
-    @property
-    def listed(self) -> str:
-        return self._context.listed
-
-    @property
-    def clearance(self) -> Clearance | None:
-        return self._context.clearance
-
-    @property
-    def jobs(self) -> BatchJobs | None:
-        return self._context.jobs
-
-    @property
-    def key_later(self) -> bool:
-        return self._context.key_later
 
     @property
     def in_jobs(self) -> bool:
@@ -170,7 +166,7 @@ class ProviderSettings(Section):
         return frozenset(self.frozen_part())
 
     def origin_of(self, name: str, section: str) -> str:
-        """Return where a field was stated, for messages."""
+        """Return the place where a field was set, for messages."""
         return self._context.origin.get(name, f"{section}.{name}")
 
     def sampling(self, *names: str) -> str:
@@ -183,7 +179,7 @@ class ProviderSettings(Section):
         names = {name for name, known in type(self).model_fields.items() if FREE not in known.metadata}
         return self.model_dump(mode="json", include=names, exclude_defaults=True)
 
-    def beside(self, folder: Path) -> Self:
+    def relative_to(self, folder: Path) -> Self:
         """Return the settings with relative paths taken from `folder`. Raise ValueError for a file that is missing."""
         paths = {
             name: value for name in type(self).model_fields if isinstance(value := getattr(self, name), Path)
@@ -192,24 +188,24 @@ class ProviderSettings(Section):
 
 
 class ProviderOptions(ProviderSettings):
-    """What the section of a provider may state whose models are asked over a connection.
+    """Settings of a provider with a connection.
 
     Also the settings of another package's provider that has no class of its own.
 
     Attributes:
-        base_url: where the provider is, in place of its usual address.
+        base_url: address of the provider, in place of its usual one.
         on_premises: the owner declares that images sent to `base_url` stay on the premises.
-        proxy: address of the proxy that leads there; "" for the environment's, and for none where `on_premises` is set.
+        proxy: address of a proxy; "" for the environment's, or for none if `on_premises` is set.
         ca_bundle: certificates of further authorities to trust, PEM.
         client_certificate: certificate that the server asks for, PEM.
-        client_key: the certificate's key, PEM, where the same file does not hold it.
-        api_key_env: name of the environment variable that holds the key, instead of the provider's usual one.
-        timeout_s: seconds until an unanswered request is given up.
+        client_key: the certificate's key, PEM, if it is in another file.
+        api_key_env: name of the environment variable with the key, instead of the provider's usual one.
+        timeout_s: seconds until an unanswered request is ended.
         temperature: of sampling; unset for the provider's default.
         top_p: share of the probability that is sampled from; unset for the provider's default.
-        thinking: how much a writer or judge may think: none, minimal, low, medium, high.
-        max_output_tokens: most tokens of one answer, thinking and images included; what a budget reserves.
-        image_size: size of an edited image, in the provider's words, e.g. "1K".
+        thinking: thinking level of a writer or judge: none, minimal, low, medium, high.
+        max_output_tokens: most tokens of one answer, thinking and images included; a budget reserves them.
+        image_size: size of an edited image, in the provider's terms, e.g. "1K".
         shown_side: longer side in pixels at which a writer or judge is shown images; unset for as they are.
         media_resolution: how closely a writer or judge looks at images ("low", "high").
         leniency: how the judge's prompt weighs small imperfections.
@@ -247,18 +243,18 @@ class ProviderOptions(ProviderSettings):
     def _declares_something(self) -> Self:
         if self.on_premises and not self.base_url:
             raise ValueError(
-                "on_premises: true, but no base_url says where: the provider's own address is not on the premises; "
-                "add base_url, or take on_premises out"
+                "on_premises: true without base_url: the provider's own address is not on the premises; add base_url, "
+                "or remove on_premises"
             )
         host = (urlsplit(self.base_url).hostname or "").rstrip(".")
         if self.on_premises and any(host == public or host.endswith(f".{public}") for public in PUBLIC):
-            raise ValueError(f"on_premises: true, but {host} is the provider's own address for everybody")
+            raise ValueError(f"on_premises: true, but {host} is the provider's public address")
         if self.client_key is not None and self.client_certificate is None:
-            raise ValueError("client_key: belongs to a client_certificate, which is missing")
+            raise ValueError("client_key: needs client_certificate, which is missing")
         return self
 
-    def beside(self, folder: Path) -> Self:
-        placed = super().beside(folder)
+    def relative_to(self, folder: Path) -> Self:
+        placed = super().relative_to(folder)
         for name in ("ca_bundle", "client_certificate", "client_key"):
             path = getattr(placed, name)
             if path is not None and not path.is_file():
@@ -271,12 +267,12 @@ def longer_side(size: object) -> object:
     if not isinstance(size, str):
         return size
     if (parts := _SIDE.fullmatch(size)) is None:
-        raise ValueError(f"{size!r}; say the longer side in pixels of the images that are shown, e.g. 768")
+        raise ValueError(f"{size!r}; give the longer side of shown images in pixels, e.g. 768")
     return max(int(parts[1]), int(parts[2] or 0))
 
 
 def checked_url(url: str) -> str:
-    """Return an http address that bears no password: it would be journalled. Raise ValueError for any other.
+    """Return an http address without a password, which would be journalled. Raise ValueError for any other.
 
     The message never repeats a password.
     """
@@ -287,7 +283,7 @@ def checked_url(url: str) -> str:
     except ValueError:
         raise ValueError("is not an address like https://host/v1") from None
     if parts.username is not None or parts.password is not None:
-        raise ValueError("holds a user name or password; keys come from the environment only")
+        raise ValueError("contains a user name or password; keys come from the environment only")
     if "?" in url or "#" in url:
         raise ValueError(
             "has a query (?...) or fragment; an address ends with its path, and keys come from the environment only"
@@ -298,11 +294,44 @@ def checked_url(url: str) -> str:
 
 
 def _host(url: str) -> str:
-    """Return the host of an address, "" for none. Raise ValueError for one that others may read in another way."""
+    """Return the host of an address, "" for none. Raise ValueError for an ambiguous one."""
     parts = urlsplit(url)
     place = parts.netloc.rpartition("@")[2]
     if re.search(r"[\s\\\x00-\x1f\x7f]", url) or (
         ("[" in place or "]" in place) and not re.fullmatch(r"\[[0-9A-Fa-f:.]+\](:[0-9]*)?", place)
     ):
-        raise ValueError(f"{place!r} is no host")
+        raise ValueError(f"{place!r} is not a host")
     return parts.hostname or ""
+
+
+class BatchRules(Section):
+    """`[providers.NAME.batch]`.
+
+    Attributes:
+        images: most edits in a job, which bounds the answers: those of more than a gigabyte were billed but could not
+            be fetched.
+        requests: most requests in a job.
+        megabytes: most megabytes of a job's request file (one larger request still makes a job of its own).
+        quiet_s: a job is formed when no request has arrived for this long.
+        wait_s: a job is formed when its first request has waited this long.
+        poll_s: first polling interval in seconds; it grows up to ten times.
+    """
+
+    images: int = Field(default=100, ge=1, le=10_000)
+    requests: int = Field(default=1_000, ge=1, le=50_000)
+    megabytes: float = Field(default=100.0, gt=0.0, le=200.0)
+    quiet_s: float = Field(default=10.0, gt=0.0, le=3600.0)
+    wait_s: float = Field(default=120.0, gt=0.0, le=86_400.0)
+    poll_s: float = Field(default=30.0, gt=0.0, le=3600.0)
+
+
+class BatchSettings(ProviderOptions):
+    """Settings of a provider with a batch interface.
+
+    Attributes:
+        transport: "batch" sends calls as jobs, at half the price, within a day.
+        batch: limits of these jobs.
+    """
+
+    transport: Free[Literal["online", "batch"]] = "online"
+    batch: Free[BatchRules] = BatchRules()

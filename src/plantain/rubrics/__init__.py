@@ -22,12 +22,12 @@ def identity_of(rubric: Rubric) -> list[str | int]:
 
 
 def frozen(rubric: Rubric) -> dict[str, str]:
-    """Return what a run freezes of its rubric, from which it can be read again."""
+    """Return a rubric as a run stores it."""
     return {"name": rubric.name, "sha256": digest_of(rubric), "text": as_text(rubric)}
 
 
 def recorded(frozen: Mapping[str, Any]) -> Rubric:
-    """Return the rubric of a run from what it has frozen; Med-Banana's for an import that names none."""
+    """Return the rubric that a run has stored; Med-Banana's for an import without one."""
     return rubric_of(frozen["rubric"]["text"]) if "rubric" in frozen else MED_BANANA
 
 

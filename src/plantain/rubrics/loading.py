@@ -34,7 +34,7 @@ def read_rubric(path: Path) -> Rubric:
     """Return the rubric of a TOML file.
 
     Raises:
-        InputError: names the file and the field, and says what is allowed.
+        InputError: names file, field and allowed values.
     """
     document = read_toml_table(path)
     try:
@@ -60,7 +60,7 @@ def rubric_named(name: str) -> Rubric:
     """Return a rubric by its name, our own or another package's, or by the path of its file.
 
     Raises:
-        InputError: there is none (the message suggests the nearest), or it is no rubric.
+        InputError: the rubric is unknown (the message suggests the nearest) or invalid.
     """
     if name.endswith(".toml"):
         return read_rubric(Path(name))

@@ -48,7 +48,7 @@ def decide(
 def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric, direction: Direction) -> Observations:
     """Return one report of a panel: a criterion passes if more than half of the panel passes it; numbers by median.
 
-    A tie fails. A judge that left a criterion unscored has no vote on it; a criterion that nobody scored is unscored.
+    A tie fails. A judge that left a criterion unscored has no vote on it; a criterion without any score is unscored.
     Evidence and codes of the judges who agree with the result are joined.
 
     A tie over a fact counts against the edit: a finding to be removed is seen, one to be added unseen, and another

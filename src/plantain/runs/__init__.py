@@ -1,1 +1,1 @@
-"""What every run shares, whatever it calls models for: its terms, budget, consent and client, and how it stops."""
+"""Opening a run of any kind: terms, budget, consent, client, and stopping."""

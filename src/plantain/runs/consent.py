@@ -1,4 +1,4 @@
-"""Whether images may be sent to a run's models: checked before a run is made, and again for each image that is sent."""
+"""Consent: checks before a run is made, and for each image that is sent, that its models may receive it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 
 from plantain.journal import Journal, JournalReader
 from plantain.journal.batches import current_call
-from plantain.journal.sending import CONNECTIONS, SentPicture, connections, sources_of_picture
+from plantain.journal.sending import CONNECTIONS, SentImage, connections, sources_of_image
 from plantain.models.hosted.addresses import destination, tenant_of
 from plantain.models.hosted.known import ALSO_SERVED
 from plantain.models.registry import is_local
@@ -139,13 +139,10 @@ def refusal(why: str, model: str, to: Destination, section: str) -> str:
 
 
 class ConsentGate:
-    """Lets an image out when the journal knows its sources and every source may go to the address.
+    """Allows an image to be sent if the journal knows its sources and every source may go to the address.
 
-    The records of the run's own journal decide, not those of a catalogue. Whatever is let through is recorded there
-    before it is sent; without a journal nothing is.
-
-    Args:
-        terms: the owners' permission for the whole run, where one was stated.
+    The records of the run's own journal decide, not those of a catalogue. Every allowed image is recorded there
+    before it is sent; without a journal none is allowed.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -166,13 +163,13 @@ class ConsentGate:
             await self.journal.set_meta(CONNECTIONS, orjson.dumps(self._connections).decode())
 
     async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
-        """Return when all may go and that is recorded. Raise NotAllowed."""
+        """Record images that may be sent; raise NotAllowed if one may not."""
         if self.journal is None:
             raise NotAllowed(
                 f"{model}: an image was about to be sent to {to.address} before the run was opened"
             )
         here = current_call.get(None)
-        rows: list[SentPicture] = []
+        rows: list[SentImage] = []
         given = permission_for(self._given, to)
         for one in sorted(images, key=lambda image: (image.call or 0, image.sha256)):
             call = one.call or here
@@ -182,7 +179,7 @@ class ConsentGate:
             except NotAllowed as why:
                 raise NotAllowed(refusal(str(why), model, to, self._section)) from None
             rows += [
-                SentPicture(one.sha256, image, model, to.address, to.reach, under, call)
+                SentImage(one.sha256, image, model, to.address, to.reach, under, call)
                 for image, under in allowed.items()
             ]
         await self.journal.add_sent(rows)
@@ -196,7 +193,7 @@ def _sources(reader: JournalReader, sha256: str, call: int | None) -> dict[str, 
     while waiting:
         one = waiting.pop()
         seen.add(one)
-        known, parents = sources_of_picture(reader, one, call), lineage.sources_of(one)
+        known, parents = sources_of_image(reader, one, call), lineage.sources_of(one)
         if not known and not parents:
             return {}
         found |= known
@@ -205,13 +202,7 @@ def _sources(reader: JournalReader, sha256: str, call: int | None) -> dict[str, 
 
 
 def cleared(role: T, gate: ConsentGate, to: Destination) -> T:
-    """Return a role whose requests pass the gate first; the role itself where it is local.
-
-    Args:
-        role: a writer, editor, judge or describer that holds a connection which is not ours.
-        gate: the run's.
-        to: how far it is.
-    """
+    """Return a role whose requests pass the gate first; the role itself where it is local."""
     return role if to.reach is Reach.LOOPBACK else cast(T, _Cleared(role, gate, to))
 
 

@@ -21,13 +21,13 @@ from plantain.engines.repeating import EngineThread, engine_thread
 from plantain.engines.settings import EngineSection
 from plantain.journal import DiskFull, Journal, JournalReader
 from plantain.records.counts import counted
-from plantain.runs.observer import ProgressObserver
+from plantain.runs.progress import ProgressObserver
 from plantain.runs.settings.terms import Terms
 
 OnWorker = Callable[[str, str], Awaitable[None]]
 
 STATE = "engine.state"
-"""Key of the run's meta: the engine's state when the run last looked, as JSON; see `stored_state`."""
+"""Key of the run's meta: the engine's last recorded state, as JSON; see `stored_state`."""
 
 KINDS = "engine.kinds"
 """Key of the run's meta: model -> the kinds of workers that have answered, as JSON."""
@@ -46,9 +46,9 @@ async def engine_open(
         The terms, with the engine's room in them; and a function that receives the kind of worker that answered.
 
     Raises:
-        InputError: there is no such cluster, or no Ray.
+        InputError: the cluster does not answer, or Ray is not installed.
     """
-    answered = KindsMet(journal, observer.note).answered
+    answered = record_kinds(journal, observer.note)
     async with _in_place(terms.engine) as engine:
         if engine is None:
             yield terms, answered
@@ -90,30 +90,23 @@ async def _in_place(section: EngineSection) -> AsyncIterator[RayEngine | None]:
         await engine.aclose()
 
 
-class KindsMet:
-    """Notices workers of another kind than those that answered before.
+def record_kinds(journal: Journal, note: Callable[[str], None]) -> OnWorker:
+    """Return a function that records the kinds of workers that answer for a model, and notes a second one."""
+    kinds: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
 
-    Args:
-        journal: the run's.
-        note: receives a message for a person, once.
-    """
-
-    def __init__(self, journal: Journal, note: Callable[[str], None]) -> None:
-        self._journal, self._note = journal, note
-        self._kinds: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
-
-    async def answered(self, model: str, kind: str) -> None:
-        """Record a kind of worker that answered for a model; report the second and every further one."""
-        known = self._kinds.setdefault(model, [])
+    async def answered(model: str, kind: str) -> None:
+        known = kinds.setdefault(model, [])
         if kind in known:
             return
         known.append(kind)
         if len(known) > 1:
-            self._note(
+            note(
                 f"{model} has answered on {len(known)} kinds of workers, whose images may differ in a bit: "
-                f"{' | '.join(known)}; which one made what is recorded with each call"
+                f"{' | '.join(known)}; each call records its kind"
             )
-        await self._journal.set_meta(KINDS, orjson.dumps(self._kinds).decode())
+        await journal.set_meta(KINDS, orjson.dumps(kinds).decode())
+
+    return answered
 
 
 @asynccontextmanager
@@ -145,7 +138,7 @@ async def watching(engine: WorkEngine, journal: Journal, address: str) -> AsyncI
 
 
 def stored_state(reader: JournalReader) -> dict[str, object] | None:
-    """Return the engine's state when the run last looked: the fields of `EngineState`, the cluster's address, pieces of
+    """Return the engine's last recorded state: the fields of `EngineState`, the cluster's address, pieces of
     work per second, the time, and whether the run had ended. None where it had only this machine's processes.
     """
     stored = reader.meta(STATE)
@@ -153,7 +146,7 @@ def stored_state(reader: JournalReader) -> dict[str, object] | None:
 
 
 def joined(metas: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return what a run remembers of the engines of the runs that it was merged from, by key of its meta.
+    """Return the merged engine records of several runs, by meta key.
 
     Every kind of worker that has answered, and the latest state, with all addresses.
     """

@@ -13,12 +13,7 @@ MEGABYTES = 64
 
 
 class ImageCache:
-    """Images of one run. Thread-safe.
-
-    Args:
-        reader: of the run's journal.
-        megabytes: most bytes in memory.
-    """
+    """Images of one run. Thread-safe."""
 
     def __init__(self, reader: JournalReader, megabytes: float = MEGABYTES) -> None:
         self._reader = reader

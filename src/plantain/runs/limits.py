@@ -1,4 +1,4 @@
-"""What a run may spend and how fast it may call: prices, budget, hours, and the limits of each model."""
+"""Prices, budget and hours of a run, and the rate limits of each model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plantain.calls.budget import StepCosts
 from plantain.journal import JournalReader
 from plantain.journal.money import money_by_step, seconds_worked
 from plantain.models.diffusers.devices import calls_in_flight, device_names
-from plantain.models.hosted.known import picture_range, price_of
+from plantain.models.hosted.known import image_token_range, price_of
 from plantain.records import FREE, InputError, Price, Step, Usage
 from plantain.records.prices import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings
@@ -32,8 +32,8 @@ LOCAL_OUTAGE_S = 900.0
 """Seconds after which an open model that answers nothing is given up."""
 
 BATCH_SHARE = 0.5
-"""Share of the list price that a batch job costs; what is read from a cache may differ. Flex costs the same share, and
-no half of that half."""
+"""Share of the list price that a batch job costs; cached input may differ. Flex costs the same
+share, never half of it."""
 
 TIER_BILLED = {"fast": "priority"}
 """Service tiers that are requested by one name and billed by another."""
@@ -44,7 +44,7 @@ TYPICAL_USAGE = {
     Step.LOOK: Usage(input_tokens=3_500, output_tokens=1_400, thinking_tokens=900),
     Step.JUDGE: Usage(input_tokens=3_800, output_tokens=1_250, thinking_tokens=900),
 }
-"""What one call is assumed to consume before anything is measured: our own estimate from prompt lengths and the tokens
+"""Assumed usage of one call before anything is measured: our own estimate from prompt lengths and the tokens
 of a 1024x1024 image; a pilot replaces it."""
 
 SPREAD = (0.7, 1.0, 1.5)
@@ -92,7 +92,7 @@ def usual_cost(terms: Terms, model: str, role: str, usage: Usage) -> float | Non
 
 
 def unpriced(terms: Terms, model: str, role: str) -> str:
-    """Return what has no price: a model, or its service tier in this role; "" where everything has one."""
+    """Return the model, or its service tier in this role, if it has no price; "" if it has one."""
     price, tier = price_under(terms, model), _tier_of(terms.options(model, role))
     if price is None:
         return model
@@ -113,15 +113,15 @@ def check_prices(terms: Terms) -> None:
             raise InputError(
                 f"limits.budget_usd: the price of {model} is unknown, so a budget cannot be kept; state it as "
                 f'[providers.{provider}.prices."{name}"] with input_per_m, output_per_m (and image_out_each for an '
-                "editor), or take the budget out"
+                "editor), or remove the budget"
             )
         for options in terms.in_every_role(model):
             tier = _tier_of(options)
             if _tier_factor(price_under(terms, model), tier) is None:
                 raise InputError(
-                    f"{options.origin_of('service_tier', f'providers.{provider}')}: nobody has stated what the tier "
-                    f"{tier!r} of {model} costs, so a budget cannot be kept; take another tier, state the model's "
-                    "price, or take the budget out"
+                    f"{options.origin_of('service_tier', f'providers.{provider}')}: the price of the tier "
+                    f"{tier!r} of {model} is unknown, so a budget cannot be kept; use another tier, state the model's "
+                    "price, or remove the budget"
                 )
 
 
@@ -191,13 +191,13 @@ def tasks_at_once(terms: Terms) -> int:
 
 
 def _image_tokens(terms: Terms, model: str, options: ProviderSettings) -> int:
-    """Return the most tokens that one edited image comes to, as far as is known."""
+    """Return the most tokens that one edited image comes to, if known."""
     size, quality = options.get("image_size") or "", options.get("image_quality") or ""
-    return picture_range(terms.listed(model), size, quality)[2]
+    return image_token_range(terms.listed(model), size, quality)[2]
 
 
 def _first_deadline(terms: Terms, model: str) -> float:
-    """Return a call's first deadline: the shorter of what is stated for calls and for the provider's requests."""
+    """Return a call's first deadline: the shorter of the limits for calls and for the provider's requests."""
     if model.partition("/")[0] in ON_THIS_MACHINE:
         return terms.limits.deadline_s
     return min(terms.limits.deadline_s, terms.provider(model).get("timeout_s") or math.inf)
@@ -214,9 +214,9 @@ def _outage_s(terms: Terms, provider: str) -> float | None:
 
 
 def budget_of(limits: Limits, reader: JournalReader) -> Budget:
-    """Return the run's budget as the journal has it: what settled calls cost, and what others may have cost.
+    """Return the run's budget from the journal: the cost of settled calls, and the possible cost of others.
 
-    Calls that a kill left open, and calls whose answer never arrived, count with what such calls usually cost until
+    Calls that a kill left open, and calls whose answer never arrived, count with the usual cost of such calls until
     `plantain run retry --settle-held` records their cost. Calls that a batch job still answers count with the most that
     they can cost.
     """
@@ -230,7 +230,7 @@ def budget_of(limits: Limits, reader: JournalReader) -> Budget:
 
 
 def costs_of(reader: JournalReader) -> dict[tuple[str, Step], StepCosts]:
-    """Return what each model and step has cost so far, and what is held for calls of unknown cost."""
+    """Return the cost so far of each model and step, and the money reserved for calls of unknown cost."""
     return {
         key: StepCosts(
             money.latest, lost=money.lost, lost_most=money.lost_most, in_jobs_usd=money.in_jobs_usd

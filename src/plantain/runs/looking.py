@@ -22,21 +22,13 @@ async def look_first(
     identity: Mapping[str, object],
     unanswered: Callable[[Outcome, CallResult], CallResult] = lambda _, draft: draft,
 ) -> tuple[JudgeRequest, Outcome]:
-    """Return the request with what the judge saw of the two images alone; as it is for a judge that is asked once.
+    """Return the request with the judge's description of the two images; unchanged for a judge without a first turn.
 
     The first turn is a memoised call of its own: a process killed between the two turns buys neither again.
-
-    Args:
-        calls: of the task.
-        judge: who is asked.
-        request: of the second turn.
-        round, draw: under which that turn is journalled, and so this one.
-        identity: names the two images by their hashes, as the call of the second turn does.
-        unanswered: what else the journal is to keep where the turn has no answer.
     """
     if not isinstance(judge, LooksFirst) or not judge.looks_first:
         return request, OK
-    looking = request.pictures_alone
+    looking = request.images_alone
     asked = {
         **identity,
         "fingerprint": fingerprint_of(judge, request.rubric),
@@ -57,5 +49,5 @@ async def look_first(
 
 
 def seen_in(request: JudgeRequest) -> dict[str, object]:
-    """Return what the first turn adds to the identity of the second; nothing where there was none."""
+    """Return the part of the second turn's identity that depends on the first; empty without one."""
     return {"seen": hashlib.sha256(request.seen.encode()).hexdigest()} if request.seen else {}

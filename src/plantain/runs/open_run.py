@@ -1,4 +1,4 @@
-"""A run that is open: tasks are carried through it, several at once, until they are done or something stops it."""
+"""An open run: processes its tasks concurrently until they are done or something stops it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from plantain.calls import Interrupted, LimitReached, ModelClient, RunHalted, TaskCalls
-from plantain.journal import BadBlob, DiskFull, Journal, JsonValue
+from plantain.journal import BadBlob, DiskFull, Journal
 from plantain.records import TaskState
 from plantain.runs.limits import seconds_left, tasks_at_once
-from plantain.runs.observer import ProgressObserver
+from plantain.runs.progress import ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Limits, Terms
-from plantain.runs.summary import RunSummary
 
 T = TypeVar("T")
 
@@ -28,15 +27,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(slots=True)
 class OpenRun:
-    """What `Door.open` returns.
+    """An open run, made by `RunSetup.open`.
 
     Attributes:
         terms, journal, client, observer: the run's.
         in_jobs: some calls wait for batch jobs.
         summary: of this process; complete when the run is closed.
-        pending: whether something is still to do, asked when the run ends.
+        pending: returns True if tasks are left; called when the run ends.
         halted: why no new call is made; None while nothing has stopped the run.
-        faulty: something is wrong, rather than used up.
+        faulty: halted by a fault, not by a limit.
     """
 
     terms: Terms
@@ -94,18 +93,14 @@ class OpenRun:
         self.client.request_stop(wait_for_jobs=wait_for_jobs)
 
     def sum_up(self) -> None:
-        """Complete the summary, and whether something is still to do."""
+        """Complete the summary."""
         done = self.summary
         done.made, done.replayed = self.client.made, self.client.replayed
         done.spent_usd = self.journal.reader.spent_usd()
         done.stopped, done.failed = self.halted, self.faulty
-        lacking = self.stopping if self.pending is None else self.pending()
-        if done.stopped is None and lacking:
+        unfinished = self.stopping if self.pending is None else self.pending()
+        if done.stopped is None and unfinished:
             done.stopped = "interrupted" if self.stopping else "limit"
-
-    def telemetry(self) -> dict[str, JsonValue]:
-        """Return what the session's row keeps beside its peak memory."""
-        return {"made": self.client.made}
 
     def _until_stopped(self, tasks: Iterable[T], limit: int | None) -> Iterator[T]:
         for taken, task in enumerate(tasks):
@@ -140,7 +135,7 @@ async def together(work: Iterable[Coroutine[None, None, None]]) -> None:
         raise faults.exceptions[0] from None
 
 
-# --- who may stop a run -----------------------------------------------------------------------------
+# --- stopping a run -----------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -162,7 +157,7 @@ async def time_cap(limits: Limits, opened: OpenRun) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def interruptible(client: ModelClient, on_stopping: Callable[[], None]) -> AsyncIterator[None]:
-    """Finish what is in flight at the first signal, and stop at once at the second; the journal is whole either way.
+    """Finish calls in flight at the first signal, and stop at once at the second; the journal stays complete.
 
     Where a Python caller holds a `StopSwitch`, that alone stops the run, and no signal handler is installed.
     """
@@ -202,7 +197,7 @@ async def interruptible(client: ModelClient, on_stopping: Callable[[], None]) ->
 
 
 def _leave(terminals: Iterable[int]) -> None:
-    """Replace a terminal that is gone: writing to it would fail, and end what is to finish."""
+    """Replace a closed terminal by the null device: writing to it would fail and end calls in flight."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in terminals:
         os.dup2(nowhere, number)
@@ -260,5 +255,5 @@ async def stoppable(work: Coroutine[Any, Any, T]) -> T:
             except asyncio.CancelledError:
                 task.cancel()
         if not task.cancelled():
-            task.exception()  # looked at: the caller learns of the cancellation only
+            task.exception()  # retrieved: the caller receives only the cancellation
         raise

@@ -1,4 +1,4 @@
-"""What `plantain models --probe` asks of a provider, as a call like any other: journalled, within the budget."""
+"""The call of `plantain models --probe`: journalled and within the budget, like any other."""
 
 from __future__ import annotations
 
@@ -12,17 +12,12 @@ from plantain.models.hosted.faults import Fault
 from plantain.models.registry import provider
 from plantain.records import Direction, EditTask, InputError, Outcome, OutcomeKind, Step, TaskKind, TaskState
 from plantain.roles import Reply
-from plantain.runs.door import Beginning, Door
 from plantain.runs.settings.terms import Terms
+from plantain.runs.setup import NewRun, RunSetup
 
 
 async def probe(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
-    """Return whether a model answers, and what it said; asked anew each time, since the state now is asked for.
-
-    Args:
-        terms: the settings of its provider.
-        name: the model; "SECTION/" for whatever a server has.
-        run: folder of the journal that counts probes.
+    """Return whether a model answers, and its answer; never replayed from the journal.
 
     Raises:
         InputError: only hosted models can be probed.
@@ -30,14 +25,14 @@ async def probe(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
     ask = getattr(provider(terms.kind(name)), "probe", None)
     if "/" not in name or ask is None:
         raise InputError(f"--probe {name!r}: only hosted models can be probed, e.g. gemini/gemini-3.8-flash")
-    door = Door(replace(terms, models=() if name.endswith("/") else (name,)))
-    door.check()
+    setup = RunSetup(replace(terms, models=() if name.endswith("/") else (name,)))
+    setup.check()
     answers: list[tuple[bool, str]] = []
     refused: list[InputError] = []
 
     async def reply() -> Reply[str]:
         try:
-            done, answer = await ask(name, door.options(name))
+            done, answer = await ask(name, setup.options(name))
         except (InputError, Fault) as error:
             done, answer = False, str(error)
             refused.extend([error] if isinstance(error, InputError) else [])
@@ -47,7 +42,7 @@ async def probe(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
     async def settle(answered: Reply[str], draft: CallResult) -> CallResult:
         return replace(draft, answer=answered.value or "")
 
-    async with door.open(run, Beginning("probes", 0, {"kind": "probes"})) as opened:
+    async with setup.open(run, NewRun("probes", 0, {"kind": "probes"})) as opened:
 
         async def carry(name: str) -> None:
             task = EditTask(os.urandom(10).hex(), "none", "none", "probe", Direction.CHANGE, TaskKind.BENCH)

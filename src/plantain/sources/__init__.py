@@ -1,1 +1,1 @@
-"""Sources: readers that bring real images into a catalogue. Import the module you need."""
+"""Sources: readers that add real images to a catalogue. Import the module you need."""

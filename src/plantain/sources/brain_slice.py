@@ -2,8 +2,8 @@
 
 Linear rules over measurements on a small copy: the outline of the head against its mirror image, where it is bright and
 dark, and the levels of fluid, cortex, depth and scalp against each other. Their numbers were fitted to slices that were
-labelled by eye, and are in a data file beside this one. They are for whole heads: without a skull nothing is estimated.
-Contrast medium is not estimated: a bright lesion is no evidence of it.
+labelled by eye; they are in brain_slice.json. They are for whole heads: without a skull nothing is estimated.
+Contrast medium is not estimated: a bright lesion is not evidence of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLANES = ("axial", "coronal", "sagittal")
 STATED = ("T1", "T1+C", "T2", "FLAIR", "PD")
 """Sequences that may be stated of a slice; T1, T2 and FLAIR are estimated."""
 WITH_SELLA, WITHOUT_SELLA = "sella", "without sella"
-"""Whether the sella or the cistern above it is in the slice."""
+"""Views with and without the sella or the cistern above it."""
 
 _SIDE = 192
 _SKULL = 0.15
@@ -78,7 +78,7 @@ class _LinearRule:
 
 
 def estimate_slice(pixels: Image) -> SliceEstimate:
-    """Estimate plane and sequence, and whether a slice surely lies off the sella.
+    """Estimate plane and sequence, and whether a slice surely is off the sella.
 
     Args:
         pixels: uint8 (H, W, 3) or (H, W), a slice with dark air around the head.

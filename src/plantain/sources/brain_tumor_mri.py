@@ -43,7 +43,7 @@ NO_PATIENTS = "no patient ids in this source: other slices of this patient may b
 
 @dataclass(frozen=True, slots=True)
 class SliceEntry(SourceEntry):
-    """A slice whose plane, sequence and view are estimated when it is decoded, as far as `ask` names them."""
+    """A slice whose plane, sequence and view are estimated when it is decoded, for the fields in `ask`."""
 
     ask: tuple[str, ...] = ()
 

@@ -144,7 +144,7 @@ def choose(
     if file is None or (not matches[file] and file not in asked.values() and _is_whose(file)):
         names = one_line(", ".join(header[:20]))
         raise InputError(
-            f"{path}: no column names the files; say which does with --column file=NAME; the header says {names}"
+            f"{path}: no column names the files; name it with --column file=NAME; the header has {names}"
         )
     group = next(
         (name for name in may["group"] if "group" in asked or _names_groups(name, file, cells)), None

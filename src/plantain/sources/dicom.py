@@ -23,15 +23,14 @@ from plantain.pixels.boxes import Box
 from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import BadImage, one_line
 from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
-from plantain.pixels.dicom.frames import header_of_frame
-from plantain.pixels.dicom.pictures import (
+from plantain.pixels.dicom.frames import display, header_of_frame, plane_of, swaps_axes
+from plantain.pixels.dicom.render import (
     WINDOWS,
     Bounds,
     contrast_values,
     render_planes,
     states_window,
 )
-from plantain.pixels.orientation import display, plane_of, swaps_axes
 from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import (
@@ -67,7 +66,7 @@ _NO_PATIENT = re.compile(
     "anon[a-z]*|de|deid[a-z]*|identified|remov[a-z]*|redact[a-z]*|delet[a-z]*|mask[a-z]*|hidden|blank|confidential|"
     "empty|unknown|undefined|unspecified|no|not|none|null|nil|nan|na|n/a|available|patient|subject|test|id|name|0+|x+"
 )
-"""Words of a PatientID that identifies nobody."""
+"""Words of a PatientID that does not identify a patient."""
 
 _NO_AGENT = frozenset({"NO", "NONE", "N", "NIL", "WITHOUT", "NATIVE", "NOT APPLICABLE"})
 _SEQUENCES = (
@@ -107,6 +106,27 @@ class DicomEntry(SourceEntry):
         return found if face is None else (*found, face)
 
 
+def entry_of(
+    image: SourceImage, path: Path, name: str, header: Dataset | None = None, window: str = "file"
+) -> DicomEntry:
+    """Return the entry of a frame, with the spacing and aspect of its pixels.
+
+    Args:
+        image: its record; `frame` counts from 0.
+        path, name: of its file.
+        header: of the frame; None reads it.
+        window: one of `WINDOWS`.
+
+    Raises:
+        BadImage: the header cannot be read.
+    """
+    if header is None:
+        with open_regular(path, name) as file:
+            header = header_of_frame(read_header(file, name), image.frame)
+    spacing, aspect = _pixel_size(header)
+    return DicomEntry(replace(image, spacing_mm=spacing), path, name, window, aspect=aspect)
+
+
 class DicomReader:
     """Every DICOM file below a folder, or one file; ids are hashes of the SOP instance UID."""
 
@@ -126,7 +146,7 @@ class DicomReader:
 
         Series of slices without a window come last, as some of each are decoded to give them one scale.
         """
-        yield from self._source.told
+        yield from self._source.findings
         seen: dict[str, tuple[Path, str]] = {}
         series: dict[str, list[DicomEntry]] = {}
         for path, name in self._source.files:
@@ -159,7 +179,7 @@ class DicomReader:
             raise BadImage(f"{name}: Modality {one_line(kind)[:16] or 'none'}, not an image")
         frames = frame_count(dataset)
         if frames > 100_000:
-            raise BadImage(f"{name}: says it has {frames} frames")
+            raise BadImage(f"{name}: states {frames} frames")
         every = self._settings["frames"] == "all" and frames > 1
         which = {"first": [0], "middle": [frames // 2], "all": range(frames)}[self._settings["frames"]]
         for frame in which:
@@ -168,10 +188,8 @@ class DicomReader:
             numbered = f"frame {frame + 1} of {frames}" if frames > 1 else ""
             note = "; ".join(filter(None, (image.note, numbered)))
             image_id = f"{image.id}_f{frame:04d}" if every else image.id
-            spacing, aspect = _pixel_size(header)
-            image = replace(image, id=image_id, frame=frame, note=note, spacing_mm=spacing)
-            entry = DicomEntry(image, path, name, self._settings["window"], aspect=aspect)
-            yield entry, self._series(header, name)
+            image = replace(image, id=image_id, frame=frame, note=note)
+            yield entry_of(image, path, name, header, self._settings["window"]), self._series(header, name)
 
     def _series(self, header: Dataset, name: str) -> str:
         window = self._settings["window"]
@@ -185,16 +203,18 @@ class DicomReader:
         modality = self._options.modality or _modality(dataset)
         if not modality:
             kind, part = _text(dataset, "Modality") or "none", _text(dataset, "BodyPartExamined") or "none"
-            raise InputError(f"{name}: Modality {kind}, body part {part}: say what it shows with --modality")
+            raise InputError(
+                f"{name}: Modality {kind}, body part {part}: name the modality of its image with --modality"
+            )
         row = self._source.labels.of(name, modality)
         projection, kind = _text(dataset, "ViewPosition"), _text(dataset, "Modality")
         photometric = _text(dataset, "PhotometricInterpretation")
         raw = _text(dataset, "PresentationIntentType") == "FOR PROCESSING"
         notes = {
-            "the header says that text is burned in": _text(dataset, "BurnedInAnnotation") == "YES",
+            "the header states burned-in text": _text(dataset, "BurnedInAnnotation") == "YES",
             NO_LABEL: not row.labels,
             colour_profile(dataset.get("ICCProfile")).note: not photometric.startswith("MONOCHROME"),
-            f"the header says Modality {one_line(kind)[:16]}": bool(kind)
+            f"the header states Modality {one_line(kind)[:16]}": bool(kind)
             and kind not in _SCANNERS.get(modality, {kind}),
             "a localizer": "LOCALIZER" in [str(word).upper() for word in dataset.get("ImageType") or ()],
             "raw detector values (--set window=film shows them as on film)": raw

@@ -1,4 +1,4 @@
-"""What a reader of a source yields: described images that are not yet decoded, and what it refuses."""
+"""Items that a reader of a source yields: described images, not yet decoded, and refused files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNREAD: dict[str, Any] = {"source_sha256": "", "prepared_sha256": "", "geometry"
 """Fields of an image whose file has not been read."""
 
 STUDY_GROUP = "study:"
-"""How the group of an image begins whose patient is unknown, but not its study."""
+"""Prefix of the group of an image with a known study and an unknown patient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class SourceOptions:
     Attributes:
         path: file or folder to read.
         modality: of its images, where the source does not say; "" otherwise.
-        licence: what the owner of the images allows.
+        licence: of the images, by their owner.
         settings: choices that only this kind of source knows, see `registry.Setting`.
         table: of labels and patients, where it is not labels.csv in the source.
         columns: role -> column of that table, where its name does not tell, see `sources.columns`.
@@ -54,7 +54,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """One image that a reader found. `image` lacks only hashes and geometry.
+    """One image that a reader found. `image` is complete but for hashes and geometry.
 
     Attributes:
         image: its record; `spacing_mm` is the original's, across.
@@ -94,6 +94,7 @@ class Refused:
         reason: in one line.
         files: number of files that this leaves out.
         row, field: of the table that is at fault; 0 and "" if none is.
+        kind: of refusals that are listed in rejected.csv, and summarised in one line elsewhere; "" for others.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Refused:
     files: int = 1
     row: int = 0
     field: str = ""
+    kind: str = ""
 
 
 class BadRow(InputError):
@@ -119,7 +121,7 @@ def refused(name: str, error: InputError) -> Refused:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Number of images of a source that were not asked for (lateral views, surplus over a cap), and why."""
+    """Number of images of a source that were not requested (lateral views, surplus over a cap), and why."""
 
     reason: str
     count: int
@@ -187,7 +189,7 @@ def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> I
         leads_out: called with each link that leads out of it, or nowhere; such a link is not followed.
 
     Raises:
-        InputError: the root is no folder that can be read.
+        InputError: the root is not a readable folder.
     """
     if not root.is_dir():
         raise InputError(f"{root}: not a folder")

@@ -29,11 +29,11 @@ from plantain.sources.entries import (
 from plantain.sources.label_table import NO_LABEL, LabelTable, RowLabels
 from plantain.sources.registry import Setting, SourceKind, resolve_settings
 
-PICTURES = frozenset(
+IMAGE_ENDINGS = frozenset(
     {".jpg", ".jpeg", ".jpe", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif"}
     | {".heic", ".heif", ".avif", ".jp2", ".dcm"}
 )
-"""Endings of images; those that cannot be read are refused with what they are."""
+"""Endings of images; unreadable kinds are refused by name."""
 
 SETTINGS = {
     "plane": Setting(UNKNOWN, (*PLANES, UNKNOWN)),
@@ -69,7 +69,7 @@ class FolderReader:
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if not options.modality:
-            raise InputError(f"--modality: name what the images show: {', '.join(taxonomy.modalities)}")
+            raise InputError(f"--modality: name the modality of the images: {', '.join(taxonomy.modalities)}")
         self._settings = resolve_settings("folder", SETTINGS, options.settings)
         if options.settings and options.modality != "brain_mri":
             raise InputError(f"--set {min(options.settings)}: for brain_mri only, not for {options.modality}")
@@ -83,26 +83,26 @@ class FolderReader:
         self._refused: list[Refused] = []
         self._root = options.path.resolve()
         paths = list(walk(self._root, leads_out=self._refuse_link))
-        pictures = [shown(path, self._root) for path in paths if _is_picture(path)]
-        self._table = LabelTable(self._root, taxonomy, pictures, options)
+        images = [shown(path, self._root) for path in paths if _is_image(path)]
+        self._table = LabelTable(self._root, taxonomy, images, options)
         self._files: list[ImageFile] = []
         for path in paths:
             name = shown(path, self._root)
             try:
-                if _is_picture(path):
+                if _is_image(path):
                     self._files.append(ImageFile(path, name, self.row(name)))
                 elif self._table.path is None or path != self._table.path.resolve():
-                    self._refused.append(Refused(one_line(name), _no_picture(path)))
+                    self._refused.append(Refused(one_line(name), _not_image(path)))
             except InputError as error:
                 self._refused.append(refused(one_line(name), error))
-        self._refused += self._table.rejected(pictures)
+        self._refused += self._table.rejected(images)
 
     def _refuse_link(self, path: Path) -> None:
         name = one_line(shown(path, self._root))
         self._refused.append(Refused(name, "a link that leads out of the folder, to a folder, or nowhere"))
 
     def row(self, name: str) -> RowLabels:
-        """Return what is known of a file. Raise InputError if it has neither a label nor a row."""
+        """Return labels and further fields of a file. Raise InputError if it has neither a label nor a row."""
         row = self._table.of(name, self._modality)
         if row.labels or self._table.names(name):
             return row
@@ -112,7 +112,7 @@ class FolderReader:
         hint = f" ({suggest(folder, list(self._order))})" if folder else ""
         raise InputError(
             f"no label: put it into a folder named like its {self._modality} finding{hint}, or list it in a labels.csv "
-            "beside it (file,labels[,group,split])"
+            "next to it (file,labels[,group,split])"
         )
 
     def count(self) -> int:
@@ -120,7 +120,7 @@ class FolderReader:
         return len(self._files) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:
-        """Yield how the table was understood, what is refused by name or place, then images by their names."""
+        """Yield how the table was understood, files refused by name or place, then images by their names."""
         if self._table.read is not None:
             yield self._table.read
         yield from self._refused
@@ -204,13 +204,13 @@ def _series(file: ImageFile) -> object:
     return file.folder, name if name != file.stem else file.path, file.row.group, file.row.sequence
 
 
-def _is_picture(path: Path) -> bool:
-    return path.suffix.lower() in PICTURES
+def _is_image(path: Path) -> bool:
+    return path.suffix.lower() in IMAGE_ENDINGS
 
 
-def _no_picture(path: Path) -> str:
+def _not_image(path: Path) -> str:
     if path.suffix.lower() in (".csv", ".tsv", ".xlsx"):
-        return f"a table; to read labels and patients from it say --table {shlex.quote(path.name)}"
+        return f"a table; to read labels and patients from it use --table {shlex.quote(path.name)}"
     return "not an image by its name"
 
 

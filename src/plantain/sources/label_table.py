@@ -33,10 +33,12 @@ NAMES = ("labels.csv", "labels.tsv", "labels.xlsx")
 NO_LABEL = "no label: the source has none"
 """Note of an image that neither table nor folder labels, until a later ingest labels it."""
 
+CONTRADICTS = "rows of the table that contradict an earlier row of their image, which counts"
+
 MARKS = {"1": True, "1.0": True, "true": True, "yes": True, "y": True, "x": True} | dict.fromkeys(
     ("", "0", "0.0", "false", "no", "n", "-", "nan", "na", "-1", "-1.0"), False
 )
-"""Cells of a table with a column for each label. An uncertain finding (-1) is no label."""
+"""Cells of a table with a column for each label. An uncertain finding (-1) is not a label."""
 
 _NUMBER = re.compile(r"[+-]?[\d.,]+(e[+-]?\d+)?%?", re.IGNORECASE)
 _NO_FILE = "the table of labels names it, and no such image is there"
@@ -44,7 +46,7 @@ _NO_FILE = "the table of labels names it, and no such image is there"
 
 @dataclass(frozen=True, slots=True)
 class RowLabels:
-    """What is known of one file; "" where nothing is."""
+    """Labels and further fields of one file; "" for an unknown field."""
 
     labels: tuple[str, ...]
     group: str | None = None
@@ -70,7 +72,7 @@ _FIELDS = ("group", "split", "sequence", "plane")
 
 
 class LabelTable:
-    """What a table says of files. A file that neither table nor folder labels has no label.
+    """Labels of files by a table, else by their folders; a file without either has none.
 
     Attributes:
         path: the table; None if the source has none.
@@ -93,11 +95,11 @@ class LabelTable:
             options: name table and columns.
 
         Raises:
-            InputError: the table cannot be read or names no files; or a column is named and there is no table.
+            InputError: the table cannot be read or names no files; or a column is named without a table.
         """
         self._taxonomy = taxonomy
         self._modalities = (options.modality,) if options.modality else taxonomy.modalities
-        self.path = _beside(root) if options.table is None else _named(options.table, root)
+        self.path = _table_in(root) if options.table is None else _named(options.table, root)
         self.read: TableRead | None = None
         self._bad: list[Refused] = []
         self._files: Sequence[str] = ()
@@ -139,9 +141,9 @@ class LabelTable:
         )
         marked = map(_marked, repeat(marks), zip(*(cells[name] for name in marks), strict=True))
         labels = marked if marks else repeat(None) if columns.labels is None else cells[columns.labels]
-        told = [repeat("") if (n := getattr(columns, field)) is None else cells[n] for field in _FIELDS]
+        stated = [repeat("") if (n := getattr(columns, field)) is None else cells[n] for field in _FIELDS]
         rows: dict[str, _Row] = {}
-        for line, file, label, *rest in zip(self._lines, self._files, labels, *told, strict=False):
+        for line, file, label, *rest in zip(self._lines, self._files, labels, *stated, strict=False):
             if file and stem(key := _key(file)) in stems:
                 row_made = _Row(line, file, label, *rest)
                 rows[key] = self._joined(rows[key], row_made) if key in rows else row_made
@@ -155,8 +157,11 @@ class LabelTable:
         for field in _FIELDS:
             before, now = getattr(first, field), getattr(more, field)
             if before and now and before != now:
-                why = f"{one_line(now)!r} here, {one_line(before)!r} in row {first.line}"
-                self._bad.append(Refused(one_line(more.file), why, row=more.line, field=field))
+                why = (
+                    f"{field} {one_line(now)!r} in row {more.line}, {one_line(before)!r} in row {first.line}"
+                )
+                name = one_line(more.file)
+                self._bad.append(Refused(name, why, 0, more.line, field, kind=CONTRADICTS))
                 return first
             fuller.append(before or now)
         labels = dict.fromkeys(label for label in (first.labels, more.labels) if label)
@@ -182,7 +187,7 @@ class LabelTable:
         return found
 
     def of(self, file: str, modality: str) -> RowLabels:
-        """Return what is known of a file of that modality.
+        """Return labels and further fields of a file of that modality.
 
         Raises:
             BadRow: a label, sequence or plane that the modality does not have, or normal and another at once.
@@ -241,11 +246,11 @@ class LabelTable:
 
 
 class LabelledFiles:
-    """The files of a source, a folder or one file, with what a table and folders say of them.
+    """The files of a source, a folder or one file, with their labels by a table and folders.
 
     Attributes:
         files: each with its name, relative to the source; labels: of these files.
-        told: how the table was understood, and its rows that cannot be used.
+        findings: how the table was understood, and its rows that cannot be used.
         dataset: the folder's name.
     """
 
@@ -265,23 +270,23 @@ class LabelledFiles:
         self.files = [(path, one_line(name)) for path, name in zip(found, names, strict=True)]
         self.labels = LabelTable(root, taxonomy, names, options)
         # Of one file among many that the table names, the others are not wanted.
-        self.told: list[Found] = [] if single else [*self.labels.rejected(names)]
+        self.findings: list[Found] = [] if single else [*self.labels.rejected(names)]
         if self.labels.read is not None:
-            self.told.insert(0, self.labels.read)
+            self.findings.insert(0, self.labels.read)
         self.dataset = one_line(root.resolve().name)
 
     def count(self) -> int:
         """Return the number of files and of rows that cannot be used."""
-        return len(self.files) + sum(isinstance(item, Refused) for item in self.told)
+        return len(self.files) + sum(isinstance(item, Refused) for item in self.findings)
 
 
 def _marked(columns: Sequence[str], marks: Sequence[str]) -> str | None:
     """Return the marked columns as a cell of labels, with cells that are no mark as "COLUMN=CELL"; None if empty."""
-    told = []
+    labels = []
     for name, mark in zip(columns, marks, strict=True):
         if MARKS.get(mark.lower(), True):
-            told.append(name if mark.lower() in MARKS else f"{name}={re.sub('[;|]', ',', mark)}")
-    return ";".join(told) or None
+            labels.append(name if mark.lower() in MARKS else f"{name}={re.sub('[;|]', ',', mark)}")
+    return ";".join(labels) or None
 
 
 def _are_marks(cells: Sequence[str]) -> bool:
@@ -296,7 +301,7 @@ def _named(table: Path, root: Path) -> Path:
     return root / table if not table.exists() and (root / table).is_file() else table
 
 
-def _beside(root: Path) -> Path | None:
+def _table_in(root: Path) -> Path | None:
     """Return the table in a source, whatever the case of its name."""
     there = sorted(path for path in root.iterdir() if path.name.lower() in NAMES and path.is_file())
     found = min(there, key=lambda path: NAMES.index(path.name.lower()), default=None)

@@ -18,10 +18,9 @@ from plantain.files.tables import read_table
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence, SourceImage
-from plantain.sources.dicom import DicomEntry
-from plantain.sources.entries import UNREAD, Found, LeftOut, Refused, SourceEntry, SourceOptions
+from plantain.sources.dicom import entry_of
+from plantain.sources.entries import UNREAD, Found, LeftOut, Refused, SourceEntry, SourceOptions, refused
 from plantain.sources.mimic_files import MimicFiles
-from plantain.sources.mimic_labels import LabelRule, Marks, StudyLabels, read_marks
 from plantain.sources.registry import Setting, SourceKind, resolve_settings, whole_number
 
 DATASET = "MIMIC-CXR"
@@ -33,7 +32,7 @@ SETTINGS = {
     "per_class": Setting("0"),
     "tables": Setting(""),
 }
-"""`selection=single per_class=1000` is the paper's "single_disease_selection", 1k per class; `per_class=0` is no cap.
+"""`selection=single per_class=1000` is the paper's "single_disease_selection", 1k per class; `per_class=0` has no cap.
 `tables` is their folder, if it is not in PATH."""
 
 FRONTAL = ("PA", "AP")
@@ -64,7 +63,7 @@ class _Image:
         return f"p{self.subject[:2]}/p{self.subject}/s{self.study}"
 
 
-_Labelled = tuple[_Image, Path, StudyLabels]
+_Labelled = tuple[_Image, Path, "StudyLabels"]
 
 
 class MimicReader:
@@ -95,12 +94,15 @@ class MimicReader:
         return len(self._chosen) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:
-        """Yield faults, then images in order of patient, study and dicom id, then what was not asked for."""
+        """Yield faults, then images in order of patient, study and dicom id, then numbers of images not requested."""
         yield from self._refused
         for image, path, labels in self._chosen:
-            kind = DicomEntry if path.suffix.lower() == ".dcm" else SourceEntry
-            name = self._files.shown(image.stem) + path.suffix
-            yield kind(self._describe(image, labels), path, name)
+            name, described = self._files.shown(image.stem) + path.suffix, self._describe(image, labels)
+            try:
+                read = entry_of if path.suffix.lower() == ".dcm" else SourceEntry
+                yield read(described, path, name)
+            except InputError as error:
+                yield refused(name, error)
         for reason, count in sorted((+self._left_out).items()):
             yield LeftOut(reason, count)
 
@@ -178,7 +180,7 @@ class MimicReader:
         for image, labels in self._labelled():
             top = image.folder.partition("/")[0]
             if image.dicom in endings:
-                path = self._files.pictures / f"{image.stem}{endings[image.dicom]}"
+                path = self._files.images / f"{image.stem}{endings[image.dicom]}"
                 found.append((image, path, labels))
             elif top not in tops:
                 self._left_out[f"not downloaded: {self._files.shown(top)} is not there"] += 1
@@ -198,9 +200,9 @@ class MimicReader:
                 self._refused.append(Refused(name, "no row of the tables names it, so it has no label"))
             elif image is not None and image.folder != place.folder:
                 elsewhere = self._files.shown(image.folder)
-                self._refused.append(Refused(name, f"is in another folder than its row says: {elsewhere}"))
+                self._refused.append(Refused(name, f"is in another folder than its row states: {elsewhere}"))
             elif image is not None and endings.get(image.dicom, ".dcm").lower() == ".dcm":
-                # The key of the row is shared; a JPEG goes before the DICOM file beside it.
+                # The key of the row is shared; a JPEG goes before the DICOM file next to it.
                 endings[image.dicom] = sys.intern(place.ending)
         return endings
 
@@ -238,3 +240,104 @@ KIND = SourceKind(
     DATASET,
     settings=SETTINGS,
 )
+
+
+COLUMNS = (
+    *("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Enlarged Cardiomediastinum", "Fracture"),
+    *("Lung Lesion", "Lung Opacity", "No Finding", "Pleural Effusion", "Pleural Other", "Pneumonia"),
+    *("Pneumothorax", "Support Devices"),
+)
+"""The published labels, read by header."""
+
+_CODES = {"": " ", "1": "+", "1.0": "+", "0": "-", "0.0": "-", "-1": "?", "-1.0": "?"}
+_NORMAL = "No Finding"
+_NO_DISEASE = frozenset({_NORMAL, "Support Devices"})
+
+Marks = str
+"""One character per label of `COLUMNS`: "+", "-", "?" or " ". A study per row of 227,000 must stay small."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyLabels:
+    """A study's labels.
+
+    Attributes:
+        labels: findings present, in the order of the taxonomy; empty if the study is left out.
+        note: limits of these labels.
+        left_out: why there are none, "" otherwise.
+    """
+
+    labels: tuple[str, ...]
+    note: str = ""
+    left_out: str = ""
+
+
+def read_marks(path: Path) -> tuple[dict[str, Marks], list[Refused]]:
+    """Return every study's marks by study id, and the rows that cannot be used. Raise InputError without a column."""
+    studies: dict[str, Marks] = {}
+    bad: list[Refused] = []
+    for line, row, fault in read_table(path).require("study_id", *COLUMNS).rows:
+        study, field = row["study_id"].removesuffix(".0").removeprefix("s"), ""
+        marks = "".join(_CODES.get(row[name], "!") for name in COLUMNS)
+        if not fault and "!" in marks:
+            field = COLUMNS[marks.index("!")]
+            fault = f"{one_line(row[field])!r} is none of 1, 0, -1 and blank"
+        elif not fault and studies.get(study, marks) != marks:
+            fault, field = "two rows of this study differ in their labels; the first counts", "study_id"
+        if fault:
+            bad.append(Refused(f"study {one_line(study)} of {path.name}", fault, row=line, field=field))
+        else:
+            studies[sys.intern(study)] = sys.intern(marks)
+    return studies, bad
+
+
+class LabelRule:
+    """Turns marks into labels.
+
+    Args:
+        taxonomy: of the labels.
+        uncertain: ignore: an uncertain finding is not a label, and keeps a study from counting as single-disease;
+            positive or negative: it counts as that; exclude: its study is left out.
+        single: keep studies with exactly one disease, implied ones aside, labelled with that one alone.
+    """
+
+    def __init__(self, taxonomy: Taxonomy, uncertain: str, *, single: bool) -> None:
+        own = taxonomy.of("chest_xray")
+        self._names = {f.labels["mimic-cxr"]: f.name for f in own if "mimic-cxr" in f.labels}
+        self._order = [f.name for f in own]
+        self._implies = {f.name: f.implies for f in own}
+        self._uncertain, self._single = uncertain, single
+
+    def apply(self, marks: Marks) -> StudyLabels:
+        """Return the labels of a study with these marks."""
+        by_mark: dict[str, set[str]] = {"+": set(), "-": set(), "?": set(), " ": set()}
+        for column, mark in zip(COLUMNS, marks, strict=True):
+            if column not in _NO_DISEASE:
+                by_mark[mark].add(column)
+        doubt = by_mark["?"]
+        if doubt and self._uncertain == "exclude":
+            return StudyLabels((), left_out="an uncertain finding (--set uncertain=exclude)")
+        counted = by_mark["+"] | (doubt if self._uncertain == "positive" else set())
+        present = {self._names.get(column, column) for column in counted}
+        if marks[COLUMNS.index(_NORMAL)] == "+":
+            if present or (doubt and self._uncertain == "ignore"):
+                return StudyLabels((), left_out="No Finding and a finding at once")
+            return StudyLabels((self._names[_NORMAL],))
+        if not present:
+            return StudyLabels((), left_out="no finding present, and not labelled No Finding")
+        notes = []
+        if doubt and self._uncertain != "negative":
+            how = "counted as present" if self._uncertain == "positive" else "not counted"
+            notes.append(f"uncertain in the report, {how}: {', '.join(sorted(doubt))}")
+        implied = {name for finding in present for name in self._implies.get(finding, ())}
+        if self._single:
+            alone, others = present - implied, set[str]()
+            if self._uncertain == "ignore":
+                others = {self._names.get(column, column) for column in doubt} - implied - present
+            if len(alone) != 1 or others:
+                return StudyLabels((), left_out="not exactly one disease (--set selection=single)")
+            return StudyLabels(tuple(alone), "; ".join(notes))
+        if implied - present:
+            notes.append(f"implied, not mentioned: {', '.join(sorted(implied - present))}")
+        labels = tuple(name for name in self._order if name in present | implied)
+        return StudyLabels(labels, "; ".join(notes))

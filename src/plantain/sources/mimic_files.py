@@ -20,7 +20,7 @@ DEEPEST = 5
 _TOP = re.compile(r"p1[0-9]")
 _PATIENT = re.compile(r"p[0-9]{8}")
 _STUDY = re.compile(r"s[0-9]{8}")
-_PICTURE = re.compile(r"(?P<dicom>[0-9a-f]{8}(?:-[0-9a-f]{8}){4})(?P<ending>\.(?i:jpe?g|dcm))")
+_IMAGE = re.compile(r"(?P<dicom>[0-9a-f]{8}(?:-[0-9a-f]{8}){4})(?P<ending>\.(?i:jpe?g|dcm))")
 _METADATA = re.compile(r"mimic-cxr-[\d.]+-metadata\.csv(\.gz)?")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
@@ -44,16 +44,16 @@ class MimicFiles:
     def __init__(self, root: Path, tables: str) -> None:
         if not root.is_dir():
             raise InputError(f"{root}: not a folder")
-        beside = Path(tables).expanduser() if tables else root
-        if not beside.is_dir():
+        folder = Path(tables).expanduser() if tables else root
+        if not folder.is_dir():
             raise InputError(f"--set tables={tables}: not a folder")
-        self._tables = _only(beside, _METADATA, "mimic-cxr-2.0.0-metadata.csv.gz")
-        self.pictures = _only(root, _TOP, "files/p10 ... files/p19")
+        self._tables = _only(folder, _METADATA, "mimic-cxr-2.0.0-metadata.csv.gz")
+        self.images = _only(root, _TOP, "files/p10 ... files/p19")
 
     @property
     def version(self) -> str:
         """Return the release from a folder's name; else ""."""
-        names = (folder.resolve().name for folder in (self.pictures.parent, self._tables))
+        names = (folder.resolve().name for folder in (self.images.parent, self._tables))
         return next((name for name in names if _VERSION.fullmatch(name)), "")
 
     def table(self, what: str) -> Path:
@@ -66,21 +66,21 @@ class MimicFiles:
 
     def tops(self) -> set[str]:
         """Return the folders p10 to p19 that are there."""
-        return set(_names(self.pictures, _TOP))
+        return set(_names(self.images, _TOP))
 
     def listing(self) -> Iterator[MimicPlace]:
         """Yield every image file in order of its path; links to folders are followed, other files ignored."""
-        for top in _names(self.pictures, _TOP):
-            for patient in _names(self.pictures / top, _PATIENT):
-                for study in _names(self.pictures / top / patient, _STUDY):
+        for top in _names(self.images, _TOP):
+            for patient in _names(self.images / top, _PATIENT):
+                for study in _names(self.images / top / patient, _STUDY):
                     folder = f"{top}/{patient}/{study}"
-                    for name in _names(self.pictures / folder, _PICTURE):
-                        if match := _PICTURE.fullmatch(name):
+                    for name in _names(self.images / folder, _IMAGE):
+                        if match := _IMAGE.fullmatch(name):
                             yield MimicPlace(folder, match["dicom"], match["ending"])
 
     def shown(self, stem: str) -> str:
         """Return a path below the images as messages name it."""
-        return f"files/{stem}" if self.pictures.name == "files" else stem
+        return f"files/{stem}" if self.images.name == "files" else stem
 
 
 def _only(root: Path, pattern: re.Pattern[str], what: str) -> Path:

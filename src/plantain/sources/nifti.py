@@ -103,7 +103,7 @@ class NiftiReader:
 
     def scan(self) -> Iterator[Found]:
         """Yield rejected rows of labels.csv, then volumes by path, with slices from right, back or feet on."""
-        yield from self._source.told
+        yield from self._source.findings
         for path, name in self._source.files:
             try:
                 if _MASK.search(_stem(name)):

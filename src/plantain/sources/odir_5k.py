@@ -68,7 +68,7 @@ _WORDS = (
     ("A", re.compile(r"macular degeneration")),
     ("M", re.compile(r"myop")),
 )
-"""What the keywords of the published sheet mean. A suspected disease counts as that disease, as in its own letters."""
+"""Letters by the keywords of the published sheet. A suspected disease counts as that disease, as in its own letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def split_keywords(text: str) -> tuple[str, ...]:
 
 
 def letters_of(keywords: tuple[str, ...]) -> str:
-    """Return the letters of an eye's keywords, in the order of `LETTERS`; normal only if there is no other.
+    """Return the letters of an eye's keywords, in the order of `LETTERS`; normal only if it is the only one.
 
     Quality keywords have no letter.
     """
@@ -120,7 +120,7 @@ class OdirReader:
         }
         self._normal = taxonomy.normal("fundus").name
         files = list(walk(options.path))
-        self._pictures, self._unlabelled = self._find_pictures(files)
+        self._images, self._unlabelled = self._find_images(files)
         self._table, shape = self._find_table(files)
         table = read_table(self._table).require(*_TABLES[shape])
         self._eyes = list(_eye_rows(table) if shape == "eye" else _patient_rows(table))
@@ -149,7 +149,7 @@ class OdirReader:
             yield LeftOut("testing images: their labels are not public", self._unlabelled)
 
     def _entry(self, eye: _Eye) -> SourceEntry | Refused:
-        name, path = self._where(eye), self._pictures.get(eye.key)
+        name, path = self._where(eye), self._images.get(eye.key)
         if path is None:
             return Refused(name, f"{self._table.name} names this image, but it is not there", row=eye.line)
         flags = [word for word in eye.keywords if word in UNUSABLE or word in BLEMISHED]
@@ -186,14 +186,14 @@ class OdirReader:
         return SourceEntry(image, path, name)
 
     def _where(self, eye: _Eye) -> str:
-        path = self._pictures.get(eye.key)
+        path = self._images.get(eye.key)
         return shown(path, self._root) if path else one_line(eye.file)
 
     def _without_row(self) -> list[str]:
         named = {eye.key for eye in self._eyes}
-        return [shown(path, self._root) for key, path in self._pictures.items() if key not in named]
+        return [shown(path, self._root) for key, path in self._images.items() if key not in named]
 
-    def _find_pictures(self, files: list[Path]) -> tuple[dict[str, Path], int]:
+    def _find_images(self, files: list[Path]) -> tuple[dict[str, Path], int]:
         """Return images by "<patient>_<side>", original ones if there are any, and the number of testing images."""
         original: dict[str, Path] = {}
         preprocessed: dict[str, Path] = {}
@@ -240,7 +240,7 @@ def _eye_rows(table: Table) -> Iterator[_Eye]:
         known = "".join(letter for letter in LETTERS if letter in letters)
         field = ""
         if not known or not set(letters) <= set(LETTERS):
-            fault, field = f"{one_line(row['labels'])!r} is no letter", "labels"
+            fault, field = f"{one_line(row['labels'])!r} is not a letter", "labels"
         elif row["ID"] and row["ID"].removesuffix(".0").lstrip("0") != patient:
             fault, field = f"belongs to another patient than ID {one_line(row['ID'])}", "filename"
         keywords = split_keywords(row[f"{side.title()}-Diagnostic Keywords"])

@@ -48,7 +48,7 @@ class SourceKind:
 
 
 def kinds() -> dict[str, str]:
-    """Return every kind by name with its summary; one that cannot be loaded says so instead."""
+    """Return every kind by name with its summary; an unusable one with the reason."""
     summaries: dict[str, str] = {}
     for name in installed(GROUP):
         try:
@@ -92,7 +92,7 @@ def resolve_settings(kind: str, known: Mapping[str, Setting], given: Mapping[str
 
 
 def whole_number(name: str, value: str, least: int = 0) -> int:
-    """Return a setting that counts. Raise InputError if it is no whole number of at least `least`."""
+    """Return a setting that counts. Raise InputError unless it is a whole number of at least `least`."""
     if not (value.isascii() and value.isdigit()) or len(value) > 9 or int(value) < least:
         raise InputError(f"--set {name}={value}: a whole number of at least {least} is needed")
     return int(value)

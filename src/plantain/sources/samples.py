@@ -54,7 +54,7 @@ def sample_images() -> list[PackageSample]:
     """Return seven images of three modalities: one chest radiograph, one fundus, five brain MR slices.
 
     Raises:
-        InputError: a package is not installed; the message says how to install it.
+        InputError: a package is not installed; the message names the command that installs it.
     """
     return [_chest(), _fundus(), *brain_average(), _brain_single()]
 
@@ -86,7 +86,7 @@ def _chest() -> PackageSample:
         projection="PA",
         position="erect",
         note="not a healthy chest: many rounded masses in both lungs, a thin line over the left upper zone; "
-        "erect because the header names an upright chest stand; shown with a logarithmic window",
+        "erect because the header names an upright chest unit; shown with a logarithmic window",
     )
     return PackageSample(image, _rgb(gray))
 
@@ -108,7 +108,7 @@ def _fundus() -> PackageSample:
         licence=Licence.OPEN,
         group="scikit-image:retina",
         laterality="left",
-        note="called normal by its author; one eye of one person",
+        note="called normal by its author; one eye of one patient",
     )
     return PackageSample(image, decode_untrusted(data, "retina.jpg"))
 
@@ -124,7 +124,7 @@ def brain_average(slices: Sequence[tuple[str, int]] = _MNI_SLICES) -> list[Packa
     Fonov et al., NeuroImage 54 (1), 2011, doi:10.1016/j.neuroimage.2010.07.033; MNI licence; distributed with nilearn.
 
     Raises:
-        InputError: nilearn is not installed, or is one whose file lies differently.
+        InputError: nilearn is not installed, or has its file elsewhere.
     """
     import nibabel
 
@@ -179,7 +179,7 @@ def _brain_single() -> PackageSample:
         sequence="T1",
         plane="coronal",
         laterality="not recorded",
-        note="one person, skull removed; which side is left is not recorded; label by a non-clinician",
+        note="one patient, skull removed; which side is left is not recorded; label by a non-clinician",
     )
     return PackageSample(image, _rgb(np.rint(values.clip(0.0, 1.0) * 255.0).astype(np.uint8)))
 

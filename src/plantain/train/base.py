@@ -89,7 +89,7 @@ def open_base(name: str, options: Settings) -> TrainingBase:
     found = plan_editor(name, options)
     if found.method.name != METHOD:
         raise InputError(
-            f"--model {name}: runs as {found.method.name}; only InstructPix2Pix and what was trained from it can be "
+            f"--model {name}: runs as {found.method.name}; only InstructPix2Pix and weights trained from it can be "
             "trained here"
         )
     if any(lora.folder.parent != found.weights.folder for lora, _ in found.loras):

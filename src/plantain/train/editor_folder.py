@@ -19,11 +19,11 @@ CARD = "README.md"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a person must know about trained weights.
+    """The card of trained weights.
 
     Attributes:
         title: their name.
-        base: what they were trained from.
+        base: the weights that training started from.
         licence: of the base; "" if unknown.
         text: how they were trained, as Markdown.
         side: of the canvas in training, in pixels; the editor uses it by default.
@@ -99,7 +99,7 @@ def _write(pipe: InstructionPipeline, base: Path, unfinished: Path, card: Card, 
     head = f"---\nlicense: {card.licence}\n---\n\n" if card.licence else ""
     (unfinished / CARD).write_text(
         f"{head}# {card.title}\n\nTrained with plantain from `{card.base}`.\n\n{card.text.strip()}\n\n"
-        "For research only. These weights make synthetic images: what they make must be marked as synthetic, must not "
+        "For research only. These weights make synthetic images: mark their output as synthetic; it must not "
         "be used for diagnosis or treatment, and must not be passed off as a patient's.\n",
         encoding="utf-8",
     )

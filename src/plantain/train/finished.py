@@ -16,7 +16,7 @@ DONE = "training.json"
 
 
 def read_finished(path: Path, identity: str) -> dict[str, Any] | None:
-    """Return the record of the training with that identity; None if there is no file.
+    """Return the record of the training with that identity; None without a file.
 
     Raises:
         InputError: it is of another training, or cannot be read.
@@ -39,7 +39,7 @@ def write_json(path: Path, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What a finished training used: a release or benchmark by name, and its examples, None if not recorded."""
+    """Return the source of a finished training, a release or benchmark by name, and its examples; None if unknown."""
 
     folder: Path
     source: str

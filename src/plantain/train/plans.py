@@ -21,7 +21,7 @@ class Plan(BaseModel):
 
 
 class FinetunePlan(Plan):
-    """The fine-tuning study of MedEBench, section 3.4; what the paper leaves open is named in docs/design/training.md.
+    """The fine-tuning study of MedEBench, section 3.4; docs/design/training.md names its open choices.
 
     Attributes:
         sizes: training samples per task; the untrained base (0) is always measured, too.

@@ -105,7 +105,7 @@ class StoredOriginals:
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    """What a record says about a task; `split` is "" in a release without splits."""
+    """A record's task; `split` is "" in a release without splits."""
 
     task: str
     image: SourceImage

@@ -13,7 +13,7 @@ import pytest
 
 from bench.small_bench import Brightener
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
-from plantain.bench.benchmark import withdrawal
+from plantain.bench.benchmark import native_format
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.from_build import benchmark_from_build
 from plantain.bench.generate.generate import generate
@@ -139,7 +139,7 @@ def test_killed_anywhere_the_same_command_finishes(after: str, case: Path) -> No
         if after == "bench-run":
             command.withdraw_from_benchmark = lambda found: os._exit(9)
         else:
-            withdrawal.orjson.dumps = lambda *_, **__: os._exit(9)  # type: ignore[assignment]
+            native_format.orjson.dumps = lambda *_, **__: os._exit(9)  # type: ignore[assignment]
             command.withdraw_from_run = lambda *_: None
         main(asked(case))
         os._exit(0)

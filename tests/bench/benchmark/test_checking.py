@@ -34,7 +34,7 @@ def test_a_sound_tree_passes_with_its_warnings(published: Path, capsys: pytest.C
     assert "sample 5: task: the task adds (“Add a mark”), the prompt removes" in out
     assert "sample 3: previous: the pair is that of sample 4 reversed" in out
     assert "2 samples share one source and count as one in intervals: 3, 4" in out
-    assert "1 contain words that often occur beside a person's name (samples 5)" in out
+    assert "1 contain words that often accompany a patient's name (samples 5)" in out
     assert "6 images have no stated licence" in out
     assert "example.org" not in out
 
@@ -107,6 +107,20 @@ def test_describe_writes_figures_tables_and_says_what_it_could_not_measure(
     assert first["tasks.csv"].decode().splitlines()[1] == "Teeth,Add or remove braces,2,1"
     run(capsys, "describe", str(published), "--to", str(to), "--clip", "nobody/weights")
     assert {path.name: path.read_bytes() for path in to.iterdir()} == first, "the same bytes again"
+
+
+def test_the_papers_figures_are_named_with_what_is_missing(
+    published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tree := tmp_path / "to").mkdir()
+    code, out = run(
+        capsys, "describe", str(published), "--paper", "--to", str(tree), "--clip", "nobody/weights"
+    )
+    assert code == 0
+    assert out.startswith("Figure 3: 6 samples of 3 organs\n  missing: no samples of Eyes, Nose, Face,")
+    assert "Figure 4: similarity of 0, region of 6 samples\n  missing: similarity: " in out
+    assert "Figure 5: not drawn\n  missing: a benchmark has no scores: plantain bench table RUN" in out
+    assert {path.name for path in tree.glob("*.svg")} == {"figure-3.svg", "figure-4.svg"}
 
 
 def test_similarity_of_prompt_and_image_is_their_cosine(published: Path) -> None:

@@ -105,13 +105,6 @@ def test_a_picture_is_known_in_another_codec_size_exposure_and_frame(
     assert "2 of 3 originals (3 samples)" in found.line
 
 
-def test_a_benchmark_is_in_itself_and_not_in_strange_pictures(bench: Benchmark, tmp_path: Path) -> None:
-    assert find_leakage(bench, bench.root).samples_found == 4
-    strange = ("rocket", "immunohistochemistry")
-    files(tmp_path / "place", {f"{name}.png": encoded(picture(name), "PNG") for name in strange})
-    assert find_leakage(bench, tmp_path / "place").pairs == ()
-
-
 def test_command_prints_pairs_and_counts(
     bench: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

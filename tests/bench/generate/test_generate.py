@@ -89,9 +89,9 @@ def test_a_changed_benchmark_editor_or_seed_is_refused_in_one_line(tmp_path: Pat
     folder, run, editor = tmp_path / "bench", tmp_path / "run", Brightener()
     benchmark = small_bench(folder)
     made(benchmark, run, ArmRequest(own={"mine": editor}))
-    with pytest.raises(InputError, match="the seed is now 5, but this run was begun with 0"):
+    with pytest.raises(InputError, match="the seed is now 5, but this run was started with 0"):
         made(benchmark, run, seed=5)
-    with pytest.raises(InputError, match="the offline/brightener is now 2, and this run was begun with 1"):
+    with pytest.raises(InputError, match="the offline/brightener is now 2, and this run was started with 1"):
         made(benchmark, run, ArmRequest(own={"mine": replace(editor, fingerprint="2")}))
     with pytest.raises(InputError, match="arm mine: model is now 'offline/b'"):
         made(benchmark, run, ArmRequest(own={"mine": replace(editor, name="offline/b")}))

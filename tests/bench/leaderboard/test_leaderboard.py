@@ -7,22 +7,16 @@ import io
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from bench.scored_run import (
-    EXACT,
-    NOISY,
-    Made,
-    baselines,
-    make_benchmark,
-    make_run,
-    plain_scores,
-)
+from bench.scored_run import EXACT, NOISY, WEAK, Made, baselines, make_benchmark, make_run, plain_scores
 from pages.browser import CHROMIUM, Page, open_browser
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard import page as leaderboard_page
@@ -123,6 +117,55 @@ def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest
     assert capsys.readouterr().out.startswith("task,model,organ,metric")
     assert main(["bench", "table", str(made.run), "--json", "--csv"]) == 2
     assert "choose one" in capsys.readouterr().err
+
+
+def test_tables_of_the_paper_are_printed_by_name_with_what_is_missing(
+    made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run has three organs, one refused output and a study of demonstrations; no people, attention, training."""
+    assert main(["bench", "table", str(made.run), "--paper"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    absent = next(line for line in lines if "the benchmark has no sample of them" in line)
+    assert absent.startswith("missing from Table 2: ") and "Nose" in absent and "Skin" not in absent
+    assert f"missing from Table 2: {WEAK.label}, EA: 1 of 24 outputs: refused (1)" in lines
+    assert f"plantain bench rank {made.run} --ratings FILE" in next(li for li in lines if "Table 3" in li)
+    assert "Table 4: missing: no outputs of an open editor (diffusers/…)" in lines
+    assert any(line.startswith("Table 7 (a): missing: no models trained") for line in lines)
+    assert "Table 7 (b): demonstrations in the prompt of gemini/m" in lines
+
+
+def test_settings_of_open_editors_are_listed_as_their_calls_recorded_them(tmp_path: Path) -> None:
+    running = {"bits": 8, "attention_backend": "native", "tf32": True, "vae_tiling": True, "step_cache": 0.1}
+    record = {"method": "flux-kontext", "weights": "w@1", "licence": "mit", "precision": "bfloat16"}
+    record |= {"device": "cuda:1", "settings": {"steps": 4}, "running": running, "loras": ["a@1 x 0.5"]}
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 3)
+    run = make_run(tmp_path / "run", bench, [*baselines(), EXACT], plain_scores, pictures=False)
+    with closing(sqlite3.connect(run / "journal.sqlite")) as journal, journal:
+        command = "UPDATE call SET raw = ? WHERE task IN (SELECT id FROM task WHERE finding = ?)"
+        changed = journal.execute(command, (json.dumps(record), EXACT.label)).rowcount
+    text = write_leaderboard([run], tmp_path / "out", gallery=0).read_text(encoding="utf-8")
+    words = ("Settings of open editors", "bits 8", "attention_backend native", "step_cache 0.1", "a@1 x 0.5")
+    assert all(word in text for word in words)
+    (row,) = json.loads((tmp_path / "out" / "leaderboard.json").read_bytes())["editors"]
+    assert (row["model"], row["running"], row["outputs"]) == (EXACT.label, running, changed)
+
+
+@needs_chromium
+def test_a_column_is_sorted_by_its_heading_and_baselines_stay_below(board: Path, page: Page) -> None:
+    page.go(board, 1280)
+    values = (
+        "[...document.querySelector('table.sortable').tBodies].map(body =>"
+        "[...body.querySelectorAll('tr:not(.fixed)')].map(row => Number(row.cells[%d].dataset.value)))"
+    )
+    heading = "[...document.querySelector('table.sortable').tHead.rows[0].cells]"
+    column = page.evaluate(f"{heading}.findIndex(cell => cell.textContent.trim().startsWith('VQ'))")
+    before = page.evaluate(values % column)
+    assert isinstance(before, list) and len(before[0]) > 2 and len(before) == 2  # models, baselines
+    for order in ("descending", "ascending"):
+        page.evaluate(f"{heading}[{column}].querySelector('button').click()")
+        after = page.evaluate(values % column)
+        assert after == [sorted(group, reverse=order == "descending") for group in before]
+        assert page.evaluate(f"{heading}[{column}].getAttribute('aria-sort')") == order
 
 
 @needs_chromium

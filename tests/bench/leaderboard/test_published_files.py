@@ -114,6 +114,8 @@ def test_table_has_the_organs_of_the_published_ranks(
     assert cells["Gemini", "overall", "CP judge"]["mean"] == pytest.approx(0.5)
     assert cells["IP2P", "Skin", "EA"]["mean"] is None
     assert cells["ICEdit", "overall", "EA rank"]["mean"] == pytest.approx(2.0)
+    assert main(["bench", "table", scores, people, "--paper"]) == 0
+    assert "\nTable 3: rank correlation with raters, mean over images\n" in capsys.readouterr().out
     assert main(["bench", "table", scores, people, "--to", str(tmp_path / "out")]) == 0
     assert "may be inflated" in (tmp_path / "out" / "leaderboard.html").read_text(encoding="utf-8")
 

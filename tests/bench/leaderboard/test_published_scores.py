@@ -101,17 +101,13 @@ def test_a_leaderboard_is_made_of_the_folder(
 
 
 @needs_examples
-def test_plain_ssim_never_exceeds_the_published_number() -> None:
+def test_the_published_examples_make_a_report_and_plain_ssim_never_exceeds_their_number(
+    tmp_path: Path,
+) -> None:
     found = published_agreement(published_scores(EXAMPLES))
     assert (found.pairs, found.within) == (28, 28)
-    assert found.rank_correlation == pytest.approx(
-        0.918, abs=0.001
-    )  # mean over four images, across seven models
-    assert found.lowest == pytest.approx(0.810, abs=0.001)
-
-
-@needs_examples
-def test_the_published_report_is_built(tmp_path: Path) -> None:
+    # The mean over four images, across seven models.
+    assert (found.rank_correlation, found.lowest) == pytest.approx((0.918, 0.810), abs=0.001)
     text = write_leaderboard([EXAMPLES], tmp_path / "out").read_text(encoding="utf-8")
     assert "Do not pass this page on" in text
     assert "in 28 of 28 pairs" in text

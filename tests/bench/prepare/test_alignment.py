@@ -38,7 +38,7 @@ def test_a_known_map_is_found_again_through_light_and_the_change(pixels: Pixels)
     marked, _ = spot(pixels, (140, 100), 22)
     after, used = moved(pixels, 6.0, 1.07, 9.0, -6.0)
     found = align(marked, after)
-    assert found.refused_below() == ""
+    assert found.refusal == ""
     assert corner_error(found.matrix, used) < 1.5
     assert found.quality > 0.9 > found.before
     warped, covered = apply_alignment(after, found.matrix, SIZE)
@@ -59,7 +59,7 @@ def test_an_exact_pair_stays_exact_and_another_size_is_brought_to_the_first() ->
 @pytest.mark.parametrize(("one", "other"), [(CAT, COFFEE), (COFFEE, IHC), (IHC, CAT)])
 def test_pictures_of_different_things_are_refused(one: Pixels, other: Pixels) -> None:
     found = align(one, other)
-    assert "alignment quality" in found.refused_below() or "overlap" in found.refused_below()
+    assert "alignment quality" in found.refusal or "overlap" in found.refusal
 
 
 def test_the_difference_proposes_the_planted_spot() -> None:

@@ -15,9 +15,8 @@ import skimage.data
 from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
-from plantain.bench.prepare.pairs import PairRules, RawFile, prepare_pair
-from plantain.bench.prepare.raw_pairs import RawPair, read_raw
-from plantain.bench.prepare.regions_chosen import choose_region, proposed_regions
+from plantain.bench.benchmark.regions import choose_region, proposed_regions
+from plantain.bench.prepare.pairs import PairRules, RawFile, RawPair, prepare_pair, read_raw
 from plantain.cli import main
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError, Licence
@@ -140,7 +139,7 @@ def test_proposals_lie_where_the_change_is_and_wait_for_people(made: Path) -> No
         proposals = proposed_regions(made, sample.id)
         assert 1 <= len(proposals) <= 3
         assert np.array_equal(bench.roi(sample), proposals[0])
-        assert any("nobody has looked at it" in note for note in sample.notes)
+        assert any("not reviewed" in note for note in sample.notes)
     mask = np.zeros((SIZE[1], SIZE[0]), np.uint8)
     cv2.circle(mask, (140, 100), 24, 1, -1)
     expected = cv2.resize(mask, (512, 375), interpolation=cv2.INTER_NEAREST) > 0
@@ -157,7 +156,7 @@ def test_a_person_chooses_another_region(made: Path, tmp_path: Path) -> None:
     after = Benchmark.load(out)
     assert np.array_equal(after.roi(after.sample("exact")), drawn)
     assert "region: chosen by rater-1 (drawn)" in after.sample("exact").notes
-    assert not any("nobody" in note for note in after.sample("exact").notes)
+    assert not any("not reviewed" in note for note in after.sample("exact").notes)
     assert after.digest != before.digest
     with pytest.raises(InputError, match="must mark a part"):
         choose_region(out, "exact", np.ones((375, 512), bool), "rater-1", "drawn")
@@ -193,7 +192,7 @@ def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) 
     write_table(tmp_path, [row("a")])
     said = prepare_pair(*files_of(read_raw(tmp_path)[0]), PairRules(reader=reader))
     assert isinstance(said, str)
-    assert said.startswith("the image after holds text that may identify a person (")
+    assert said.startswith("the image after contains text that may identify a patient (")
     assert "SMITH" not in said, "what was read is not repeated"
     accepted = prepare_pair(*files_of(read_raw(tmp_path)[0]), PairRules(reader=reader, accept_text=True))
     assert not isinstance(accepted, str)
@@ -242,3 +241,14 @@ def test_a_table_is_read_as_excel_and_pandas_write_it(
     (pair,) = read_raw(tmp_path)
     assert (pair.id, pair.organ, pair.task) == ("moved", "Skin", "Wundhöhle")
     assert pair.prompt == "Close; then wait."
+
+
+def test_the_published_procedures_are_those_of_table_5(capsys: pytest.CaptureFixture[str]) -> None:
+    """MedEBench, Table 5: 42 tasks with more than five samples; 70 tasks in all (its introduction)."""
+    assert main(["bench", "prepare", "--procedures", "published"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("  ") for line in lines) == 42
+    assert lines[-1].startswith("The other 28 tasks have five samples or fewer")
+    assert lines[lines.index("Ears") + 1 :][:2] == ["  Reconstruct ear", "  Reconstruct auricle"]
+    assert main(["bench", "prepare", "--procedures", "Teath"]) == 2
+    assert "did you mean 'Teeth'?" in capsys.readouterr().err

@@ -51,10 +51,9 @@ def test_published_protocol_gives_columns_under_their_published_names(
         assert len(server.calls) == 15 + 15 + 1
     for name in ("ea:published@openai/m/P", "vq:published@openai/m/D"):
         assert (kept[name]["scored"], kept[name]["unscored"]) == (15, 0)
-    assert kept["cp:published@openai/m/P"]["reasons"] == {"not asked for": 15}
+    assert kept["cp:published@openai/m/P"]["reasons"] == {"not requested": 15}
     assert main(["bench", "table", str(tmp_path / "run"), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    rows = rows if isinstance(rows, list) else rows["rows"]
     means = {
         row["metric"]: row["mean"]
         for row in rows

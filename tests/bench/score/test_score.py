@@ -28,8 +28,8 @@ from plantain.privacy.text_reader import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.roles import JudgeRequest, Reply, failed
 from plantain.rubrics import MEDEBENCH, rubric_named
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Limits, Terms
-from plantain.runs.summary import RunSummary
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ARMS = (*BASELINES, "planted/exact", "planted/half", "planted/repainted", SHY)

@@ -20,17 +20,17 @@ from plantain.bench.score.suite import (
     SampleCase,
     chosen,
     field_of_view,
-    lacking,
     measure,
     measure_on,
     measured,
+    missing_scores,
     open_metrics,
 )
 from plantain.journal import StoredScore
 from plantain.metrics import Metric, cp_reference, masked_ssim, psnr, ssim
+from plantain.metrics.metric import registered
 from plantain.metrics.networks.available import find_networks
 from plantain.metrics.networks.encoders import Networks
-from plantain.metrics.registry import registered
 from plantain.records import InputError
 
 
@@ -151,11 +151,11 @@ def test_a_worker_gives_the_scores_of_this_process(
         return row.task_id, row.round, row.metric
 
     with BenchRun.open(discs / "run") as run:
-        work = {name: list(lacking(run, outputs, metrics)) for name, outputs in run.by_sample()}
+        work = {name: list(missing_scores(run, outputs, metrics)) for name, outputs in run.by_sample()}
         found = asyncio.run(there(run, work))
-        for (name, lacks), (rows, rest) in zip(work.items(), found, strict=True):
-            here = measure(sample(name), lacks, run.read, Lock())
+        for (name, missing), (rows, rest) in zip(work.items(), found, strict=True):
+            here = measure(sample(name), missing, run.read, Lock())
             remaining = measure(sample(name), rest, run.read, Lock())
             assert sorted([*rows, *remaining], key=key) == sorted(here, key=key)
-            without = {lack.output.task_id for lack in lacks if lack.output.edited is None}
+            without = {one.output.task_id for one in missing if one.output.edited is None}
             assert {row.metric for row in remaining if row.task_id not in without} == {metrics[0].name}

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import RunLocked
-from plantain.journal.disk.lock import RunLock
+from plantain.journal.disk.connect import RunLock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from plantain.journal.disk.lock import RunLock
+from plantain.journal.disk.connect import RunLock
 lock = RunLock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)
@@ -39,7 +39,7 @@ def test_second_process_is_refused_with_pid_and_host_until_the_first_is_killed(t
 FORK = """
 import os, signal, sys, time
 from pathlib import Path
-from plantain.journal.disk.lock import RunLock
+from plantain.journal.disk.connect import RunLock
 lock = RunLock(Path(sys.argv[1]))
 worker = os.fork()
 if worker == 0:

@@ -13,7 +13,7 @@ from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
 from plantain.models.diffusers.remote import job_of
-from plantain.models.framed import FramedRequest
+from plantain.models.frames import FramedRequest
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import declared_size
 from plantain.pixels.encode import encode_mask, encode_png

@@ -142,7 +142,7 @@ def test_a_published_checkpoint_draws_as_the_pipeline_that_it_is_of(
 @pytest.mark.parametrize(
     ("lacking", "said"),
     [
-        ("model.diffusion_model.middle_block.1.norm.weight", "lacks weights that the parts of"),
+        ("model.diffusion_model.middle_block.1.norm.weight", "has no weights for some parts of"),
         ("cond_stage_model.", "holds no weights of a text encoder"),
     ],
 )

@@ -39,12 +39,13 @@ def test_report_as_asked_is_read_in_full() -> None:
 
 @pytest.mark.parametrize(
     "wrap",
-    ["```json\n{}\n```", "Here you are:\n{}\nDone {{}}."],
+    ["```json\n{}\n```", "Here you are:\n{}\nDone {{}}.", '{{"report": {}}}', "[{}]"],
 )
 def test_report_is_found_in_its_wrapping(wrap: str) -> None:
     said = json.dumps(a_report())
     text = wrap.replace("{}", said).replace("{{", "{").replace("}}", "}")
     assert read_report(text, MED_BANANA) == read_report(said, MED_BANANA)
+    assert read_report(json.dumps(text), MED_BANANA) == read_report(said, MED_BANANA)
 
 
 @pytest.mark.parametrize("value", [None, 1, "yes", []])
@@ -123,6 +124,17 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ('```json\n{"instruction": "Add air.", "reason": "It is missing."}\n```', "Add air."),
         ('[{"text": "Add \\"free\\" air."}]', 'Add "free" air.'),
         ("Add air: a thin line.", "Add air: a thin line."),
+        ("Add air {in the left apex}.", "Add air {in the left apex}."),
+        ("<|channel>thought\nSome air.<channel|>Add air.", "Add air."),  # Gemma 4
+        ("analysisSome air.assistantfinalAdd air.", "Add air."),  # gpt-oss, its tokens removed by a server
+        ("<|begin_of_thought|>Some air.<|end_of_thought|>Add air.", "Add air."),  # Sky-T1
+        ("<|start_header_id|>assistant<|end_header_id|>\n\nAdd air.<|eot_id|>", "Add air."),  # Llama 3
+        ("<start_of_turn>model\nAdd air.<end_of_turn>", "Add air."),  # Gemma
+        ("<response><instruction>Add air.</instruction></response>", "Add air."),
+        ("Sure. The following is the instruction:\n\n> Add air.", "Add air."),
+        ("Assistant: *Add air.*\n\n---\n\nLet me know if you need another one.", "Add air."),
+        ('Some air is missing. {"instruction": "Add air."}', "Add air."),
+        ('{"result": {"instruction": "Add air."}}', "Add air."),
     ],
 )
 def test_instruction_without_its_wrapping(text: str, expected: str) -> None:

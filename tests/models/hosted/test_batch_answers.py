@@ -11,14 +11,13 @@ import pytest
 
 from plantain.files import redaction
 from plantain.journal.batches import BatchLedger, JobRow
-from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.answers import JsonObject, text
+from plantain.models.hosted.batch.batcher import JobPoller
 from plantain.models.hosted.batch.files import JobFiles, index
-from plantain.models.hosted.batch.poller import JobPoller
 from plantain.models.hosted.batch.service import BatchJob, BatchService, JobState
-from plantain.models.hosted.bodies import text
 from plantain.models.hosted.faults import Fault
 from plantain.records import Outcome, OutcomeKind
-from plantain.roles.batch_rules import BatchRules
+from plantain.roles.options import BatchRules
 
 
 def key_of(answer: JsonObject) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fakes import gemini_format, openai_format
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_judge
 from fakes.content import look
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
@@ -22,7 +22,6 @@ from plantain.models.hosted.blind import read_look, seen_of
 from plantain.models.hosted.prompts.fill import blind_prompt
 from plantain.models.hosted.prompts.library import PromptLibrary
 from plantain.models.registry import close_models
-from plantain.models.resolver import resolve_judge
 from plantain.records import OutcomeKind
 from plantain.roles import JudgeRequest, LooksFirst, Reply, fingerprint_of
 from plantain.rubrics import MED_BANANA
@@ -60,7 +59,7 @@ def request_with(seed: int, **changes: Any) -> JudgeRequest:
 def both_turns(judge: Any, asked: JudgeRequest) -> tuple[Reply[str], Reply[Any] | None]:
     async def turns() -> tuple[Reply[str], Reply[Any] | None]:
         try:
-            first = await judge.look(asked.pictures_alone)
+            first = await judge.look(asked.images_alone)
             second = await judge.judge(replace(asked, seen=first.value)) if first.value else None
             return first, second
         finally:
@@ -75,7 +74,7 @@ def of(name: str) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [10, 11])
-def test_the_first_turn_has_the_pictures_alone_and_the_second_says_what_was_asked(
+def test_the_first_turn_has_the_images_alone_and_the_second_says_what_was_asked(
     server: FakeProvider, name: str, seed: int
 ) -> None:
     first, second = both_turns(judge_of(server, name), request_with(seed))
@@ -96,14 +95,14 @@ def test_the_first_turn_has_the_pictures_alone_and_the_second_says_what_was_aske
         assert told not in alone.replace("Radiographs and slices", ""), told
     said = form.prompt_text(judging)
     original_letter, edited_letter = ("B", "A") if seed % 2 else ("A", "B")
-    assert f"Picture {original_letter} is the original, picture {edited_letter} the edit." in said
+    assert f"Image {original_letter} is the original, image {edited_letter} the edit." in said
     assert "left lung apex" in said and "make one finding appear" in said
     assert "Difference, the middle: in A a bright disc; in B even grain (sure to 0.7)" in said
     assert "Finding, drusen, in A: a round spot (sure to 0.6)" in said
     assert json.loads(first.value or "")["edited_first"] is bool(seed % 2)
-    assert second.value.differences.startswith(f"Picture {original_letter} is the original")
+    assert second.value.differences.startswith(f"Image {original_letter} is the original")
     for request in server.calls:
-        assert "can change a verdict, a score" in request.body.decode()
+        assert "cannot change a verdict, a score" in request.body.decode()
 
 
 GOOD = look("")
@@ -121,12 +120,12 @@ def test_a_look_that_does_not_say_it_is_unreadable(text: str) -> None:
         read_look(text, edited_first=False)
 
 
-def test_an_unreadable_look_is_asked_once_more_and_then_malformed(server: FakeProvider) -> None:
+def test_an_unreadable_look_is_asked_again_and_then_malformed(server: FakeProvider) -> None:
     bad = openai_format.text_answer("I would rather not", chat=False)
     server.script = [lambda _, __: bad, lambda _, __: bad]
     first, second = both_turns(judge_of(server, "openai/m"), request_with(3))
     assert first.outcome.kind is OutcomeKind.MALFORMED and second is None
-    assert len(server.calls) == 2 and "could not be used" in openai_format.prompt_text(server.calls[1])
+    assert len(server.calls) == 2 and "could not be read" in openai_format.prompt_text(server.calls[1])
 
 
 def test_what_a_model_saw_cannot_become_an_instruction(server: FakeProvider) -> None:

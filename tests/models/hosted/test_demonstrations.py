@@ -9,14 +9,13 @@ from dataclasses import replace
 import pytest
 
 from fakes import gemini_format, openai_format
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_editor
 from fakes.content import picture
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request
 from fakes.server import KEY, FakeProvider
 from plantain.models.hosted.editor import HostedEditor
-from plantain.models.resolver import resolve_editor
 from plantain.pixels.decode import decode
 from plantain.records import OutcomeKind
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply, TakesDemonstrations

@@ -22,17 +22,15 @@ import pybase64
 import pytest
 
 from fakes.away import ELSEWHERE, NAME, Anything, RecordedConnections, look_hosted, resolve_as
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_writer
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import write_request
 from fakes.server import KEY, FakeProvider
 from plantain.files.secrets import hide_environment
 from plantain.models.hosted.addresses import destination
-from plantain.models.hosted.guarded import GuardedTransport
-from plantain.models.hosted.outgoing import images_in
+from plantain.models.hosted.guarded import GuardedTransport, images_in
 from plantain.models.registry import close_models
-from plantain.models.resolver import resolve_writer
 from plantain.records import InputError, NotAllowed, OutcomeKind, Reach
 from plantain.roles import Reply
 from plantain.roles.options import ProviderOptions
@@ -171,8 +169,8 @@ def test_no_other_address_is_ever_asked(server: FakeProvider) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"on_premises": True}, "no base_url says where"),
-        ({"on_premises": True, "base_url": "https://API.openai.com./v1"}, "own address for everybody"),
+        ({"on_premises": True}, "on_premises: true without base_url"),
+        ({"on_premises": True, "base_url": "https://API.openai.com./v1"}, "public address"),
     ],
 )
 def test_what_is_declared_of_an_address_must_hold(changes: dict[str, Any], said: str) -> None:
@@ -229,7 +227,7 @@ def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_not
         )
         proxy.shutdown()
     told = json.dumps([reply.outcome.reason, reply.raw])
-    assert "[key]" in told and "proxy let nothing through" in told
+    assert "[key]" in told and "proxy refused" in told
     for said in (
         password,
         unquote(password),

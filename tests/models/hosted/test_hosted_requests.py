@@ -16,7 +16,7 @@ from google.genai import types
 
 from fakes import gemini_format, openai_format
 from fakes.away import Anything
-from fakes.caller import KEY_NAMES, options_of
+from fakes.caller import KEY_NAMES, options_of, resolve_editor, resolve_judge, resolve_writer
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
@@ -24,10 +24,9 @@ from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.files.secrets import Secret
 from plantain.models.hosted.asking import Question
 from plantain.models.hosted.gemini import models
-from plantain.models.hosted.gemini.wire import GeminiWire
+from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.reports import report_schema
 from plantain.models.registry import close_models
-from plantain.models.resolver import resolve_editor, resolve_judge, resolve_writer
 from plantain.pixels.decode import decode_untrusted
 from plantain.roles import EditRequest, EncodedImage, Reply
 from plantain.rubrics import MED_BANANA
@@ -283,4 +282,4 @@ def test_editor_is_told_where_a_named_side_lies(
     form = gemini_format if provider == "gemini" else openai_format
     said = form.prompt_text(server.calls[-1])
     assert instruction in said
-    assert ("patient's left is on the right of the picture as shown" in said) == ("left" in instruction)
+    assert ("patient's left is on the right of the image as shown" in said) == ("left" in instruction)

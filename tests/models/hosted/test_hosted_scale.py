@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from fakes import gemini_format, openai_format
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_judge
 from fakes.content import picture, scale
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import source_image
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.models.registry import close_models
-from plantain.models.resolver import resolve_judge
 from plantain.records import Direction, Observations, OutcomeKind
 from plantain.roles import EncodedImage, JudgeRequest, Reply
 from plantain.rubrics import MEDEBENCH

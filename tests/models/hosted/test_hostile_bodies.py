@@ -5,10 +5,9 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from plantain.models.hosted.answers import Unreadable, read_object
-from plantain.models.hosted.bodies import scrub
+from plantain.models.hosted.answers import Unreadable, read_object, scrub
 from plantain.models.hosted.faults import Fault, read_body
-from plantain.models.hosted.gemini.replies import read_usage
+from plantain.models.hosted.gemini.models import read_usage
 from plantain.roles.options import checked_url
 
 DEEP = "[" * 100_000 + "]" * 100_000

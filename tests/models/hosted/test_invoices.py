@@ -18,11 +18,11 @@ from fakes import bodies
 from fakes.caller import options_of
 from plantain.calls.budget import demand
 from plantain.files.secrets import Secret
-from plantain.journal.payload import from_json, to_json
+from plantain.journal.rows import from_json, to_json
 from plantain.models.hosted.gemini.batch import GeminiJobs
+from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.gemini.models import image_model as gemini_image_model
-from plantain.models.hosted.gemini.replies import read_usage as read_gemini
-from plantain.models.hosted.gemini.wire import GeminiWire
+from plantain.models.hosted.gemini.models import read_usage as read_gemini
 from plantain.models.hosted.known import price_of
 from plantain.models.hosted.openai.batch import OpenAIJobs
 from plantain.models.hosted.openai.chat import read_usage as read_chat

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from fakes import openai_format
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_judge
 from fakes.openai_format import openai_route, prompt_text
 from fakes.requests import source_image
 from fakes.server import KEY, Answer, FakeProvider
 from plantain.models.hosted.answers import Unreadable
 from plantain.models.hosted.prompts.library import prompts_folder
-from plantain.models.hosted.published import read_lines
+from plantain.models.hosted.reports import read_lines
 from plantain.models.registry import close_models
-from plantain.models.resolver import resolve_judge
 from plantain.records import Direction, Observations, OutcomeKind
 from plantain.roles import EncodedImage, JudgeRequest, Reply
 from plantain.rubrics import MEDEBENCH
@@ -71,7 +70,7 @@ def test_printed_example_is_read_with_its_description_and_reasons() -> None:
     assert report.criteria["visual_quality"].evidence.endswith("The contrast does not disturb.")
     assert report.differences.startswith("Visual Difference Description")
     assert "A little brighter" not in report.reason
-    assert report.criteria["context_preservation"].evidence == "not asked for"
+    assert report.criteria["context_preservation"].evidence == "not requested"
 
 
 @pytest.mark.parametrize("heading", [True, False])

@@ -11,7 +11,7 @@ from fakes.caller import Caller
 from fakes.faults import FAULTS
 from fakes.server import Answer, FakeProvider, Request, Spoil
 from plantain.calls.budget import cost_of
-from plantain.journal.payload import from_json, to_json
+from plantain.journal.rows import from_json, to_json
 from plantain.records import OutcomeKind, Price, Usage
 
 PROVIDERS = ("gemini", "openai", "openai-compatible")

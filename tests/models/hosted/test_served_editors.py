@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from test_hosted_requests import ask
 
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_editor, resolve_judge
 from fakes.requests import edit_request, judge_request, original
 from fakes.served import Served
-from plantain.models.hosted.openai.servers import servers
-from plantain.models.resolver import resolve_editor, resolve_judge
+from plantain.models.hosted.openai.compatible import servers
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError, OutcomeKind

@@ -12,14 +12,14 @@ import numpy as np
 import psutil
 import pytest
 
+from fakes.caller import resolve_editor
 from fakes.elsewhere import Elsewhere
 from plantain.engines.contract import engine_in_place
 from plantain.models.process.editor import ProcessEditor
-from plantain.models.process.settings import Settings, WorkerCommand
-from plantain.models.resolver import resolve_editor
+from plantain.models.process.provider import Settings, WorkerCommand
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask, normalise
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.records import Direction, Geometry, Licence, Outcome, OutcomeKind, SourceImage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply
 

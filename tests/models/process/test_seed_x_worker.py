@@ -13,7 +13,7 @@ from plantain.bench.benchmark.samples import plain_image
 from plantain.models.presets import preset
 from plantain.models.process import workers
 from plantain.models.process.editor import ProcessEditor
-from plantain.models.process.settings import WorkerCommand
+from plantain.models.process.provider import WorkerCommand
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_png
 from plantain.records import OutcomeKind

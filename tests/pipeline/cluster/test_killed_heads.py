@@ -22,7 +22,7 @@ from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import Step
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
 pytestmark = pytest.mark.slow

@@ -165,7 +165,7 @@ def test_interrupt_leaves_jobs_running_says_so_and_another_process_collects_them
     assert not stopped.failed
     (job,) = jobs.jobs.values()
     assert stopped.left == (
-        f"9 requests wait in 1 batch job at the provider, which goes on without us: {job.id}; "
+        f"9 requests wait in 1 batch job at the provider, which will continue: {job.id}; "
         "resume to collect the answers"
     )
     assert main(["status", str(tmp_path / "run"), "--json"]) == 0

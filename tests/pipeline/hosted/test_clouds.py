@@ -15,7 +15,7 @@ import pytest
 
 from fakes import gemini_format, openai_format
 from fakes.away import look_hosted
-from fakes.caller import options_of
+from fakes.caller import options_of, resolve_writer
 from fakes.clouds.google_and_azure import LOCATION, PROJECT, Tokens, cloud, sign_in
 from fakes.server import KEY, Answer, FakeProvider
 from pipeline.quick import NoText, quick_catalogue
@@ -25,7 +25,6 @@ from plantain.journal import JournalReader
 from plantain.models.hosted.azure.wire import AzureWire
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.vertex.wire import VertexWire
-from plantain.models.resolver import resolve_writer
 from plantain.pipeline.recipe import load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
@@ -112,7 +111,7 @@ def test_recipe_moves_from_gemini_to_vertex(
     ("model", "section", "said"),
     [
         ("vertex/gemini-3.8-flash", {}, r"providers.vertex.project: is missing"),
-        ("vertex/gemini-3.8-flash", {"project": "p", "location": "eu.evil/"}, r"is no location"),
+        ("vertex/gemini-3.8-flash", {"project": "p", "location": "eu.evil/"}, r"is not a location"),
         (
             "azure/d",
             {"base_url": "https://x.openai.azure.com", "deployments": {"d": "gpt-5-mnii"}},

@@ -19,7 +19,7 @@ from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import OutcomeKind, TaskState
-from plantain.runs.summary import RunSummary
+from plantain.runs.progress import RunSummary
 
 WAITING = {
     "429 seconds",

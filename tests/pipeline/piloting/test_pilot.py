@@ -16,7 +16,7 @@ from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.pipeline.forecast import make_plan, read_pilot
-from plantain.pipeline.piloting.decision import (
+from plantain.pipeline.pilot import (
     PilotNumbers,
     decide_pilot,
     drawn_pending,
@@ -84,7 +84,7 @@ def rated(yes: int, n: int) -> object:
     [
         ({}, ""),
         ({"qualified": rated(2, 50)}, "all of the interval is below 25%"),
-        ({"accepted": rated(3, 30)}, "people accept 3 of 30"),
+        ({"accepted": rated(3, 30)}, "human readers accept 3 of 30"),
         ({"states": {"pending": 2, "success": 48}}, "2 of 50 tasks of the pilot still to be done"),
     ],
 )

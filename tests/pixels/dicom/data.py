@@ -9,7 +9,7 @@ from pydicom import Dataset
 from pydicom.data import get_testdata_file
 from pydicom.uid import ExplicitVRLittleEndian
 
-from plantain.pixels.dicom.pictures import decode_dicom
+from plantain.pixels.dicom.render import decode_dicom
 
 RAMP = np.arange(4096, dtype=np.uint16).reshape(64, 64)
 

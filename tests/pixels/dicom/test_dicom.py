@@ -17,9 +17,8 @@ from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 from pixels.dicom.data import RAMP, file, grey, linear, made
 from plantain.pixels.decode import BadImage
 from plantain.pixels.dicom.files import frame_count, read_dicom
-from plantain.pixels.dicom.frames import header_of_frame
-from plantain.pixels.dicom.pictures import decode_dicom, render_frame
-from plantain.pixels.orientation import display, plane_of
+from plantain.pixels.dicom.frames import display, header_of_frame, plane_of
+from plantain.pixels.dicom.render import decode_dicom, render_frame
 
 
 def test_ct_is_shown_in_hounsfield_units_by_its_window() -> None:

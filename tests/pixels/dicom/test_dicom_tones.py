@@ -14,7 +14,7 @@ from pydicom.uid import UID, ExplicitVRBigEndian, ExplicitVRLittleEndian
 
 from pixels.dicom.data import RAMP, file, grey, linear, made
 from pixels.test_decode import ADOBE_RGB
-from plantain.pixels.dicom.pictures import decode_dicom
+from plantain.pixels.dicom.render import decode_dicom
 from plantain.pixels.dicom.window import percentile_window
 
 
@@ -22,6 +22,11 @@ from plantain.pixels.dicom.window import percentile_window
 def test_a_window_of_zero_falls_back_to_percentiles(width: object) -> None:
     got = grey(made(WindowCenter=5, WindowWidth=width) if width != "nan" else made())
     assert np.abs(got.astype(int) - percentile_window(RAMP)).max() <= 1
+
+
+def test_the_first_valid_of_several_windows_counts() -> None:
+    got = grey(made(WindowCenter=[0, 2000, 9], WindowWidth=[0, 3000, 9]))
+    assert np.array_equal(got, linear(RAMP, 2000, 3000))
 
 
 def test_modality_and_voi_tables_are_looked_up() -> None:

@@ -62,7 +62,7 @@ def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path
         for name, split in told.items()
     }
     assert rows["success"] is not None and "(default)" in rows["success"][0] and rows["failed"] is not None
-    with_failures = text.replace("# what the judge did not let pass:", "failures =").replace(
+    with_failures = text.replace("# edits that the judge rejected:", "failures =").replace(
         "```\n\nRun it", "\nprint(len(failures), set(failures['qualified']))\n```\n\nRun it"
     )
     assert run_snippet(release, tmp_path / "home").split()[0] == rows["success"][1]

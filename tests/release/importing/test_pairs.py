@@ -20,32 +20,15 @@ from plantain.records import InputError, TaskState
 from plantain.release.importing.pairs import import_pairs
 from plantain.report.terminal import UNJUDGED, table_one
 
-ROWS = (
-    {
-        "id": "a1",
-        "original": "o/1.png",
-        "edited": "e/1.png",
-        "prompt": "Add drusen.",
-        "finding": "AMD",
-        "verdict": "true",
-    },
-    {
-        "id": "a2",
-        "original": "o/1.png",
-        "edited": "e/2.png",
-        "prompt": "Add haze.",
-        "finding": "cataract",
-        "verdict": "no",
-    },
-    {
-        "id": "a3",
-        "original": "o/2.png",
-        "edited": "e/3.png",
-        "prompt": "",
-        "finding": "Their own",
-        "verdict": "",
-    },
-)
+COLUMNS = ("id", "original", "edited", "prompt", "finding", "verdict")
+ROWS = [
+    dict(zip(COLUMNS, row, strict=True))
+    for row in (
+        ("a1", "o/1.png", "e/1.png", "Add drusen.", "AMD", "true"),
+        ("a2", "o/1.png", "e/2.png", "Add haze.", "cataract", "no"),
+        ("a3", "o/2.png", "e/3.png", "", "Their own", ""),
+    )
+]
 
 
 @pytest.fixture(scope="module")
@@ -148,20 +131,8 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
     from plantain.offline.workers import close_workers
 
     run = tmp_path / "run"
-    assert (
-        main(
-            [
-                "import",
-                str(table(pictures, "e.csv", rows())),
-                "--layout",
-                "pairs",
-                "--run",
-                str(run),
-                "--json",
-            ]
-        )
-        == 0
-    )
+    edits = table(pictures, "e.csv", rows())
+    assert main(["import", str(edits), "--layout", "pairs", "--run", str(run), "--json"]) == 0
     capsys.readouterr()
     try:
         assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments", "--json"]) == 0
@@ -272,7 +243,7 @@ def test_a_missing_column_is_named_and_originals_are_joined_by_name(pictures, tm
             "edited: a web address; download the image and give the name of its file",
         ),
         ("b'" + "x" * 2008, "edited: 2010 characters; expected the name of a file"),
-        ("\ud800.png", "edited: has half of a surrogate pair, which is no character"),
+        ("\ud800.png", "edited: has half of a surrogate pair, which is not a character"),
         (7, "edited: 7: no such file"),
     ],
 )

@@ -161,5 +161,5 @@ def test_verify_command_names_the_first_ten_problems(copy: Path, capsys: pytest.
 
 def test_verify_command_of_what_is_no_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(tmp_path)]) == 2
-    assert "no release" in capsys.readouterr().err
+    assert "not a release" in capsys.readouterr().err
     assert main(["verify", str(tmp_path / "nothing")]) == 2

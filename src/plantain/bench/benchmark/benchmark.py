@@ -31,7 +31,7 @@ class Benchmark:
         name: e.g. "MedEBench".
         root: its folder.
         samples: sorted by id.
-        hashes: SHA-256 of (previous, changed, roi) by sample id, "" where there is no file.
+        hashes: SHA-256 of (previous, changed, roi) by sample id, "" without a file.
 
     Example:
         >>> bench = Benchmark.load("bench")
@@ -57,11 +57,10 @@ class Benchmark:
                 kept, as names of clusters.
 
         Raises:
-            InputError: there is no benchmark, or it has problems; the first one is named.
+            InputError: the path has no benchmark, or one with problems; the first is named.
         """
         reading = read_benchmark(Path(path), keep_sources=keep_sources)
-        errors = [problem for problem in reading.problems if not problem.warning]
-        if errors:
+        if errors := reading.errors:
             more = f" (and {len(errors) - 1} more: plantain bench check {path})" if errors[1:] else ""
             detail = str(errors[0]).partition(": ")[2]
             raise InputError(f"{reading.root / errors[0].file}: {detail}{more}")
@@ -131,7 +130,7 @@ def read_benchmark(path: Path, *, keep_sources: bool = False) -> Reading:
     """Read metadata and headers of either format, with every problem.
 
     Raises:
-        InputError: there is no benchmark at that path.
+        InputError: the path has no benchmark.
     """
     metadata = metadata_of(path)
     read = read_own if metadata.name == OWN else read_medebench

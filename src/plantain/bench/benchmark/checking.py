@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -29,7 +29,7 @@ ALIGNED = 0.9
 pairs of photographs reach 0.32 to 0.73; an edit of the same file stays above."""
 
 SMALLEST_SIDE = 64
-"""Shortest side in pixels below which metrics mean little."""
+"""Shortest side in pixels below which metrics are unreliable."""
 
 ALIKE, NEARLY_ONE = 0.97, 0.999
 """Correlations of thumbnails from which two images count as one: of reversed pairs, and of previous images."""
@@ -40,42 +40,25 @@ _NAMING = re.compile(
     r"patient|facebook\.|instagram\.|linkedin\.|twitter\.|tiktok\.|/(?:mr|mrs|ms|miss)[-_ .]|testimonial",
     re.IGNORECASE,
 )
-"""Words in addresses that often occur beside a person's name. No list can be complete, so every address is hashed."""
+"""Words that often occur in addresses of named patients. The list is incomplete, so every address is hashed."""
 
 _HALVES = re.compile(r"\b(?:left|right)(?:-hand)?\s+(?:image|picture|half|panel)s?\b", re.IGNORECASE)
 """Words of a describer that saw both images side by side; published descriptions have them."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedBenchmark:
-    """The result of a check: metadata and samples, and problems, errors first."""
-
-    reading: Reading
-    problems: tuple[BenchmarkProblem, ...]
-
-    @property
-    def errors(self) -> tuple[BenchmarkProblem, ...]:
-        """Return the problems that make the benchmark unusable."""
-        return tuple(problem for problem in self.problems if not problem.warning)
-
-    @property
-    def warnings(self) -> tuple[BenchmarkProblem, ...]:
-        return tuple(problem for problem in self.problems if problem.warning)
 
 
 Thumbnails = dict[str, tuple[Field, Field | None]]
 """Small previous and changed image by sample id."""
 
 
-def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = None) -> CheckedBenchmark:
-    """Read a benchmark with all its pixels and collect every problem.
+def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = None) -> Reading:
+    """Read a benchmark with all its pixels and collect every problem, errors first.
 
     Args:
         path: the folder or its metadata file.
-        progress: called with samples done and in all.
+        progress: called with finished and all samples.
 
     Raises:
-        plantain.records.InputError: there is no benchmark, or its metadata is no JSON of a known shape.
+        plantain.records.InputError: the path has no benchmark, or its metadata has no known shape.
     """
     reading = read_benchmark(path, keep_sources=True)
     found = list(reading.problems)
@@ -89,7 +72,7 @@ def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = No
     found += _check_sources(reading)
     found += _stray_files(reading)
     found.sort(key=lambda problem: problem.warning)
-    return CheckedBenchmark(reading, tuple(found))
+    return replace(reading, problems=tuple(found))
 
 
 def _check_pixels(reading: Reading, sample: Sample, thumbnails: Thumbnails) -> list[BenchmarkProblem]:
@@ -110,7 +93,7 @@ def _check_pixels(reading: Reading, sample: Sample, thumbnails: Thumbnails) -> l
     previous, changed = decoded(sample.previous, "previous"), decoded(sample.changed, "changed")
     if min(sample.size) < SMALLEST_SIDE:
         width, height = sample.size
-        note("size", f"{width}x{height}; metrics mean little below {SMALLEST_SIDE}")
+        note("size", f"{width}x{height}; metrics are unreliable below {SMALLEST_SIDE}")
     if sample.changed is None:
         note("changed", "no real image after: editing accuracy against it cannot be measured")
     region = None
@@ -210,9 +193,7 @@ def _check_sources(reading: Reading) -> Iterator[BenchmarkProblem]:
         detail = f"{counted(len(sourced), 'sample')} with a source address; addresses are kept as hashes only"
         if naming:
             shown = ", ".join(naming[:8]) + (" …" if naming[8:] else "")
-            detail += (
-                f"; {len(naming)} contain words that often occur beside a person's name (samples {shown})"
-            )
+            detail += f"; {len(naming)} contain words that often accompany a patient's name (samples {shown})"
         yield note("url", detail)
     unknown = sum(sample.image.licence is Licence.UNKNOWN for sample in reading.samples)
     if unknown:

@@ -44,12 +44,12 @@ _ASPECTS = frozenset((
     "alignment", "position", "presence", "augmentation", "removal", "reconstruction", "liposuction",
     "tightening", "image", "picture", "photo", "photograph", "scan",
 ))
-"""Nouns that are of the object and not the object."""
+"""Nouns for a property of the object."""
 
 _RESULTS = frozenset((
     "make", "keep", "render", "turn",
 ))
-"""Verbs whose object is followed by what it becomes: "make hair thicker"."""
+"""Verbs whose object is followed by the result: "make hair thicker"."""
 # fmt: on
 
 

@@ -24,6 +24,7 @@ from plantain.metrics.networks.encoders import ImageTextEncoder, label
 from plantain.metrics.similarity import CLIP_WEIGHTS, talign
 from plantain.metrics.statistics.means import ClusteredMeans
 from plantain.pages.drawing import INK, MUTED, RULE, SERIES, row_axis, svg
+from plantain.records.counts import counted
 
 DEVIATIONS = (0.1, 0.2, 0.3)
 """Standard deviations of two models' differences between sources: similar, usual and very different models."""
@@ -118,9 +119,9 @@ class Description:
     detectable: dict[float, float | None]
     detectable_of_seven: dict[float, float | None]
 
-    def table5(self, more_than: int = MORE_THAN) -> tuple[TaskRow, ...]:
-        """Return the paper's Table 5: tasks with more samples than `more_than`."""
-        return tuple(row for row in self.tasks if row.samples > more_than)
+    def table5(self) -> tuple[TaskRow, ...]:
+        """Return the paper's Table 5: tasks with more than `MORE_THAN` samples."""
+        return tuple(row for row in self.tasks if row.samples > MORE_THAN)
 
 
 def find_clip(weights: str = CLIP) -> tuple[ImageTextEncoder | None, str]:
@@ -141,8 +142,8 @@ def describe_benchmark(
     Args:
         benchmark: every mask is read, and every previous image if there is an encoder.
         encoder: of images and texts; only CLIP's published weights report under its bare name.
-        why_none: why there is no encoder.
-        progress: called with samples done and in all.
+        why_none: reason for a missing encoder.
+        progress: called with finished and all samples.
 
     Raises:
         plantain.records.InputError: a file cannot be decoded.
@@ -202,6 +203,36 @@ def _tasks(samples: Sequence[Sample]) -> tuple[TaskRow, ...]:
     rows = [TaskRow(organ, task, n, clusters[organ, task]) for (organ, task), n in counts.items()]
     return tuple(
         sorted(rows, key=lambda row: (rank.get(row.organ, len(rank)), row.organ, -row.samples, row.task))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PaperFigure:
+    """A figure of the paper, drawn from this benchmark: name, file, contents, and missing parts with the reason."""
+
+    name: str
+    file: str
+    shown: str
+    missing: str
+
+
+def paper_figures(description: Description) -> tuple[PaperFigure, ...]:
+    """Return Figures 3, 4 and 5; Figure 5 has no file, as it needs the scores of a run."""
+    found = {row.organ for row in description.organs}
+    absent = ", ".join(organ for organ in ORGANS if organ not in found)
+    without = description.samples - description.with_roi
+    gaps = []
+    if description.no_similarity:
+        gaps.append(f"similarity: {description.no_similarity}")
+    if without:
+        gaps.append(f"region: {counted(without, 'sample has', 'samples have')} none")
+    organs = f"{counted(description.samples, 'sample')} of {counted(len(found), 'organ')}"
+    measured = f"similarity of {len(description.similarity)}, region of {len(description.roi_shares)} samples"
+    why = "a benchmark has no scores: plantain bench table RUN --to DIR draws it from a scored run"
+    return (
+        PaperFigure("Figure 3", "figure-3.svg", organs, f"no samples of {absent}" if absent else ""),
+        PaperFigure("Figure 4", "figure-4.svg", measured, "; ".join(gaps)),
+        PaperFigure("Figure 5", "", "", why),
     )
 
 

@@ -28,8 +28,8 @@ class Reading:
         root: the folder.
         metadata: name of the metadata file in it.
         samples: those that can be used, sorted by id.
-        hashes: (previous, changed, roi) SHA-256 by sample id, "" where there is no file.
-        problems: found in the metadata and the files' headers.
+        hashes: (previous, changed, roi) SHA-256 by sample id, "" without a file.
+        problems: of the metadata and the files' headers; of the pixels, too, after `check_benchmark`.
     """
 
     name: str
@@ -38,6 +38,15 @@ class Reading:
     samples: tuple[Sample, ...]
     hashes: dict[str, tuple[str, str, str]]
     problems: tuple[BenchmarkProblem, ...]
+
+    @property
+    def errors(self) -> tuple[BenchmarkProblem, ...]:
+        """Return the problems that make the benchmark unusable."""
+        return tuple(problem for problem in self.problems if not problem.warning)
+
+    @property
+    def warnings(self) -> tuple[BenchmarkProblem, ...]:
+        return tuple(problem for problem in self.problems if problem.warning)
 
 
 @dataclass(frozen=True, slots=True)

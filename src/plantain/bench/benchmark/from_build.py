@@ -1,21 +1,23 @@
-"""Turn a build into a radiology benchmark: every success is two samples, one of which ends at a real image.
+"""Make benchmarks from a build, where each success becomes two samples, or from a training's held-out pairs.
 
-A build's added finding can be removed again, and the real original is then the ground truth; so is the real image with
-disease where a build removed it. The editor's own mask is the region, exact to the pixel. The forward direction has the
-judged success as its ground truth, marked as synthetic.
+In the reverse sample of a success, the real original is the ground truth. In the forward sample it is the accepted
+edit, marked as synthetic. The region is the editor's own mask.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
+from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter
-from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
+from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample, plain_image
 from plantain.catalogue.groups import Groups
 from plantain.findings import Taxonomy, describe_place, load_taxonomy
 from plantain.journal import BadBlob, JournalReader, TaskRow
@@ -38,11 +40,11 @@ from plantain.records import (
 )
 
 REAL = "real ground truth: the image after is an original"
-SYNTHETIC = f"{SYNTHETIC_TRUTH}: the image after is an edit that a judge let pass"
+SYNTHETIC = f"{SYNTHETIC_TRUTH}: the image after is an edit that a judge accepted"
 NO_REGION = "no region: the editor gave no mask"
 
 PARAPHRASE = 5
-"""Which of the offline writer's wordings is the paraphrase; the prompt uses the first."""
+"""Index of the offline writer's wording for the paraphrase; the prompt has the first."""
 
 OPPOSITE = {Direction.ADD: Direction.REMOVE, Direction.REMOVE: Direction.ADD}
 
@@ -52,16 +54,16 @@ _Images = tuple[Pixels, Pixels, Mask | None]
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The benchmark made of a build.
+    """A benchmark made from a build.
 
     Attributes:
         path: of `benchmark.json`.
-        successes: tasks of the build that ended as success.
+        successes: successful tasks of the build.
         real, synthetic: samples by kind of ground truth.
         regions: samples with a region.
         licences: samples by licence.
-        damaged: images that the run has lost, whose tasks were left out.
-        left_out: why successes were not used -> how many.
+        left_out: number of unused successes by reason.
+        damaged: damaged images of the run, whose tasks are left out.
     """
 
     path: Path
@@ -75,7 +77,7 @@ class Conversion:
 
     @property
     def restricted(self) -> str:
-        """Return a line on images that may not be passed on; "" if all may."""
+        """Return a line on images that may not be shared; "" if all may."""
         closed = {
             name: n for name, n in self.licences.items() if name not in (Licence.OPEN, Licence.ATTRIBUTION)
         }
@@ -83,7 +85,7 @@ class Conversion:
             return ""
         kinds = ((n, "of unknown licence" if name == Licence.UNKNOWN else name) for name, n in closed.items())
         return (
-            f"{', '.join(f'{n} {name}' for n, name in kinds)}: do not pass the folder on, and hosted models need the "
+            f"{', '.join(f'{n} {name}' for n, name in kinds)}: do not share the folder; hosted models need the "
             "owner's recorded consent"
         )
 
@@ -104,13 +106,13 @@ def benchmark_from_build(
         run: the build's folder.
         out: a new folder.
         name: of the benchmark; default: the build's with ", as a benchmark".
-        real_only: leave out the samples whose ground truth is synthetic.
+        real_only: skip samples with synthetic ground truth.
         side: longest side in pixels; 0 keeps the build's size.
-        taxonomy: with the findings of the build; default: plantain's.
-        progress: called with tasks done and in all.
+        taxonomy: findings of the build; default: plantain's.
+        progress: called with finished and all tasks.
 
     Raises:
-        InputError: not a run; `out` is not empty; no success can become a sample.
+        InputError: not a run, `out` is not empty, or the build has no usable success.
     """
     taxonomy = taxonomy or load_taxonomy()
     left_out: Counter[str] = Counter()
@@ -144,14 +146,14 @@ def benchmark_from_build(
 
 
 class _Converter:
-    """Reads the successes of a build."""
+    """Read the successes of a build."""
 
     def __init__(self, reader: JournalReader, taxonomy: Taxonomy, side: int) -> None:
         self._reader, self._taxonomy, self._side = reader, taxonomy, side
         self._names = _Names(tuple(reader.images()))
 
     def success(self, row: TaskRow) -> _Success | str:
-        """Return the success of a task, or why it cannot be used."""
+        """Return the success of a task, or the reason for skipping it."""
         reader, task = self._reader, row.task
         try:
             finding = self._taxonomy.get(task.modality, task.finding)
@@ -163,10 +165,10 @@ class _Converter:
             return "no edited image"
         image = reader.image(task.image_id)
         hashes = {"original": image.prepared_sha256, "edited image": attempt.edited}
-        if reader.meta(BLOBS_ABSENT) is not None:  # an imported run may lack images
+        if reader.meta(BLOBS_ABSENT) is not None:  # of an imported run
             for name, sha256 in hashes.items():
                 if not reader.has_blob(sha256):
-                    return f"no {name}: it was not in the release that this run was imported from"
+                    return f"no {name}: it was not in the imported release"
         read = {}
         for sha256 in filter(None, (*hashes.values(), attempt.mask)):
             try:
@@ -182,7 +184,7 @@ class _Converter:
 
 
 class _Names:
-    """Names in the benchmark: images of credentialed sources lose their ids, and their patients become numbers."""
+    """Names in the benchmark: patients of credentialed sources become numbers."""
 
     def __init__(self, images: Sequence[SourceImage]) -> None:
         self._groups = Groups(images)
@@ -192,7 +194,7 @@ class _Names:
     def named_for(self, image: SourceImage) -> tuple[SourceImage, str]:
         """Return the image and its cluster: a number for both names, without the hash of the owner's file.
 
-        An open image that is near one of a credentialed source shares its cluster, and so its number.
+        An open image that resembles one of a credentialed source shares its cluster and number.
         """
         cluster = self._groups.name(image)
         if cluster in self._restricted:
@@ -206,7 +208,7 @@ def _is_restricted(image: SourceImage) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Success:
-    """One success of a build, and the samples that it becomes."""
+    """One success of a build, and its samples."""
 
     row: TaskRow
     attempt: Attempt
@@ -217,10 +219,7 @@ class _Success:
     images: _Images
 
     def samples(self, real_only: bool) -> Iterator[tuple[Sample, _Images]]:
-        """Yield the way back, which ends at the original, then the way there, which ends at the edit.
-
-        If the original is itself an edit there is no way back: it would not end at a real image.
-        """
+        """Yield the reverse sample, if the original is real, then the forward sample."""
         forward = self.row.task.direction
         original, edited, region = self.images
         if not self.image.synthetic:
@@ -234,7 +233,7 @@ class _Success:
         sample_id = f"{self.row.id[:12]}-{direction.value}"
         asked = read_instruction(self.attempt.instruction, (finding,))
         intent = replace(asked, finding=finding.name, direction=direction)
-        if not forward:  # the finding's requested appearance applies to the way there only
+        if not forward:  # the requested appearance applies to the forward sample only
             intent = Intent(finding.name, direction, intent.side, intent.zone)
         notes = [truth, NO_REGION]
         if region is not None:
@@ -288,7 +287,7 @@ class _Success:
 
 
 def _region(mask: Mask, image: Pixels) -> Mask | None:
-    """Return the editor's mask at the image's size: every pixel of which any part was meant to change."""
+    """Return the editor's mask at the image's size, with every pixel that it touches."""
     height, width = image.shape[:2]
     if mask.shape != (height, width):
         mask = np.asarray(resize(mask.astype(np.uint8) * 255, width, height) > 0)
@@ -301,3 +300,63 @@ def _sized(pixels: Pixels, side: int) -> Pixels:
         return pixels
     scale = side / max(height, width)
     return resize(pixels, round(width * scale), round(height * scale))
+
+
+class HeldOutPair(Protocol):
+    """A pair of a training."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def cluster(self) -> str: ...
+    @property
+    def instruction(self) -> str: ...
+    @property
+    def before(self) -> Pixels: ...
+    @property
+    def after(self) -> Pixels: ...
+    @property
+    def region(self) -> Mask | None: ...
+
+
+def write_held_out(pairs: Iterable[HeldOutPair], out: Path, name: str, digest: str) -> Benchmark:
+    """Return the benchmark of held-out pairs, written if it does not exist.
+
+    Its ground truths are edits that a judge accepted, as their notes state.
+
+    Args:
+        pairs: read one at a time.
+        out: folder of the benchmark.
+        name: of the benchmark.
+        digest: hash of the pairs' source and selection; a folder with another digest is refused.
+
+    Raises:
+        InputError: the folder has other contents.
+    """
+    named = f"{name} {hashlib.sha256(digest.encode()).hexdigest()[:12]}"
+    if (out / "benchmark.json").is_file():
+        benchmark = Benchmark.load(out)
+        if benchmark.name != named:
+            raise InputError(
+                f"{out}: contains the held-out pairs of another training; use another --to folder"
+            )
+        return benchmark
+    with BenchmarkWriter(out, named) as writer:
+        for pair in pairs:
+            height, width = pair.before.shape[:2]
+            sample = Sample(
+                id=pair.id,
+                organ=pair.task,
+                task=pair.task,
+                prompt=pair.instruction,
+                cluster=pair.cluster,
+                image=plain_image(pair.id, (width, height), name),
+                previous=Path(),
+                size=(width, height),
+                aligned=True,
+                notes=(SYNTHETIC,),
+            )
+            writer.add(sample, pair.before, pair.after, pair.region)
+    return Benchmark.load(out)

@@ -1,8 +1,8 @@
-"""Data leakage: images of a benchmark that also occur elsewhere, such as in what an editor was trained on.
+"""Data leakage: images of a benchmark that also occur elsewhere, such as in an editor's training data.
 
 Near duplicates are found by the 256-bit codes of `pixels.likeness`, which survive another codec, size or exposure.
-Images are compared whole, without their uniform borders (a build pads its images to a square), with up to 3 % cut off
-on all sides, and mirrored.
+Images are compared whole, without uniform borders (a build pads images to a square), cropped by up to 3 % on all sides,
+and mirrored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SHOWN_UNREAD = 10
-"""Files that were not read and are named in a line; the JSON has all."""
+"""Unread files in a printed line; the JSON has all."""
 
 CUT_LIMIT = 25
 """Most bits between an image and a cropped or mirrored copy: half a step of `_CUTS` changes up to 22 of them."""
@@ -226,7 +226,7 @@ def _images_of(place: Path, unread: list[str]) -> Iterator[tuple[str, Pixels]]:
     """Yield (name, pixels) of every image of a place; add files that may have images and are not read to `unread`.
 
     Raises:
-        InputError: it is no folder.
+        InputError: it is neither a catalogue nor a folder.
     """
     if (place / CATALOGUE).is_file():
         with Catalogue.open(place) as catalogue:

@@ -32,7 +32,7 @@ ORGANS: dict[str, tuple[str, ...]] = {
     "Feet": ("foot",),
     "Hair": (),
 }
-"""Other names by canonical name, in the order of the paper's Table 2 (which says Spine; Table 4 says Bones)."""
+"""Other names by canonical name, in the order of the paper's Table 2 (which has Spine; Table 4 has Bones)."""
 
 _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "id": ("id",),
@@ -104,7 +104,7 @@ def canonical_organ(name: str) -> tuple[str, str]:
 
 
 def paper_tasks(sizes: Mapping[str, int], least: int = 1) -> tuple[str, ...]:
-    """Return the six tasks of Table 7 as a benchmark words them, as far as it has them; of several the largest.
+    """Return those of Table 7's six tasks that a benchmark has, in its own wording; of several the largest.
 
     Args:
         sizes: samples by task.
@@ -126,7 +126,7 @@ def paper_tasks(sizes: Mapping[str, int], least: int = 1) -> tuple[str, ...]:
 
 
 def read_medebench(metadata: Path, *, keep_sources: bool = False) -> Reading:
-    """Read `editing_metadata.json` beside `previous/`, `changed/` and `previous_mask/`.
+    """Read `editing_metadata.json` next to `previous/`, `changed/` and `previous_mask/`.
 
     The file may be a list of samples, `{"samples": [...]}` as published, or an object by id. Paths are relative to
     the metadata's folder or to the one above (as published: "editing/previous/1.png").
@@ -136,7 +136,7 @@ def read_medebench(metadata: Path, *, keep_sources: bool = False) -> Reading:
         keep_sources: keep the samples' addresses, which can name patients; else only hashes remain.
 
     Raises:
-        InputError: the file is no JSON of that shape; everything else becomes a problem.
+        InputError: the file has another shape; everything else becomes a problem.
     """
     reader = EntryReader(metadata.parent, metadata.name, keep_sources)
     for index, (given_id, row) in enumerate(_rows(metadata)):
@@ -196,7 +196,7 @@ def _read_row(reader: EntryReader, where: str, given_id: str, row: dict[str, obj
 
 
 def _texts(reader: EntryReader, where: str, row: dict[str, object]) -> dict[str, str] | None:
-    """Return the row's texts by our names; None, with a problem noted, if one is no text."""
+    """Return the row's texts by our names; None, with a problem recorded, for another type."""
     folded = {re.sub(r"[\W_]+", "", str(key)).casefold(): key for key in row}
     used: set[str] = set()
     texts: dict[str, str] = {}

@@ -1,12 +1,16 @@
-"""Our own format of a benchmark: `benchmark.json` beside `previous/`, `changed/` and `previous_mask/`."""
+"""Our own benchmark format, `benchmark.json` with three folders of images: read, write, withdraw patients.
+
+Only this format is withdrawn from; a published benchmark belongs to its authors.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, replace
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import cv2
 import orjson
@@ -14,11 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plantain.bench.benchmark.entries import EntryReader, Reading, id_order
 from plantain.bench.benchmark.samples import Sample, plain_image
-from plantain.files.opening import read_inside
+from plantain.files.opening import check_received, read_inside
 from plantain.files.writing import open_folder, replace_file
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.encode import encode_mask, marked
-from plantain.records import Direction, InputError, SourceImage
+from plantain.records import Direction, InputError, SourceImage, Withdrawal
 
 OWN: Final = "benchmark.json"
 FORMAT: Final = "plantain-benchmark"
@@ -58,7 +62,7 @@ def read_own(metadata: Path, *, keep_sources: bool = False) -> Reading:
     """Read `benchmark.json`.
 
     Raises:
-        InputError: it is no such file, or another version of it.
+        InputError: the file has another format or version.
     """
     try:
         data = orjson.loads(read_inside(metadata.parent, metadata))
@@ -96,12 +100,12 @@ def read_own(metadata: Path, *, keep_sources: bool = False) -> Reading:
 
 
 class BenchmarkWriter:
-    """Writes a benchmark in our own format, a sample at a time; `benchmark.json` is written last, on `close`.
+    """Write a benchmark in our own format, a sample at a time; `close` writes `benchmark.json`.
 
     Args:
-        out: a folder that does not exist, is empty, or was left unfinished by a writer.
+        out: a new or empty folder, or that of an unfinished writer.
         name: of the benchmark.
-        facts: further entries of the file, on how it was made.
+        facts: further entries of the file, such as its origin.
 
     Raises:
         InputError: the folder has other contents.
@@ -176,7 +180,7 @@ class BenchmarkWriter:
 
 
 def _is_unfinished(out: Path) -> bool:
-    """Return True for nothing but the folders that a writer fills before it writes `benchmark.json`."""
+    """Return True if a folder has only entries that a writer makes before `benchmark.json`."""
     names = {path.name for path in out.iterdir()}
     return names <= {*_FILES.values(), "proposals", f"{Path(OWN).stem}.part"}
 
@@ -201,3 +205,73 @@ def encode_png(pixels: Pixels) -> bytes:
     if not done:
         raise ValueError(f"cannot encode an image of shape {pixels.shape}")
     return bytes(data.tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawnSamples:
+    """Samples of a benchmark that a withdrawal removes.
+
+    Attributes:
+        name, root: of the benchmark.
+        ids: samples to remove, sorted.
+        known: requested names that occur in the benchmark.
+    """
+
+    name: str
+    root: Path
+    ids: tuple[str, ...]
+    known: frozenset[str] = frozenset()
+
+
+def is_benchmark(folder: Path) -> bool:
+    """Return True if a folder is a benchmark in our own format."""
+    return (folder / OWN).is_file()
+
+
+def asked_samples(root: Path, asked: Withdrawal, tasks: Collection[str] = ()) -> WithdrawnSamples:
+    """Return the requested samples and those made from withdrawn tasks; change nothing.
+
+    Args:
+        root: the benchmark's folder.
+        asked: groups by the names of image records or clusters, with or without the dataset; images by the names of
+            records or samples.
+        tasks: ids of a build's withdrawn tasks, with which the samples made from them begin.
+    """
+    data = read_document(root)
+    named = {}
+    for row in data["samples"]:
+        image, cluster = row.get("image") or {}, str(row.get("cluster", ""))
+        groups = asked.groups.intersection((image.get("group"), cluster, cluster.partition("/")[2]))
+        named[str(row["id"])] = groups | asked.images.intersection((image.get("id"), str(row["id"])))
+    starts = {task[:12] for task in tasks if data.get("made_from")}
+    gone = {name for name, names in named.items() if names or name.partition("-")[0] in starts}
+    known = frozenset().union(*named.values())
+    return WithdrawnSamples(str(data["name"]), root, tuple(sorted(gone)), known)
+
+
+def withdraw_from_benchmark(found: WithdrawnSamples) -> None:
+    """Remove the samples' images, then their rows; after a kill, the same call finishes it."""
+    if not found.ids:
+        return
+    check_received(found.root, levels=2)
+    gone = set(found.ids)
+    for folder in sorted(path for path in found.root.iterdir() if path.is_dir()):
+        for path in folder.iterdir():
+            if path.is_file() and path.stem in gone:
+                path.unlink()
+    data = read_document(found.root)
+    data["samples"] = [row for row in data["samples"] if str(row["id"]) not in gone]
+    replace_file(found.root / OWN, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def read_document(root: Path) -> dict[str, Any]:
+    """Return `benchmark.json` as it is, to be changed. Raises InputError if it is not a benchmark's."""
+    path = root / OWN
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; only plantain's own format can be changed")
+    try:
+        data: dict[str, Any] = orjson.loads(read_inside(root, path))
+        data["name"], [row["id"] for row in data["samples"]]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read as a benchmark ({error})") from error
+    return data

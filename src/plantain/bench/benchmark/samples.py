@@ -56,12 +56,12 @@ class Sample:
 
     @property
     def synthetic_truth(self) -> bool:
-        """Return True if the image after is synthetic, as a note says."""
+        """Return True if the image after exists and a note marks it as synthetic."""
         return self.changed is not None and self.notes_synthetic_truth
 
     @property
     def notes_synthetic_truth(self) -> bool:
-        """Return True if a note says that the image after is synthetic, also before its file is known."""
+        """Return True if a note marks the image after as synthetic, also before its file is known."""
         return any(note.startswith(SYNTHETIC_TRUTH) for note in self.notes)
 
 
@@ -72,7 +72,7 @@ class BenchmarkProblem:
     Attributes:
         file: the file concerned, relative to the benchmark's folder.
         field: the field of the metadata, or "pixels", "size" and the like.
-        detail: the problem, and what is allowed.
+        detail: the problem, and the allowed values.
         sample: id of the sample concerned, "" where it is none or several.
         warning: True if the benchmark can be used nevertheless.
     """

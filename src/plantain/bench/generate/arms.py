@@ -15,7 +15,7 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.records import InputError, derive_seed
 
 RULES = ("first", "mean")
-"""Which of several outputs is scored: the first of the grid, or the mean of the scores of all. Never the best."""
+"""Which of several outputs is scored: the first of the grid, or the mean over the grid. Never the best."""
 
 INSTRUCTION = "{instruction}"
 
@@ -183,7 +183,7 @@ def _number(value: str, text: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise InputError(f"--sweep: {value.strip()!r} in {text!r} is no number")
+        raise InputError(f"--sweep: {value.strip()!r} in {text!r} is not a number")
     return number
 
 

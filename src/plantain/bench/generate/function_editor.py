@@ -22,8 +22,8 @@ from plantain.pixels.decode import decode, one_line
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 
-Picture: TypeAlias = Pixels | Image.Image
-EditFunction: TypeAlias = Callable[[Any, str], Picture | Awaitable[Picture]]
+AnyImage: TypeAlias = Pixels | Image.Image
+EditFunction: TypeAlias = Callable[[Any, str], AnyImage | Awaitable[AnyImage]]
 """(image, instruction) -> edited image of the same size, plain or async.
 
 Images are uint8 arrays of shape (H, W, 3), RGB, or PIL images where the first parameter is annotated as one.
@@ -46,7 +46,7 @@ class FunctionEditor:
 
         Args:
             function: the function.
-            images: what it is given; None for what the annotation of its first parameter says.
+            images: the type of its argument; None for that of the annotation of its first parameter.
         """
         called = re.sub(r"[^\w.-]", "", getattr(function, "__name__", type(function).__name__)) or "function"
         try:
@@ -65,11 +65,11 @@ class FunctionEditor:
                 made = await made
         except Exception as error:  # noqa: BLE001  (whatever the caller's function raises)
             where = traceback.extract_tb(error.__traceback__)[-1]
-            said = one_line(
+            problem = one_line(
                 f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
             )
             given_as = f"; it was given a {'PIL image' if self.images == 'pil' else 'uint8 array'}"
-            return failed(Outcome(OutcomeKind.MALFORMED, f"{self.name} raised {said}{given_as}"))
+            return failed(Outcome(OutcomeKind.MALFORMED, f"{self.name} raised {problem}{given_as}"))
         after = np.asarray(made.convert("RGB")) if isinstance(made, Image.Image) else made
         if not isinstance(after, np.ndarray) or after.dtype != np.uint8 or after.shape != before.shape:
             shape = getattr(after, "shape", None)
@@ -82,7 +82,7 @@ class FunctionEditor:
 
 
 def _annotated(function: EditFunction) -> Images:
-    """Return what the annotation of the first parameter, or else of the result, asks for; "array" without one."""
+    """Return the type in the annotation of the first parameter, or else of the result; "array" without one."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -11,26 +11,29 @@ from pathlib import Path
 
 import orjson
 
-from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.benchmark import Benchmark, resized_bicubic
+from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import ArmKind, output_seed
-from plantain.bench.generate.outputs import PNG, changed_of, keep_output, previous_of
 from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
 from plantain.bench.generate.requests import ArmRequest, EditorSource, PlannedArm
+from plantain.bench.generate.runfile import PNG, changed_of, previous_of
 from plantain.bench.generate.shots import score_demo_similarity
 from plantain.calls import CallSpec, Interrupted, TaskCalls
-from plantain.journal import CallResult, JournalReader, TaskRow
+from plantain.journal import CallResult, Journal, JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states
 from plantain.models.registry import close_models
-from plantain.pixels.encode import encode_mask
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import BadImage, decode_output
+from plantain.pixels.encode import encode_mask, holds_pixels_only
+from plantain.pixels.likeness import sha256_of_pixels
 from plantain.privacy.lineage import made_from
-from plantain.records import Attempt, Direction, OutcomeKind, Step, TaskState
+from plantain.records import OK, Attempt, Direction, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
-from plantain.runs.door import Beginning, Door
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import NewRun, RunSetup
 
 GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
 """The model never answered, after all retries."""
@@ -47,10 +50,9 @@ async def generate(
     observer: ProgressObserver = SILENT,
     accept_model_change: bool = False,
 ) -> RunSummary:
-    """Make what the run lacks of the wanted arms and of the baselines, which are in every run.
+    """Make the missing outputs of the wanted arms and of the baselines, which are in every run.
 
-    Existing outputs are never made again; more seeds, a longer sweep, further arms or added samples only make what is
-    missing.
+    Existing outputs are never made again; more seeds, a longer sweep, further arms or added samples only add outputs.
 
     Args:
         benchmark: of the samples.
@@ -64,24 +66,22 @@ async def generate(
 
     Raises:
         InputError: the benchmark or an arm is not the recorded one; another process uses the run; an image may not be
-            sent to a hosted model; an editor cannot do what is asked. Nothing was called then.
+            sent to a hosted model; an editor cannot do this. Nothing was called then.
     """
-    door = Door(terms)
-    door.check(images=(sample.image for sample in benchmark.samples))
-    wanted = replace(wanted, own={label: door.guarded(editor) for label, editor in wanted.own.items()})
-    check_wanted(benchmark, wanted, door.editor, seed)
-    beginning = Beginning(benchmark.name, seed, {"kind": "bench", "seed": seed})
-    async with door.open(
-        run, beginning, observer=observer, accept_model_change=accept_model_change
-    ) as opened:
-        plan = await make_plan(benchmark, opened.journal, wanted, door.editor, seed)
-        arms = {planned.arm.label: planned for planned in plan.arms}
+    setup = RunSetup(terms)
+    setup.check(images=(sample.image for sample in benchmark.samples))
+    wanted = replace(wanted, own={label: setup.guarded(editor) for label, editor in wanted.own.items()})
+    check_wanted(benchmark, wanted, setup.editor, seed)
+    new = NewRun(benchmark.name, seed, {"kind": "bench", "seed": seed})
+    async with setup.open(run, new, observer=observer, accept_model_change=accept_model_change) as opened:
+        planned = await make_plan(benchmark, opened.journal, wanted, setup.editor, seed)
+        arms = {one.arm.label: one for one in planned}
         reader = opened.journal.reader
         opened.planned(_counts(reader, arms), lambda: _counts(reader, arms)[TaskState.PENDING] > 0)
         generation = _Generation(benchmark, opened, seed, arms, wanted.retry)
-        await _run_arms(generation, plan.arms, limit)
+        await _run_arms(generation, planned, limit)
         if wanted.shots and not opened.stopping:
-            await score_demo_similarity(benchmark, opened.journal, [planned.arm for planned in plan.arms])
+            await score_demo_similarity(benchmark, opened.journal, [one.arm for one in planned])
     return opened.summary
 
 
@@ -104,7 +104,7 @@ async def _run_arms(generation: _Generation, arms: Sequence[PlannedArm], limit: 
 
 @dataclass(slots=True)
 class _Allowance:
-    """Outputs that editors may still be asked for; None for any number. At least one task is taken."""
+    """Number of outputs that editors may still make; None for any number. At least one task is taken."""
 
     outputs: int | None
     started: bool = False
@@ -137,7 +137,7 @@ def _counts(reader: JournalReader, labels: Iterable[str]) -> dict[TaskState, int
 
 @dataclass(slots=True)
 class _Generation:
-    """What the tasks of a bench run share. Outputs with an outcome in `retry` are requested again, as another draw."""
+    """The state that the tasks of a bench run share; outputs with an outcome in `retry` are requested again."""
 
     benchmark: Benchmark
     opened: OpenRun
@@ -147,7 +147,7 @@ class _Generation:
     shown: dict[str, tuple[EncodedImage, EncodedImage]] = field(default_factory=dict)
 
     async def run_task(self, row: TaskRow) -> None:
-        """Make the outputs that a task lacks, and close it."""
+        """Make the missing outputs of a task, and close it."""
         planned = self.arms[row.task.finding]
         sample = self.benchmark.sample(row.task.image_id)
         if obstacle := planned.obstacle(sample):
@@ -156,14 +156,14 @@ class _Generation:
         reader = self.opened.journal.reader
         recorded = reader.attempts(row.id, row.generation)
         made = {one.round: one for one in recorded if not wants_retry(one, self.retry)}
-        lacking = [k for k in range(len(planned.arm.grid)) if k + 1 not in made]
-        if lacking:
+        missing = [k for k in range(len(planned.arm.grid)) if k + 1 not in made]
+        if missing:
             original, sha256 = await previous_of(self.benchmark, self.opened.journal, sample)
             draws = Counter(call.key.round for call in reader.calls(row.id, row.generation) if call.final)
             calls = self.opened.calls(row.id, row.generation)
             task = _Task(self, row, planned, sample, original, sha256, calls)
             self.opened.client.replayed += len(made)
-            for attempt in await _all(task.make(k, draws[k + 1]) for k in lacking):
+            for attempt in await _all(task.make(k, draws[k + 1]) for k in missing):
                 made[attempt.round] = attempt
         state, reason = ending_of([made[number] for number in sorted(made)])
         await self.opened.close_task(row.id, state, len(made), reason)
@@ -270,7 +270,7 @@ async def _all(outputs: Iterable[Awaitable[Attempt]]) -> list[Attempt]:
     made = await asyncio.gather(*outputs, return_exceptions=True)
     stops = [stop for stop in made if isinstance(stop, BaseException)]
     for stop in sorted(stops, key=lambda stop: isinstance(stop, Interrupted)):
-        raise stop  # the cause first, not what it interrupted
+        raise stop  # the cause before its consequences
     return [attempt for attempt in made if isinstance(attempt, Attempt)]
 
 
@@ -290,3 +290,81 @@ def ending_of(attempts: Sequence[Attempt]) -> tuple[TaskState, str]:
     if len(attempts) > 1:
         first = f"{len(lost)} of {len(attempts)} outputs without an image; the first: {first}"
     return state, first
+
+
+ASPECT_TOLERANCE = 0.01
+"""An output whose aspect ratio differs by more than this from the sample's is malformed."""
+
+POLICY = "bicubic to the size of the previous image (antialiased, as Pillow does it)"
+"""Treatment of an output of another size, as published; recorded with each."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizedOutput:
+    """An output at its sample's own size.
+
+    Attributes:
+        png: lossless, without metadata.
+        pixels: the same, decoded: uint8 RGB (H, W, 3).
+        note: one line on how it was resized; "" if it was not.
+    """
+
+    png: bytes
+    pixels: Pixels
+    note: str
+
+
+def at_own_size(data: bytes, size: tuple[int, int]) -> SizedOutput:
+    """Return an editor's file as the benchmark keeps it.
+
+    Args:
+        data: any image that we read.
+        size: (width, height) of the sample's previous image.
+
+    Raises:
+        BadImage: it cannot be decoded, or has another aspect ratio.
+    """
+    pixels = decode_output(data)
+    height, width = pixels.shape[:2]
+    ratio = (width / height) / (size[0] / size[1])
+    if abs(ratio - 1.0) > ASPECT_TOLERANCE:
+        raise BadImage(
+            f"the output is {width}x{height} pixels and the image {size[0]}x{size[1]}: another ratio of sides"
+        )
+    if (width, height) == size:
+        return SizedOutput(data if holds_pixels_only(data) else encode_png(pixels), pixels, "")
+    pixels = resized_bicubic(pixels, size)
+    return SizedOutput(encode_png(pixels), pixels, f"resized from {width}x{height}: {POLICY}")
+
+
+def keep_output(
+    journal: Journal, attempt: Attempt, edited: EditedImage, draft: CallResult, size: tuple[int, int]
+) -> CallResult:
+    """Store an output as it came and at the sample's size, and complete the call's result. Run it in a thread."""
+    raw = journal.put_blob(edited.image.data, edited.image.media_type)
+    try:
+        sized = at_own_size(edited.image.data, size)
+    except BadImage as error:
+        outcome = Outcome(OutcomeKind.MALFORMED, str(error))
+        lost = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
+        return replace(draft, outcome=outcome, attempt=lost, blobs=(raw,))
+    stored = raw if sized.png == edited.image.data else journal.put_blob(sized.png, PNG)
+    image = replace(stored, pixel_sha256=sha256_of_pixels(sized.pixels))
+    mask = None if edited.mask is None else journal.put_blob(edited.mask.data, edited.mask.media_type)
+    kept = replace(
+        attempt,
+        edit_outcome=OK,
+        edited=image.sha256,
+        raw=raw.sha256,
+        mask=mask.sha256 if mask else None,
+        support=edited.support,
+    )
+    fields = {"edited": kept.edited, "raw": kept.raw, "mask": kept.mask, "support": kept.support}
+    notes = "; ".join(filter(None, (edited.note, sized.note)))
+    return replace(
+        draft,
+        answer=orjson.dumps({**fields, "note": notes}).decode(),
+        raw=draft.raw or notes,
+        attempt=kept,
+        blobs=tuple(dict.fromkeys(blob for blob in (raw, image, mask) if blob is not None)),
+    )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import RULES, Arm, ArmKind, bench_task_id, grown
 from plantain.bench.generate.output_files import ImportedOutputs
-from plantain.bench.generate.requests import ArmRequest, PlannedArm, planned_arms
-from plantain.bench.generate.restored import RestoredSource
+from plantain.bench.generate.requests import ArmRequest, PlannedArm, RestoredSource, planned_arms
 from plantain.bench.generate.runfile import (
     BENCH,
     BenchHeader,
@@ -25,26 +24,9 @@ from plantain.journal import Journal
 from plantain.journal.questions.benchmark import ArmTask, arm_tasks
 from plantain.records import Attempt, EditTask, InputError, OutcomeKind, TaskKind, TaskState
 from plantain.roles import Editor
-from plantain.runs.door import changed_since
+from plantain.runs.setup import changed_since
 
 MODELS_META = "bench.models"
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationPlan:
-    """The arms of a process, for each the samples that it covers."""
-
-    benchmark: Benchmark
-    arms: tuple[PlannedArm, ...]
-
-    def tasks(self) -> Iterator[EditTask]:
-        """Yield one task for each arm and sample that it covers."""
-        for planned in self.arms:
-            label = planned.arm.label
-            for sample in self.benchmark.samples:
-                if planned.arm.covers(sample.id):
-                    task_id = bench_task_id(sample, label)
-                    yield EditTask(task_id, sample.id, sample.organ, label, sample.direction, TaskKind.BENCH)
 
 
 def check_wanted(
@@ -53,7 +35,7 @@ def check_wanted(
     """Refuse impossible requests before a run folder is made.
 
     Raises:
-        InputError: an editor cannot do what is asked, two arms have one name, or there is no few-shot study.
+        InputError: an editor cannot do this, two arms have one name, or no task fits a few-shot study.
     """
     if wanted.rule not in RULES:
         raise InputError(
@@ -66,8 +48,8 @@ def check_wanted(
 
 async def make_plan(
     benchmark: Benchmark, journal: Journal, wanted: ArmRequest, resolve: Callable[[str], Editor], seed: int
-) -> GenerationPlan:
-    """Add what is wanted to the run's samples, arms and tasks; calls no model.
+) -> tuple[PlannedArm, ...]:
+    """Add the request to the run's samples, arms and tasks, and return its arms; calls no model.
 
     Raises:
         InputError: the benchmark or an arm is not the one that this run was started with.
@@ -81,15 +63,23 @@ async def make_plan(
         for one in asked
     )
     await _check_models(journal, arms)
-    plan = GenerationPlan(benchmark, arms)
     await journal.reopen_tasks(_arrived_files(journal, arms))
     all_arms = recorded | {one.arm.label: one.arm for one in arms}
     header = BenchHeader.of(benchmark.root, benchmark.name, benchmark.digest, journal.run)
     await write_bench(journal, header, all_arms.values(), facts)
-    await journal.add_tasks(plan.tasks())
+    await journal.add_tasks(_tasks(benchmark, arms))
     await journal.extend_tasks(_incomplete(journal, arms, wanted.retry))
     await journal.reopen_tasks(_outdated(journal, arms))
-    return plan
+    return arms
+
+
+def _tasks(benchmark: Benchmark, arms: Iterable[PlannedArm]) -> Iterator[EditTask]:
+    """Yield one task for each arm and sample that it covers."""
+    for label, arm in ((planned.arm.label, planned.arm) for planned in arms):
+        for sample in benchmark.samples:
+            if arm.covers(sample.id):
+                task_id = bench_task_id(sample, label)
+                yield EditTask(task_id, sample.id, sample.organ, label, sample.direction, TaskKind.BENCH)
 
 
 def _facts(benchmark: Benchmark, journal: Journal) -> dict[str, SampleFacts]:
@@ -205,7 +195,7 @@ def _incomplete(journal: Journal, arms: Sequence[PlannedArm], retry: frozenset[O
 
 
 def _outdated(journal: Journal, arms: Sequence[PlannedArm]) -> list[str]:
-    """Return closed tasks of restored arms that lack an output which the editor has made since."""
+    """Return closed tasks of restored arms without an output that the editor has made since."""
     return [
         task.id
         for one in arms

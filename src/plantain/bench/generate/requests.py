@@ -1,12 +1,17 @@
-"""From what a user asks for to arms, each with the source of its outputs."""
+"""The arms that a user requests, each with the source of its outputs.
+
+A restored arm calls no model: it takes the outputs of an editor's arm and restores the original outside the edit.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import (
     INSTRUCTION,
@@ -15,26 +20,32 @@ from plantain.bench.generate.arms import (
     PromptVariant,
     Sweep,
     arm_label,
+    bench_task_id,
     grid_of,
     text_of,
 )
 from plantain.bench.generate.baselines import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
 from plantain.bench.generate.output_files import LABEL, ImportedOutputs
-from plantain.bench.generate.restored import RestoredSource, restored_arm
+from plantain.bench.generate.runfile import finding_of
 from plantain.bench.generate.shots import ShotStudy
 from plantain.journal import JournalReader, TaskRow
 from plantain.models.presets import Preset, presets
 from plantain.pixels.arrays import Pixels
-from plantain.records import InputError, OutcomeKind
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_mask
+from plantain.pixels.restore import VERSION, restore_outside
+from plantain.records import Attempt, InputError, Outcome, OutcomeKind, TaskState, Usage
 from plantain.records.suggestions import suggest
 from plantain.roles import (
     Adjustable,
     EditedImage,
     Editor,
     EditRequest,
+    EncodedImage,
     Reply,
     TakesDemonstrations,
     TakesRegion,
+    failed,
 )
 
 ONE_AT_A_TIME = frozenset({"diffusers", "process"})
@@ -43,7 +54,7 @@ ONE_AT_A_TIME = frozenset({"diffusers", "process"})
 
 @dataclass(frozen=True, slots=True)
 class ArmRequest:
-    """The arms that `bench generate` is asked for.
+    """The request of `bench generate`.
 
     Attributes:
         editors: names of editors.
@@ -57,8 +68,8 @@ class ArmRequest:
         own: editors of a Python caller, by label.
         labels: names of editors in tables, where they differ.
         rule: which output is scored, see `RULES`.
-        retry: outputs of these editors with these outcomes are requested once more.
-        restore: True adds an arm for each editor with the original put back outside the change.
+        retry: outputs of these editors with these outcomes are requested again.
+        restore: True adds an arm for each editor with the original restored outside the change.
     """
 
     editors: tuple[str, ...] = ()
@@ -152,7 +163,7 @@ def planned_arms(
         reader: of the run, which restored arms need; None leaves them out.
 
     Raises:
-        InputError: an editor cannot do what is asked, or two arms have the same label or folder.
+        InputError: an editor cannot do this, or two arms have the same label or folder.
     """
     arms = [_baseline(benchmark, label) for label in BASELINES]
     arms += [PlannedArm(replace(one.arm, rule=wanted.rule), one) for one in wanted.outputs]
@@ -266,3 +277,70 @@ def parse_editors(given: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]
         if labels.setdefault(model, label) != label:
             raise InputError(f"--editor: {model} is called both {labels[model]!r} and {label!r}")
     return tuple(labels), {model: label for model, label in labels.items() if model != label}
+
+
+SUFFIX = "+restored"
+RESTORED = "restored"
+
+
+def restored_arm(base: Arm) -> Arm:
+    """Return the restored arm of an editor's arm."""
+    return Arm(
+        base.label + SUFFIX,
+        f"{RESTORED}/{base.label}",
+        ArmKind.RESTORED,
+        prompt=base.prompt,
+        words=base.words,
+        grid=base.grid,
+        samples=base.samples,
+        fingerprint=VERSION,
+        rule=base.rule,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredSource:
+    """Another arm's outputs, restored."""
+
+    benchmark: Benchmark
+    reader: JournalReader
+    base: Arm
+
+    def ready(self, row: TaskRow) -> bool:
+        """Return True if the editor's own task on this sample is done."""
+        return self._task(row.task.image_id).state is not TaskState.PENDING
+
+    def is_outdated(self, sample_id: str, attempts: Sequence[Attempt]) -> bool:
+        """Return True if the editor has since made an output that was missing for one of these attempts."""
+        made = {one.round for one in self._attempts(sample_id) if one.edited is not None}
+        return any(one.edited is None and one.round in made for one in attempts)
+
+    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
+        """Return output k of the editor, restored; the editor's outcome if it made none."""
+        return await asyncio.to_thread(self._output, request, k)
+
+    def _output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
+        sample = self.benchmark.sample(request.image.id)
+        made = next((one for one in self._attempts(sample.id) if one.round == k + 1), None)
+        if made is None or made.edited is None:
+            why = made.edit_outcome if made is not None else None
+            return failed(why or Outcome(OutcomeKind.NO_IMAGE, f"{self.base.label} made no such output"))
+        answer = self.reader.read_blob(made.edited)
+        region = self.benchmark.roi(sample) if sample.roi is not None else None
+        original = decode(request.original.data)
+        done = restore_outside(original, decode(answer), finding_of(sample), region)
+        usage = Usage(images=1)
+        if done.why_not:
+            note = f"as it came: {done.why_not}"
+            return Reply(EditedImage(EncodedImage(answer, "image/png"), note=note), usage=usage)
+        note = f"{done.share:.1%} restored; registered to {done.residual:.2f} pixels"
+        mask = EncodedImage(encode_mask(done.mask), "image/png")
+        image = EncodedImage(encode_png(done.pixels), "image/png")
+        return Reply(EditedImage(image, mask=mask, note=note), usage=usage)
+
+    def _task(self, sample_id: str) -> TaskRow:
+        return self.reader.task(bench_task_id(self.benchmark.sample(sample_id), self.base.label))
+
+    def _attempts(self, sample_id: str) -> list[Attempt]:
+        row = self._task(sample_id)
+        return self.reader.attempts(row.id, row.generation)

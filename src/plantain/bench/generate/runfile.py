@@ -6,10 +6,11 @@ The run's meta has three entries: `bench` (which benchmark), `bench.arms` (how o
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
@@ -18,15 +19,22 @@ from typing import Self, TypeVar
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.native_format import encode_png
+from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm
+from plantain.findings import load_taxonomy
 from plantain.journal import Journal, JournalReader, JsonValue, StoredScore, TaskRow
 from plantain.journal.questions.benchmark import arm_tasks
-from plantain.records import Attempt, InputError, Score, TaskState
+from plantain.privacy.lineage import made_from
+from plantain.records import Attempt, Finding, InputError, Score, TaskState
+from plantain.roles import EncodedImage
 
 BENCH, ARMS, SAMPLES = "bench", "bench.arms", "bench.samples"
 """Keys of the run's meta."""
 
 NOT_MADE = "not made yet"
+PNG = "image/png"
 
 T = TypeVar("T")
 
@@ -55,7 +63,7 @@ class BenchHeader:
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """What scores and tables need of a sample without its benchmark.
+    """Facts of a sample for scores and tables without its benchmark.
 
     Attributes:
         id, organ, task, cluster, prompt, rephrased, detailed, finding: as in `plantain.bench.benchmark.samples.Sample`.
@@ -92,10 +100,10 @@ class Output:
 
     Attributes:
         sample_id, arm, k: which; `attempt.round` is k + 1.
-        task_id, generation: of the journal's task; the id is "" where there is no task yet.
+        task_id, generation: of the journal's task; the id is "" without a task.
         attempt: None if it was never made. Its `edited` is the PNG's blob, None without one.
         parameters: of the grid point.
-        reason: why there is no image, in a line; "" where there is one.
+        reason: why the image is missing, in a line; "" with one.
     """
 
     sample_id: str
@@ -109,7 +117,7 @@ class Output:
 
     @property
     def edited(self) -> str | None:
-        """Return the hash of the output's PNG; None where there is no image."""
+        """Return the hash of the output's PNG; None without an image."""
         return self.attempt.edited if self.attempt is not None else None
 
     def score(self, metric: str, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
@@ -273,3 +281,33 @@ async def write_bench(
         text = orjson.dumps(value).decode()
         if journal.reader.meta(key) != text:
             await journal.set_meta(key, text)
+
+
+async def previous_of(benchmark: Benchmark, journal: Journal, sample: Sample) -> tuple[EncodedImage, str]:
+    """Return the sample's previous image as models receive it, and its hash.
+
+    It is recorded in the run when it is first needed, so that its licence is known wherever it goes.
+    """
+    try:
+        sha256 = journal.reader.image(sample.id).prepared_sha256
+        data = await asyncio.to_thread(journal.reader.read_blob, sha256)
+    except InputError:
+        data = await asyncio.to_thread(lambda: encode_png(benchmark.previous(sample)))
+        blob = await asyncio.to_thread(journal.put_blob, data, PNG)
+        await journal.add_images([(replace(sample.image, id=sample.id, prepared_sha256=blob.sha256), blob)])
+        sha256 = blob.sha256
+    return EncodedImage(data, PNG), sha256
+
+
+async def changed_of(benchmark: Benchmark, sample: Sample, previous: EncodedImage) -> EncodedImage:
+    """Return the real image after; its owner is that of the previous one."""
+    data = await asyncio.to_thread(lambda: encode_png(benchmark.changed(sample)))
+    return EncodedImage(made_from(data, previous.data), PNG)
+
+
+def finding_of(sample: Sample) -> Finding | None:
+    """Return the taxonomy's finding of a sample; None if the taxonomy does not have it."""
+    try:
+        return load_taxonomy().get(sample.image.modality, sample.finding) if sample.finding else None
+    except InputError:
+        return None

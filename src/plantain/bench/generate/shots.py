@@ -63,11 +63,11 @@ def choose_study(
         seed: the run's.
         tasks: how many tasks: without the paper's, those with most samples, the first by name among equals.
         images: most samples of each task, demonstrations included.
-        named: tasks by name; default: the six of the paper's Table 7, as far as the benchmark has them.
+        named: tasks by name; default: those of the paper's six (Table 7) that the benchmark has.
         most: demonstrations of each task.
 
     Raises:
-        InputError: no such task, or no task has a sample left beside its demonstrations.
+        InputError: no such task, or no task has another sample than its demonstrations.
     """
     by_task: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
@@ -161,7 +161,7 @@ class DemonstrationSimilarity:
 
 
 async def score_demo_similarity(benchmark: Benchmark, journal: Journal, arms: Sequence[Arm]) -> int:
-    """Score every output of the few-shot arms that lacks the score; return how many were scored."""
+    """Score every output of the few-shot arms that has no such score; return how many were scored."""
     measure = DemonstrationSimilarity(benchmark)
     batch: list[StoredScore] = []
     scored = 0

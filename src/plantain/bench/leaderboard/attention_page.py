@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import product
@@ -22,9 +22,9 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.gallery import BYTES, SIDE
-from plantain.bench.leaderboard.measures import measure
-from plantain.bench.leaderboard.rows import csv_text
+from plantain.bench.leaderboard.measures import ATTENTION, measure
 from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.attention import MEASURES, map_path, read_map
@@ -38,13 +38,6 @@ from plantain.version import __version__
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "attention.html"
-NAMES = {
-    "iou": ("IoU", "overlap of region and attention above 1.3 × Otsu’s threshold"),
-    "chance": ("chance IoU", "overlap expected of as many pixels at random"),
-    "mass": ("mass", "attention inside over the region’s share of the area; 1 is chance"),
-    "pointing": ("pointing", "the strongest attention is inside"),
-    "auroc": ("AUROC", "a pixel inside has more attention than one outside; 0.5 is chance"),
-}
 
 STEP = 0.1
 """How far each cut-off is moved, both ways, to show how the result depends on it."""
@@ -81,7 +74,7 @@ class FailureRow:
     Attributes:
         arm: label.
         counts: edits of each type, among those with all three scores.
-        unscored: edits that lack one of the three.
+        unscored: edits without one of the three.
         around: smallest and largest share of each type when the cut-offs are moved by `STEP`; empty without edits.
     """
 
@@ -121,21 +114,6 @@ class GroundingRow:
     task: str
     samples: int
     estimates: dict[str, Estimate]
-
-
-@dataclass(frozen=True, slots=True)
-class Overlay:
-    """One edit in images: before with the attention over it, and after; the region as an SVG path."""
-
-    sample: str
-    arm: str
-    concept: str
-    prompt: str
-    size: tuple[int, int]
-    attention: str
-    edited: str | None
-    region: str
-    values: str
 
 
 def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[FailureType, int]:
@@ -234,7 +212,7 @@ def write_attention_page(
     cuts: CutOffs = CutOffs(),
     gallery: int = 8,
 ) -> Path:
-    """Write the page of a run's attention, with JSON and CSV beside it; return the page's path.
+    """Write the page of a run's attention, as HTML, JSON and CSV; return the page's path.
 
     Raises:
         InputError: nothing was measured yet; no such judge; the folder cannot be written to.
@@ -257,14 +235,13 @@ def write_attention_page(
     write_page(target.with_suffix(".json"), json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     write_page(target.with_suffix(".csv"), csv_text(records))
     environment = page_environment(TEMPLATES, "")
-    environment.filters["number"] = lambda value, digits=2: "–" if value is None else f"{value:.{digits}f}"
     page = environment.get_template("attention.html.j2").render(
         scores=scores,
         rows=rows,
         failures=failures,
         kinds=list(FailureType),
         cuts=cuts,
-        measures=[(name, *NAMES[name]) for name in MEASURES],
+        measures=[(name, *ATTENTION[name]) for name in MEASURES],
         missing=missing_maps(scores),
         recorded=recorded,
         overlays=overlays,
@@ -284,7 +261,7 @@ def missing_maps(scores: Scores) -> list[tuple[str, str, int]]:
 
 
 def recorded_layers(opened: BenchRun, scores: Scores) -> dict[str, list[str]]:
-    """Return by arm what was recorded, in words: one entry, unless options changed between samples."""
+    """Return the description of the recorded layers by arm: one entry, unless options changed between samples."""
     found: dict[str, list[str]] = {}
     for arm in recorded_arms(scores):
         rows = [
@@ -322,8 +299,13 @@ def _failure_record(row: FailureRow) -> dict[str, object]:
     }
 
 
-def _overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int) -> Iterator[Overlay]:
-    """Yield images of edits, arm by arm, at most so many each, the samples in an order drawn from the run's seed."""
+def _overlays(
+    opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int
+) -> Iterator[dict[str, object]]:
+    """Yield edits as the template shows them: attention over the image before, output, region as an SVG path.
+
+    They come arm by arm, at most `most` each; the samples are in an order drawn from the run's seed.
+    """
     order = sorted(
         (sample for sample in benchmark.samples if sample.roi is not None),
         key=lambda sample: derive_seed(scores.seed, "overlay", sample.id),
@@ -336,23 +318,23 @@ def _overlays(opened: BenchRun, scores: Scores, benchmark: Benchmark, most: int)
             if output is not None and output.edited is not None:
                 edited = data_uri(decode(opened.read(output)), SIDE, BYTES, synthetic=True)
             attention = heat(benchmark.previous(sample), read_map(map_path(opened.run, arm, sample.id, 0)))
-            yield Overlay(
-                sample.id,
-                arm.label,
-                concept_of(sample)[0],
-                sample.prompt,
-                sample.size,
-                data_uri(attention, SIDE, BYTES, synthetic=sample.image.synthetic),
-                edited,
-                outline(benchmark.roi(sample)),
-                _values_line(scores, arm, sample.id),
-            )
+            yield {
+                "sample": sample.id,
+                "arm": arm.label,
+                "concept": concept_of(sample)[0],
+                "prompt": sample.prompt,
+                "size": sample.size,
+                "attention": data_uri(attention, SIDE, BYTES, synthetic=sample.image.synthetic),
+                "edited": edited,
+                "region": outline(benchmark.roi(sample)),
+                "scores": _values_line(scores, arm, sample.id),
+            }
 
 
 def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
     at = next(i for i, sample in enumerate(scores.samples) if sample.id == sample_id)
     values = {name: scores.values(arm, f"attention_{name}")[at] for name in ("iou", "chance", "auroc")}
-    return ", ".join(f"{NAMES[name][0]} {_number(value, 2)}" for name, value in values.items())
+    return ", ".join(f"{ATTENTION[name][0]} {_number(value, 2)}" for name, value in values.items())
 
 
 def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
@@ -367,24 +349,6 @@ def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
     grey = pixels.astype(np.float32).mean(axis=2, keepdims=True).repeat(3, axis=2)
     shown = grey * (1 - 0.75 * weight) + np.array([255.0, 140.0, 20.0]) * 0.75 * weight
     return np.asarray(np.clip(shown, 0, 255), np.uint8)
-
-
-def table_lines(rows: Sequence[GroundingRow], recorded: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return Table 4 for a terminal: overall and per organ, then what was recorded of each arm."""
-    cells = [["model", "organ", "n", *(NAMES[name][0] for name in MEASURES)]]
-    for row in rows:
-        if not row.task:
-            numbers = (_number(row.estimates[name].value, 3) for name in MEASURES)
-            cells.append([row.arm, row.organ, str(row.estimates["iou"].n), *numbers])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if at < 2 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in cells
-    ]
-    return lines + [f"{arm}: {'; '.join(found)}" for arm, found in recorded.items() if found]
 
 
 def _number(value: float | None, digits: int) -> str:

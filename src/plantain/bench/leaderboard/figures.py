@@ -45,7 +45,8 @@ def _short(label: str, width: int = 30) -> str:
     return label if len(label) <= width else label[: width - 1] + "…"
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """Return a name in lower-case letters, digits and hyphens."""
     return "".join(c if c.isalnum() else "-" for c in name.lower())
 
 
@@ -76,7 +77,7 @@ def heat_map(table: Table, measure: Measure) -> str:
         axes.spines[:].set_visible(False)
 
     width = max(6.4, 2.4 + 0.62 * len(organs))
-    return svg(f"heat-{_slug(measure.name)}", width, 0.9 + 0.34 * max(2, len(arms)), draw)
+    return svg(f"heat-{slug(measure.name)}", width, 0.9 + 0.34 * max(2, len(arms)), draw)
 
 
 def _tile(axes: Axes, x: int, y: int, cell: TableCell | None, measure: Measure) -> None:
@@ -121,7 +122,7 @@ def radar(table: Table, measure: Measure) -> str:
         axes.spines["polar"].set_color(RULE)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, fontsize=9, handlelength=1.6)
 
-    return svg(f"radar-{_slug(measure.name)}", 5.2, 4.6 + 0.24 * math.ceil(len(models) / 2), draw)
+    return svg(f"radar-{slug(measure.name)}", 5.2, 4.6 + 0.24 * math.ceil(len(models) / 2), draw)
 
 
 def scatter(table: Table) -> str:
@@ -206,4 +207,4 @@ def shots_figure(
         axes.set_axisbelow(True)
         legend(axes, columns=4)
 
-    return svg(f"shots-{_slug(model)}", 6.4, 3.6, draw)
+    return svg(f"shots-{slug(model)}", 6.4, 3.6, draw)

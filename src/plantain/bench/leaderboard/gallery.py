@@ -1,4 +1,4 @@
-"""The gallery of a leaderboard: samples drawn by seed, every arm's output beside them, the region as an outline."""
+"""The gallery of a leaderboard: samples drawn by seed, every arm's outputs, the region as an outline."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Values = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class GalleryOutput:
-    """One output of an arm on a sample; without image, `reason` says why."""
+    """One output of an arm on a sample; `reason` is why it has no image."""
 
     label: str
     baseline: bool

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.leaderboard.published_files import COLLECTED, RANKED, is_published_file, read_published
+from plantain.bench.leaderboard.published import COLLECTED, RANKED, is_published_file, read_published
 from plantain.files.tables import read_table
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
@@ -114,7 +114,7 @@ def _read(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str
 
 
 def _read_ranks(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str, Floats]) -> set[str]:
-    """Enter published ranks; samples and models that the run lacks are left out, unless it has none of them."""
+    """Enter published ranks; leave out samples and models that the run does not have, unless it has none of them."""
     published = read_published(path)
     if not published.ranks:
         raise InputError(f"{path}: has scores of a judge, not ranks by people; give it in place of the run")

@@ -1,4 +1,4 @@
-"""Table 7 (a): what an editor learned from n samples of each task, against itself without training."""
+"""Table 7 (a): an editor trained on n samples of each task, compared with itself without training."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.figures import shots_figure
 from plantain.bench.leaderboard.measures import MAIN, Measure
-from plantain.bench.leaderboard.rows import csv_text
 from plantain.bench.leaderboard.scores import Scores, mean_of_known, read_scores
 from plantain.bench.leaderboard.studies import ShotRow, level_rows, shot_studies
 from plantain.bench.leaderboard.tables import make_table
@@ -113,7 +113,7 @@ def _mean_of_seeds(scores: Scores, labels: list[str], measure: Measure) -> Float
 def write_learning(
     run: Path, to: Path, title: str, few_shot: Path | None = None, *, judge: str | None = None
 ) -> Path:
-    """Write Table 7 and the figure of (a) as one HTML page, with JSON, CSV and SVG beside it; return the page's path.
+    """Write Table 7 and the figure of (a) as one HTML page, and as JSON, CSV and SVG; return the page's path.
 
     Args:
         run: of the trained models.
@@ -142,7 +142,6 @@ def write_learning(
     write_page(target.with_suffix(".csv"), csv_text(records))
     write_page(target.with_suffix(".svg"), printed(figure))
     environment = page_environment(TEMPLATES, "")
-    environment.filters["number"] = lambda value, digits=3: "–" if value is None else f"{value:.{digits}f}"
     tasks = list(dict.fromkeys(row.task for row in learning.rows))
     page = environment.get_template("learning.html.j2").render(
         learning=learning, studies=studies, figure=figure, title=title, tasks=tasks, version=__version__

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from plantain.metrics.registry import registered
+from plantain.metrics.metric import registered
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +32,33 @@ class Measure:
 
 
 MAIN = ("EA", "CP", "CP (strict)", "VQ")
-"""The columns of the paper's Table 2, per organ, and ours beside its CP."""
+"""The columns of the paper's Table 2, per organ, and our stricter CP."""
 
 STRICTER = (
     "CP is the published masked SSIM, which empties the region in both images and so counts it as kept; "
     "CP (strict) is stricter because it averages only windows wholly outside the region."
 )
 
+ATTENTION = {
+    "iou": ("IoU", "overlap of region and attention above 1.3 × Otsu’s threshold"),
+    "chance": ("chance IoU", "overlap expected of as many pixels at random"),
+    "mass": ("mass", "attention inside over the region’s share of the area; 1 is chance"),
+    "pointing": ("pointing", "the strongest attention is inside"),
+    "auroc": ("AUROC", "a pixel inside has more attention than one outside; 0.5 is chance"),
+}
+"""Measures of attention: short name and label."""
+
 _NOT_REGISTERED = (
     Measure("ssim_previous", "ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0),
-    Measure("attention_iou", "attention_iou", "overlap of attention and region", True, 0.0, 1.0),
-    Measure(
-        "attention_chance", "attention_chance", "overlap expected of as many pixels at random", True, 0.0, 1.0
+    *(
+        Measure(f"attention_{name}", f"attention_{name}", label, True, 0.0, None if name == "mass" else 1.0)
+        for name, (_, label) in ATTENTION.items()
     ),
-    Measure(
-        "attention_mass", "attention_mass", "attention inside over the region's share of the area", True, 0.0
-    ),
-    Measure(
-        "attention_pointing", "attention_pointing", "strongest attention is in the region", True, 0.0, 1.0
-    ),
-    Measure("attention_auroc", "attention_auroc", "attention ranks the region first", True, 0.0, 1.0),
     *(
         Measure(f"{name} rank", f"rank_{name.lower()}", f"rank by people in {name}, 1 is best", False, 0.0)
         for name in ("EA", "CP", "VQ")
     ),
-    Measure("demo_similarity", "demo_similarity", "likeness to the demonstrations", False),
+    Measure("demo_similarity", "demo_similarity", "similarity to the demonstrations", False),
 )
 """Measured by `bench attention` or of an arm, not by a metric of `--metrics`."""
 
@@ -94,7 +96,7 @@ def _known() -> dict[str, Measure]:
 
 
 def measure(stored: str, judge: str | None = None) -> Measure:
-    """Return the measure of a stored metric; one that nobody registered is called by its stored name.
+    """Return the measure of a stored metric; an unregistered one keeps its stored name.
 
     Args:
         stored: name in the journal.

@@ -1,9 +1,10 @@
-"""Write a leaderboard: one HTML file, complete in itself, with its numbers beside it as JSON, CSV, LaTeX and SVG."""
+"""Write a leaderboard: one HTML file, complete in itself, and its numbers as JSON, CSV, LaTeX and SVG."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,10 +12,9 @@ from pathlib import Path
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.editor_settings import EditorSettings, editor_settings
-from plantain.bench.leaderboard.figures import all_figures
+from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_seven, table_two
+from plantain.bench.leaderboard.figures import all_figures, slug
 from plantain.bench.leaderboard.gallery import Gallery, GridStory, SampleStory
-from plantain.bench.leaderboard.latex import table_against, table_seven, table_two
 from plantain.bench.leaderboard.measures import MAIN, STRICTER
 from plantain.bench.leaderboard.published import (
     published_agreement,
@@ -22,7 +22,6 @@ from plantain.bench.leaderboard.published import (
     published_scores,
     published_stories,
 )
-from plantain.bench.leaderboard.rows import table_csv, table_json
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region, read_scores
 from plantain.bench.leaderboard.studies import ShotRow, Sweep, shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, UNEDITED, Table, TableCell, make_table
@@ -65,7 +64,7 @@ class Leaderboard:
     samples: list[SampleStory] = field(default_factory=list)
     grids: list[GridStory] = field(default_factory=list)
     absent: str = ""
-    editors: tuple[EditorSettings, ...] = ()
+    editors: list[dict[str, object]] = field(default_factory=list)
     remarks: tuple[str, ...] = ()
 
 
@@ -91,13 +90,13 @@ def write_leaderboard(
         remarks: lines for the top of the page.
 
     Returns:
-        Path of the HTML file; `leaderboard.json`, `.csv`, `.tex` and the figures as SVG are beside it.
+        Path of the HTML file; `leaderboard.json`, `.csv`, `.tex` and the figures as SVG are in its folder.
 
     Raises:
         InputError: not a bench run, runs of different benchmarks, no such judge, or the folder cannot be written to.
     """
-    beside = runs[0].parent if runs[0].is_file() else runs[0]
-    target = html_target((to or beside) / PAGE)
+    folder = runs[0].parent if runs[0].is_file() else runs[0]
+    target = html_target((to or folder) / PAGE)
     with ExitStack() as stack:
         if published_files(runs[0]):
             board = _published_board(runs, judge, gallery, against)
@@ -156,7 +155,7 @@ def _without_images(table: Table) -> Leaderboard:
 
 
 def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
-    """Return the page and the files beside it."""
+    """Return the page and its data files by path."""
     table = board.table
     latex = [
         table_two(table),
@@ -169,8 +168,7 @@ def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
         target.with_suffix(".tex"): "\n".join(latex),
     }
     for name, figure in board.figures.items():
-        safe = "".join(c if c.isalnum() else "-" for c in name.lower())
-        files[target.parent / "figures" / f"{safe}.svg"] = printed(figure)
+        files[target.parent / "figures" / f"{slug(name)}.svg"] = printed(figure)
     files[target] = _page(board)
     return files
 
@@ -207,7 +205,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
             }
             for sweep in board.sweeps
         ],
-        "editors": [asdict(editor) for editor in board.editors],
+        "editors": board.editors,
     }
 
 
@@ -273,7 +271,7 @@ def p_value(value: float | None) -> str:
 
 
 def arm_note(arm: Arm, scores: Scores) -> str:
-    """Return what a reader must know of an arm beside its label."""
+    """Return the note below an arm's label."""
     synthetic, truths = scores.truths
     notes = {
         "copy-input": "returns the input: keeps everything, edits nothing",
@@ -310,3 +308,33 @@ def _by_task_and_metric(rows: list[ShotRow]) -> list[tuple[tuple[str, str], list
     for row in rows:
         groups.setdefault((row.task, row.metric), []).append(row)
     return list(groups.items())
+
+
+def editor_settings(records: Iterable[tuple[str, str]]) -> list[dict[str, object]]:
+    """Return the settings of open editors with their numbers of outputs; several rows if a run changed them.
+
+    Args:
+        records: (label of the arm, the record of a call); those of other editors are skipped.
+
+    Returns:
+        Rows with `model`, `method`, `weights`, `licence`, `precision`, `device` (its kind), `loras`, `settings` (of the
+        calls), `running` (bits, compile, attention_backend, tf32, vae_tiling, step_cache), `region` (True if the editor
+        received it) and `outputs`.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    for model, text in records:
+        try:
+            record = json.loads(text)
+        except ValueError:
+            continue
+        if not isinstance(record, dict) or not {"method", "weights"} <= record.keys():
+            continue
+        row = {name: record.get(name, "") for name in ("method", "weights", "licence", "precision")} | {
+            "device": str(record.get("device", "")).partition(":")[0],
+            "loras": record.get("loras", [record["lora"]] if "lora" in record else []),
+            "settings": record.get("settings", {}),
+            "running": record.get("running", {}),
+            "region": "region" in record,
+        }
+        counts[model, json.dumps(row, sort_keys=True)] += 1
+    return [{"model": model, **json.loads(row), "outputs": n} for (model, row), n in sorted(counts.items())]

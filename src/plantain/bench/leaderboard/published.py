@@ -1,4 +1,7 @@
-"""MedEBench's published scores, ranks and images as a table: JSON files, with `{id}_{Model}.png` beside the first.
+"""MedEBench's published scores, ranks and images as a table: JSON files, and `{id}_{Model}.png` in their folder.
+
+A file is recognised by its content. Each number belongs to one sample, model and name: a judge's score, `masked_ssim`,
+or a dimension of the human study. Sample, model and (of ranks) organ are its keys, in any of the published nestings.
 
 The published `masked_ssim` is `cp_reference` here, which is what its code computes; plain SSIM with the previous image
 is measured too where the images exist. Masking by zeros can only raise a score, up to the one decimal that was
@@ -9,30 +12,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import orjson
 
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.runfile import SampleFacts
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, SampleStory
-from plantain.bench.leaderboard.published_files import (
-    COLLECTED,
-    FAILED,
-    RANKED,
-    is_published_file,
-    read_published,
-)
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table
-from plantain.files.opening import read_inside
+from plantain.files.opening import read_inside, read_regular
 from plantain.metrics.ssim import ssim
 from plantain.metrics.statistics.ranks import spearman
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_output
-from plantain.records import Licence
+from plantain.records import InputError, Licence
 
 FILE = "published_scores.json"
 JUDGE = "gpt-4o"
@@ -41,18 +39,6 @@ ROUNDING = 0.05
 
 PLAIN = "ssim_previous"
 """Plain SSIM of output and previous image, over the whole frame."""
-
-_STORED = {"masked_ssim": ("cp_reference", 1.0)} | {
-    f"gpt4o_{name}{suffix}": (f"{short}@{JUDGE}/{variant}", 10.0)
-    for suffix, variant in (("_detailed", "D"), ("", "P"))
-    for name, short in (
-        ("editing_accuracy", "ea"),
-        ("contextual_preservation", "cp"),
-        ("visual_quality", "vq"),
-    )
-}
-_STORED |= {name: (f"rank_{ours.lower()}", 1.0) for name, ours in RANKED.items()}
-"""Published name -> stored name, and the number that is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +77,13 @@ def published_files(path: Path) -> list[Path]:
 
 
 def published_scores(*paths: Path) -> Scores:
-    """Read published scores and ranks, and measure plain SSIM where the images are beside them.
+    """Read published scores and ranks, and measure plain SSIM where their folder has the images.
 
     Args:
         paths: files, or folders with them; ranks by people name the organs of samples.
 
     Raises:
-        InputError: a file is no such table; names sample, model and field.
+        InputError: a file has another form; names sample, model and field.
     """
     files = [read_published(file) for path in paths for file in published_files(path)]
     folder = files[0].path.parent
@@ -208,3 +194,117 @@ def _facts(folder: Path, sample: str, organ: str) -> SampleFacts:
         roi_share=None,
         content="",
     )
+
+
+MAX_BYTES = 64 * 2**20
+FAILED = -1.0
+"""The published judge's value for a reply that it could not read."""
+
+RANKED = {"accuracy": "EA", "context": "CP", "quality": "VQ"}
+"""Published name of a dimension of the human study -> ours."""
+
+LIMITS = {"masked_ssim": (-1.0, 1.0)} | {
+    f"gpt4o_{name}{suffix}": (0.0, 10.0)
+    for suffix in ("_detailed", "")
+    for name in ("editing_accuracy", "contextual_preservation", "visual_quality")
+}
+"""Published name of a score -> lowest and highest number."""
+
+_STORED = {"masked_ssim": ("cp_reference", 1.0)} | {
+    f"gpt4o_{name}{suffix}": (f"{short}@{JUDGE}/{variant}", 10.0)
+    for suffix, variant in (("_detailed", "D"), ("", "P"))
+    for name, short in (
+        ("editing_accuracy", "ea"),
+        ("contextual_preservation", "cp"),
+        ("visual_quality", "vq"),
+    )
+}
+_STORED |= {name: (f"rank_{ours.lower()}", 1.0) for name, ours in RANKED.items()}
+"""Published name -> stored name, and the number that is 1."""
+
+
+COLLECTED = (
+    "How the published ranks were collected: the published panel fills each box with an earlier rank or with the "
+    "rank by an automated metric (Editing Accuracy, masked SSIM, Visual Quality by the description), the same three "
+    "that are then reported as best; images were shown at 128 x 128 in a fixed order of models. The published "
+    "correlations (0.79, 0.82, 0.82) and agreement (0.91) may be inflated by this; the files do not show by how much."
+)
+"""The remark on correlations with the published ranks."""
+
+
+@dataclass(slots=True)
+class PublishedFile:
+    """One file.
+
+    Attributes:
+        path: the file.
+        ranks: True for ranks by people (1 is best), False for automated scores.
+        rows: sample -> model -> published name -> number.
+        organs: of the samples that the file gives an organ.
+    """
+
+    path: Path
+    ranks: bool
+    rows: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    organs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(model for row in self.rows.values() for model in row))
+
+
+def is_published_file(path: Path) -> bool:
+    """Return True if a file's content is in a published form."""
+    try:
+        data = orjson.loads(read_regular(path, str(path), MAX_BYTES))
+    except (InputError, OSError, orjson.JSONDecodeError):
+        return False
+    return any(name in RANKED or name in LIMITS for keys, _ in _leaves(data, ()) for name in keys)
+
+
+def read_published(path: Path) -> PublishedFile:
+    """Read one file.
+
+    Raises:
+        InputError: not JSON or another form; names sample, model and name.
+    """
+    try:
+        data = orjson.loads(read_regular(path, str(path), MAX_BYTES))
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{path}: not JSON: {str(error)[:200]}") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: scores: expected numbers by sample, model and metric")
+    leaves = list(_leaves(data, ()))
+    found = PublishedFile(path, any(RANKED.keys() & keys for keys, _ in leaves))
+    names = RANKED if found.ranks else LIMITS
+    numbers: list[tuple[list[str], str, float]] = []
+    for keys, value in leaves:
+        around = [key for key in keys if key not in names]
+        where = f"{path}: {', '.join(key[:80] for key in keys)}"
+        if isinstance(value, bool) or not isinstance(value, int | float) or len(keys) < 3:
+            raise InputError(f"{where}: expected numbers by sample, model and metric")
+        if len(around) == len(keys) or len(around) > 2 + found.ranks:
+            *outer, last = (key[:80] for key in keys)
+            raise InputError(f"{path}: sample {', '.join(outer)}: {last}: not one of {', '.join(names)}")
+        numbers.append((around, next(key for key in keys if key in names), float(value)))
+    if not numbers:
+        raise InputError(f"{path}: no scores by sample")
+    turned = all(around[-1].isdecimal() and not around[-2].isdecimal() for around, _, _ in numbers)
+    for around, name, value in numbers:
+        sample, model = reversed(around[-2:]) if turned else around[-2:]
+        where = f"{path}: sample {sample[:40]}, {model[:80]}: {name}"
+        low, high = (0.0, float("inf")) if found.ranks else LIMITS[name]
+        if not low <= value <= high and not (value == FAILED and high == 10.0):
+            raise InputError(f"{where}: {value:g} is not from {low:g} to {high:g}")
+        if len(around) == 3 and found.organs.setdefault(sample, around[0]) != around[0]:
+            raise InputError(f"{where}: the sample is under {found.organs[sample]} and under {around[0]}")
+        found.rows.setdefault(sample, {}).setdefault(model, {})[name] = value
+    return found
+
+
+def _leaves(data: object, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
+    if isinstance(data, dict) and len(keys) < 5:
+        for key, value in data.items():
+            yield from _leaves(value, (*keys, key))
+    elif keys:
+        yield keys, data

@@ -80,7 +80,7 @@ class Ranking:
 
     Attributes:
         raters, models: of the ratings.
-        images: samples on which anybody rated at least two models, by dimension.
+        images: samples of which a rater rated at least two models, by dimension.
         rows: one per metric and dimension over all images; organs: the same of each organ.
         ceiling: by dimension and statistic, how well one rater orders models as the others do; empty for one rater.
         agreement: by dimension; empty for one rater.

@@ -16,7 +16,7 @@ from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.score.judging import JUDGES
-from plantain.bench.score.set_distances import DISTANCES, Distance
+from plantain.bench.score.suite import DISTANCES, Distance
 from plantain.journal.cards import Standing, cards_of, standing_of
 from plantain.journal.questions.benchmark import draw_scores, output_scores, outputs_made
 from plantain.pixels.arrays import Floats
@@ -43,7 +43,7 @@ class Scores:
         draw_variances: variance between a judge's draws of each output, as `outputs`.
         standings: the card of each judge, by its label, e.g. "offline/instruments/D".
         origins: of each arm, the index of its run and its label there.
-        remarks: what a reader of any number must know.
+        remarks: cautions about all numbers.
     """
 
     runs: tuple[str, ...]
@@ -201,7 +201,7 @@ def _unique_labels(runs: Sequence[BenchRun]) -> list[dict[str, str]]:
 
 
 def _add_scores(scores: Scores, run: BenchRun, labels: Mapping[str, str]) -> None:
-    """Add what a run has of the arms in `labels`."""
+    """Add a run's scores of the arms in `labels`."""
     place = {sample.id: i for i, sample in enumerate(scores.samples)}
     arms = {old: scores.arm(new) for old, new in labels.items()}
 

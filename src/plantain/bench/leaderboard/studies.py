@@ -118,7 +118,7 @@ def level_rows(
 
 
 def _on_common_samples(values: Mapping[K, Floats]) -> dict[K, Floats]:
-    """Return the arrays that have any score, NaN on the samples that one of them lacks."""
+    """Return the arrays that have any score, NaN on the samples that one of them has no score of."""
     known = {key: array for key, array in values.items() if np.isfinite(array).any()}
     if not known:
         return {}

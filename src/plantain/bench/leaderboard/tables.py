@@ -133,7 +133,7 @@ class Table:
 
     @property
     def main(self) -> list[Measure]:
-        """Return EA, CP, CP (strict) and VQ, as far as they exist; without any CP the judge's, else people's ranks."""
+        """Return EA, CP, CP (strict) and VQ, those that exist; without any CP the judge's, else people's ranks."""
         names = ["EA", *([name for name in MAIN[1:3] if self.measure(name)] or ["CP judge"]), "VQ"]
         found = [measure for name in names if (measure := self.measure(name)) is not None]
         return found or [measure for measure in self.measures if measure.stored.startswith("rank_")]

@@ -1,6 +1,6 @@
-"""Align the image after to the one before: an affine map, its quality, and a refusal below a minimum.
+"""Align the image after to the one before with an affine map, and refuse poor alignments.
 
-Quality is the median over tiles of the correlation, so that the change itself may spoil half of the tiles.
+Quality is the median correlation over tiles, so the change itself may affect up to half of the tiles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TILES = 8
 """Tiles along each side over which the quality's median is taken."""
 
 LEAST_QUALITY = 0.5
-"""Quality below which a pair is refused: pairs of different things reached at most 0.31, true ones at least 0.67
+"""Quality below which a pair is refused: unrelated images reached at most 0.31, true pairs at least 0.67
 (docs/design/benchmark-data.md)."""
 
 WORTH = 0.01
@@ -32,13 +32,13 @@ LEAST_OVERLAP = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
-    """How the image after lies over the image before.
+    """The map from the image after to the image before.
 
     Attributes:
         matrix: float64 (2, 3); maps pixels (x, y) of the image after to those of the image before.
         method: "as it is", or the start that won: "correlation", "features" or "search".
         quality: median over tiles of the correlation of the two, in [-1, 1].
-        before: the same after resizing alone.
+        before: the quality after resizing alone.
         similarity: SSIM over the overlap, in [-1, 1].
         overlap: share of the image before that is covered, in [0, 1].
         shift: largest movement of a corner, in shares of the longest side.
@@ -52,12 +52,13 @@ class Alignment:
     overlap: float
     shift: float
 
-    def refused_below(self, least_quality: float = LEAST_QUALITY) -> str:
-        """Return why a pair aligned like this may not enter a benchmark; "" if it may."""
+    @property
+    def refusal(self) -> str:
+        """Return the reason for refusing a pair with this alignment; "" if it is accepted."""
         if self.overlap < LEAST_OVERLAP:
             return f"the images overlap in {self.overlap:.0%} only; at least {LEAST_OVERLAP:.0%} is needed"
-        if self.quality < least_quality:
-            return f"alignment quality {self.quality:.2f}; at least {least_quality:g} is needed"
+        if self.quality < LEAST_QUALITY:
+            return f"alignment quality {self.quality:.2f}; at least {LEAST_QUALITY:g} is needed"
         return ""
 
     @property
@@ -104,7 +105,8 @@ def align(previous: Pixels, changed: Pixels) -> Alignment:
             if quality > best[0] + WORTH:
                 best = (quality, method, matrix)
     quality, method, small = best
-    full = _compose(np.diag([width / size[0], height / size[1]]), small, stretch)
+    enlarge = np.array([[width / size[0]], [height / size[1]]])
+    full = enlarge * (small @ np.vstack([stretch, [0.0, 0.0, 1.0]]))
     warped, covered = _warped(moving, small, size)
     return Alignment(
         full,
@@ -126,7 +128,7 @@ def apply_alignment(changed: Pixels, matrix: Floats, size: tuple[int, int]) -> t
         size: (width, height) of the image before.
 
     Returns:
-        uint8 (height, width, 3), black where nothing is known, and bool (height, width), True where something is.
+        uint8 (height, width, 3), black outside the image after, and bool (height, width), True inside it.
     """
     warped: Pixels = cv2.warpAffine(changed, matrix, size, flags=cv2.INTER_CUBIC)
     covered = cv2.warpAffine(np.full(changed.shape[:2], 255, np.uint8), matrix, size, flags=cv2.INTER_LINEAR)
@@ -272,12 +274,3 @@ def _shift(matrix: Floats, size: tuple[int, int]) -> float:
     corners = np.array([[0, 0, 1], [size[0], 0, 1], [0, size[1], 1], [size[0], size[1], 1]], np.float64)
     moved = corners @ matrix.T
     return float(np.abs(moved - corners[:, :2]).max() / max(size))
-
-
-def _compose(last: Floats, middle: Floats, first: Floats) -> Floats:
-    """Return one affine map: first (2, 3), then middle (2, 3), then a linear (2, 2)."""
-
-    def square(matrix: Floats) -> Floats:
-        return np.vstack([np.hstack([matrix, np.zeros((2, 3 - matrix.shape[1]))]), [[0.0, 0.0, 1.0]]])
-
-    return np.asarray((square(last) @ square(middle) @ square(first))[:2], np.float64)

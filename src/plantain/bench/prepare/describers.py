@@ -1,11 +1,12 @@
-"""Descriptions of raw pairs: by their owner's words alone, or by a hosted model under a run's terms."""
+"""Describe raw pairs, by their owner's words or a hosted model, and list procedures as search terms for pairs."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import tomllib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -14,41 +15,48 @@ import cv2
 import numpy as np
 import orjson
 
+from plantain.bench.benchmark.medebench import canonical_organ
+from plantain.bench.prepare.pairs import GIVEN
 from plantain.calls import Answer, CallSpec
 from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
 from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
+from plantain.records.suggestions import suggest
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
-from plantain.runs.door import Beginning, Door, changed_since
 from plantain.runs.engine import engine_alone
 from plantain.runs.open_run import OpenRun, together
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import NewRun, RunSetup, changed_since
 
-AS_TOLD = "offline/as-told"
-GIVEN = ("modality", "action", "entity", "region", "context")
-"""What the owner of a pair may say about it, besides organ, task and prompt."""
-
+BY_OWNER = "offline/as-told"
 SEAM = 8
 """Width in pixels of the white line between the two halves of a concatenated image."""
+
+PROCEDURES = 10
+"""Procedures requested in one call."""
+
+PUBLISHED = "published"
+PUBLISHED_TASKS = 70
+"""Tasks of MedEBench; its Table 5 names those with more than five samples."""
 
 _VERBS = {
     "remove": ("Take away", "Erase", "Eliminate"),
     "add": ("Insert", "Introduce", "Put in"),
-    "repair": ("Mend", "Restore", "Make whole"),
-    "restore": ("Repair", "Rebuild", "Bring back"),
-    "reconstruct": ("Rebuild", "Restore", "Re-form"),
-    "reduce": ("Lessen", "Diminish", "Make smaller"),
-    "correct": ("Put right", "Rectify", "Set right"),
-    "fill": ("Close up", "Fill in", "Pack"),
-    "straighten": ("Make straight", "Align", "Even out"),
-    "replace": ("Exchange", "Substitute", "Swap out"),
+    "repair": ("Restore", "Rebuild", "Reconstruct"),
+    "restore": ("Repair", "Rebuild", "Reconstruct"),
+    "reconstruct": ("Rebuild", "Restore", "Repair"),
+    "reduce": ("Decrease", "Diminish", "Make smaller"),
+    "correct": ("Fix", "Rectify", "Repair"),
+    "fill": ("Close", "Fill in", "Fill up"),
+    "straighten": ("Make straight", "Align", "Realign"),
+    "replace": ("Exchange", "Substitute", "Swap"),
 }
 
 T = TypeVar("T")
 
 Describe = Callable[[DescribeRequest], Awaitable[ChangeDescription | str]]
-"""Return the description of a pair, or why there is none."""
+"""Return the description of a pair, or the reason for its failure."""
 
 Carry = Callable[[int, Describe], Awaitable[None]]
 """Prepare the pair of that number."""
@@ -60,32 +68,32 @@ async def walk_pairs(
     """Prepare every pair, several at once.
 
     Args:
-        pairs: how many there are.
+        pairs: number of pairs.
         images: the images before, for the consent check.
         carry: called once per pair.
-        terms: whose one model is the describer.
+        terms: name the one describer.
         run: folder of the journal of a hosted describer's calls.
         seed: of the describer's draws.
 
     Raises:
-        InputError: there is no such describer, or an image may not be sent to it.
+        InputError: the describer is unknown, or an image may not be sent to it.
     """
     name = terms.models[0]
-    if name == AS_TOLD:
+    if name == BY_OWNER:
         numbers = iter(range(pairs))
 
         async def some() -> None:
             for number in numbers:
-                await carry(number, described_as_told)
+                await carry(number, described_by_owner)
 
         async with engine_alone(terms.engine) as room:
             await together(some() for _ in range(max(1, 2 * room)))
         return RunSummary()
-    door = Door(terms)
-    door.check(images=images)
-    describer = describer_of(door, name)
-    beginning = Beginning("descriptions", seed, {"kind": "describe", "seed": seed})
-    async with door.open(run, beginning) as opened:
+    setup = RunSetup(terms)
+    setup.check(images=images)
+    describer = _hosted_describer(setup, name)
+    new = NewRun("descriptions", seed, {"kind": "describe", "seed": seed})
+    async with setup.open(run, new) as opened:
         changed = await changed_since(opened.journal, "describe.models", {"describer": describer.fingerprint})
         if changed:
             raise InputError(f"{run}: {changed}")
@@ -100,7 +108,16 @@ async def walk_pairs(
     return opened.summary
 
 
-async def described_as_told(request: DescribeRequest) -> ChangeDescription:
+def _hosted_describer(setup: RunSetup, name: str) -> Describer:
+    if name.startswith("offline/") or "/" not in name:
+        raise InputError(f"--describer: {name!r}; choose {BY_OWNER} or a hosted provider/model")
+    describer = setup.describer(name)
+    if not isinstance(describer, Describer):
+        raise InputError(f"--describer: {name!r} cannot describe pairs")
+    return describer
+
+
+async def described_by_owner(request: DescribeRequest) -> ChangeDescription:
     """Describe a pair in its owner's words, without looking at it."""
     given = {name: request.given.get(name, "").strip() for name in GIVEN}
     prompt = request.prompt.strip() or f"{request.task.strip().rstrip('.')}."
@@ -110,7 +127,7 @@ async def described_as_told(request: DescribeRequest) -> ChangeDescription:
 
 
 def rephrased(prompt: str) -> tuple[str, ...]:
-    """Return other wordings of an instruction that begins with a known verb; none for any other.
+    """Return other wordings of an instruction that starts with a known verb; none for any other.
 
     Example:
         >>> rephrased("Remove the mole.")
@@ -123,7 +140,7 @@ def rephrased(prompt: str) -> tuple[str, ...]:
 
 
 def _sentence(given: Mapping[str, str]) -> str:
-    """Return what was told as one sentence; "" without an action and an entity."""
+    """Return the owner's description as one sentence; "" without an action and an entity."""
     if not given["action"] or not given["entity"]:
         return ""
     start = f"{given['modality']}: " if given["modality"] else ""
@@ -131,21 +148,6 @@ def _sentence(given: Mapping[str, str]) -> str:
     rest = f"; {given['context']}" if given["context"] else ""
     text = f"{start}{given['entity']}{where} was {given['action']}{rest}."
     return text[0].upper() + text[1:]
-
-
-def describer_of(door: Door, name: str) -> Describer:
-    """Return a hosted model that describes pairs.
-
-    Raises:
-        InputError: no such provider, a missing key or extra, or a provider without language models.
-    """
-    provider_name, _, model = name.partition("/")
-    if provider_name == "offline" or not model:
-        raise InputError(f"--describer: {name!r}; give {AS_TOLD} or a hosted provider/model")
-    found = door.describer(name)
-    if not hasattr(found, "describe"):
-        raise InputError(f"--describer: {name!r} cannot describe pairs")
-    return found
 
 
 def concatenated(previous: Pixels, changed: Pixels) -> EncodedImage:
@@ -163,7 +165,7 @@ def concatenated(previous: Pixels, changed: Pixels) -> EncodedImage:
 async def _described(
     opened: OpenRun, describer: Describer, request: DescribeRequest
 ) -> ChangeDescription | str:
-    """Return a hosted model's description, asked for now or recorded before; or why there is none."""
+    """Return a hosted model's description, new or from the journal, or the reason for its failure."""
     pair = hashlib.sha256(request.pair.data).hexdigest()
     task_id = hashlib.sha256(f"describe\x1f{pair}".encode()).hexdigest()[:20]  # by its pixels: paid for once
     blob = await asyncio.to_thread(opened.journal.put_blob, request.pair.data, request.pair.media_type)
@@ -194,7 +196,7 @@ async def asked_once(
     identity: dict[str, object],
     send: Callable[[], Awaitable[Reply[T]]],
 ) -> Answer:
-    """Return the answer to a task's one question, from the run's journal if it has been asked before."""
+    """Return the answer to a task's one call, from the run's journal if it exists."""
 
     async def settle(reply: Reply[T], draft: CallResult) -> CallResult:
         return draft if reply.value is None else replace(draft, answer=orjson.dumps(reply.value).decode())
@@ -203,3 +205,62 @@ async def asked_once(
     state = TaskState.SUCCESS if answer.outcome.ok else TaskState.STOPPED
     await opened.close_task(task.id, state, 1, answer.outcome.reason)
     return answer
+
+
+def listed_procedures(organ: str) -> dict[str, tuple[str, ...]]:
+    """Return procedures by organ, in the order of MedEBench's tables.
+
+    Args:
+        organ: an organ, "all", or "published" for the tasks of MedEBench's Table 5.
+
+    Raises:
+        InputError: the organ has no list.
+    """
+    lists = tomllib.loads(Path(__file__).with_name("procedures.toml").read_text(encoding="utf-8"))
+    if organ == PUBLISHED:
+        return {name: tuple(found) for name, found in lists[PUBLISHED].items()}
+    ours = lists["plantain"]
+    name, _ = canonical_organ(organ)
+    if organ != "all" and name not in ours:
+        raise InputError(f"--procedures: no list of {organ!r}; {suggest(organ, ('all', PUBLISHED, *ours))}")
+    return {key: tuple(found) for key, found in ours.items() if organ == "all" or key == name}
+
+
+async def propose_procedures(
+    listed: Mapping[str, Sequence[str]], terms: Terms, run: Path, seed: int
+) -> tuple[dict[str, tuple[str, ...]], RunSummary]:
+    """Return a model's additions to a list, by organ.
+
+    Args:
+        listed: procedures by organ.
+        terms: name the one model.
+        run: folder of the journal of its answers, which are reused.
+        seed: of its draws.
+
+    Raises:
+        InputError: the model is unknown or cannot name procedures.
+    """
+    setup = RunSetup(terms)
+    setup.check()
+    model = _hosted_describer(setup, terms.models[0])
+    proposed: dict[str, tuple[str, ...]] = {}
+    async with setup.open(run, NewRun("procedures", seed, {"kind": "procedures", "seed": seed})) as opened:
+
+        async def carry(organ: str) -> None:
+            known = list(listed[organ])
+            name = hashlib.sha256(f"procedures\x1f{organ}".encode()).hexdigest()[:20]
+            task = EditTask(name, "none", organ, "procedures", Direction.CHANGE, TaskKind.BENCH)
+            await opened.journal.add_tasks([task])
+            identity: dict[str, object] = {
+                "fingerprint": model.fingerprint,
+                "organ": organ,
+                "known": known,
+                "seed": seed,
+            }
+            answer = await asked_once(
+                opened, task, model.name, identity, lambda: model.procedures(organ, known, PROCEDURES, seed)
+            )
+            proposed[organ] = tuple(orjson.loads(answer.text)) if answer.outcome.ok else ()
+
+        await opened.walk(listed, carry)
+    return proposed, opened.summary

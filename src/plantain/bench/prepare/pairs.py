@@ -1,30 +1,181 @@
-"""Bring one raw pair into one frame: check for text and faces, align, cut to what both show, resize."""
+"""Raw pairs of a collector: a folder with `pairs.csv`, `before/` and `after/`.
+
+The table has one row per pair; see `COLUMNS`. Without file names in it, the images are `before/ID.*` and `after/ID.*`.
+Each pair is checked for text and faces, aligned, cut to the area that both images show, and resized.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from plantain.bench.benchmark.entries import is_inside
+from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
 from plantain.bench.prepare.alignment import (
-    LEAST_QUALITY,
     Alignment,
     align,
     apply_alignment,
     common_rectangle,
 )
-from plantain.files.opening import read_regular
+from plantain.files.opening import check_inside, read_regular
 from plantain.files.source_type import declared_synthetic
+from plantain.files.tables import read_table
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage, decode_untrusted, grey_bits
+from plantain.pixels.decode import BadImage, decode_untrusted, grey_bits, one_line
 from plantain.pixels.prepare import resize
 from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import reader_named
+from plantain.records import InputError, Licence
+from plantain.records.counts import counted
+from plantain.records.suggestions import suggest
+
+TABLE = "pairs.csv"
+
+GIVEN = ("modality", "action", "entity", "region", "context")
+"""Columns that describe a pair, in addition to organ, task and prompt."""
+
+COLUMNS = {
+    "id": "names the pair; letters, digits, '.', '_' and '-'",
+    "organ": "one of MedEBench's thirteen organs, or another",
+    "task": "kind of change; tables group by it",
+    "prompt": "the instruction; may be empty if a describer writes it",
+    "rephrased": "a paraphrase of it",
+    "detailed": "the expected change in one sentence",
+    "modality": "imaging modality",
+    "action": "the change, in the past tense",
+    "entity": "the changed object",
+    "region": "its location",
+    "context": "unchanged surroundings",
+    "key_concept": "the words whose attention should be on the region",
+    "licence": "open, attribution, credentialed or unknown",
+    "patient": "a name or number of the patient; only its hash is kept",
+    "url": "source of the pair; only its hash is kept without --keep-urls",
+    "before": "file name in the folder before/",
+    "after": "file name in the folder after/",
+}
+NEEDED = ("id", "organ", "task")
+INDEX = ("index", "level_0")
+"""Columns that pandas writes for the index of a table; they are ignored."""
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
+LONGEST = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class RawPair:
+    """One row of the table with its two files."""
+
+    id: str
+    organ: str
+    task: str
+    prompt: str
+    rephrased: str
+    detailed: str
+    key_concept: str
+    given: dict[str, str]
+    licence: Licence
+    patient: str
+    url: str
+    before: Path
+    after: Path
+
+
+def read_raw(raw: Path) -> list[RawPair]:
+    """Return every row of `pairs.csv`.
+
+    Raises:
+        InputError: a row cannot be used; the message names the first, with line and column, and counts the others.
+    """
+    path = raw / TABLE
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; it needs the columns {', '.join(NEEDED)}")
+    check_inside(raw, path)
+    problems: list[str] = []
+    pairs: list[RawPair] = []
+    seen: dict[str, int] = {}
+    for line, row in _rows(path):
+        try:
+            pair = _pair(raw, row)
+            if pair.id.casefold() in seen:
+                raise InputError(f"id: {pair.id!r} is in line {seen[pair.id.casefold()]} too")
+        except InputError as error:
+            problems.append(f"line {line}: {error}")
+            continue
+        seen[pair.id.casefold()] = line
+        pairs.append(pair)
+    if problems:
+        more = f" (and {len(problems) - 1} more lines)" if problems[1:] else ""
+        raise InputError(f"{path}: {problems[0]}{more}")
+    if not pairs:
+        raise InputError(f"{path}: no rows")
+    return pairs
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    table = read_table(path)
+    names = {column: column.casefold().replace(" ", "_") for column in table.columns}
+    for name in names.values():
+        if name not in COLUMNS and name not in INDEX:
+            raise InputError(f"{path}: column {one_line(name)!r} is not known; {suggest(name, COLUMNS)}")
+    missing = [name for name in NEEDED if name not in names.values()]
+    if missing or len(set(names.values())) < len(names):
+        problem = f"{missing[0]!r} is missing" if missing else "one occurs twice"
+        raise InputError(f"{path}: columns: {problem}")
+    for line, cells, _ in table.whole_rows():
+        yield line, {names[column]: cell for column, cell in cells.items()}
+
+
+def _pair(raw: Path, row: dict[str, str]) -> RawPair:
+    for name in NEEDED:
+        if not row[name]:
+            raise InputError(f"{name}: is empty")
+    for name, value in row.items():
+        if len(value) > LONGEST:
+            raise InputError(f"{name}: {len(value)} characters; at most {LONGEST}")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", row["id"]):
+        raise InputError(f"id: {one_line(row['id'])[:60]!r}; an id becomes a file name: {COLUMNS['id']}")
+    licence = row.get("licence", "") or Licence.UNKNOWN.value
+    if licence not in set(Licence):
+        raise InputError(f"licence: {one_line(licence)[:40]!r}; choose one of {', '.join(Licence)}")
+    return RawPair(
+        id=row["id"],
+        organ=canonical_organ(row["organ"])[0],
+        task=row["task"].rstrip(". "),
+        prompt=row.get("prompt", ""),
+        rephrased=row.get("rephrased", ""),
+        detailed=row.get("detailed", ""),
+        key_concept=row.get("key_concept", ""),
+        given={name: row.get(name, "") for name in GIVEN},
+        licence=Licence(licence),
+        patient=row.get("patient", ""),
+        url=row.get("url", ""),
+        before=_file(raw / "before", row, "before"),
+        after=_file(raw / "after", row, "after"),
+    )
+
+
+def _file(folder: Path, row: dict[str, str], column: str) -> Path:
+    named = row.get(column, "")
+    if named:
+        if not is_inside(named):
+            raise InputError(f"{column}: {one_line(named)[:80]!r} is outside {folder.name}/")
+        if not (folder / named).is_file():
+            raise InputError(f"{column}: {folder.name}/{one_line(named)[:80]}: no such file")
+        return folder / named
+    found = [folder / f"{row['id']}{s}" for suffix in SUFFIXES for s in (suffix, suffix.upper())]
+    found = [path for path in found if path.is_file()]
+    if len(found) != 1:
+        files = counted(len(found), "file")
+        raise InputError(f"{column}: {files} {folder.name}/{row['id']}.*, not one ({', '.join(SUFFIXES)})")
+    return found[0]
+
 
 SIDE = 512
 """Longest side in pixels, as in MedEBench."""
@@ -35,18 +186,16 @@ PIXEL_ALIGNED = 0.9
 
 @dataclass(frozen=True, slots=True)
 class PairRules:
-    """What a pair must meet.
+    """Requirements for a pair.
 
     Attributes:
         side: longest side of the prepared images in pixels.
-        least_quality: alignment quality below which a pair is refused.
         keep_unaligned: keep pairs that cannot be aligned, as they are and marked.
-        accept_text, accept_faces: keep pairs that show what may identify a person.
+        accept_text, accept_faces: keep pairs with identifying text, or with a face.
         reader: reads text; None if none is installed.
     """
 
     side: int = SIDE
-    least_quality: float = LEAST_QUALITY
     keep_unaligned: bool = False
     accept_text: bool = False
     accept_faces: bool = False
@@ -59,11 +208,11 @@ class PreparedPair:
 
     Attributes:
         previous, changed: uint8 (H, W, 3), of one size.
-        in_place: it could be aligned.
+        in_place: alignment succeeded.
         aligned: pixel by pixel.
-        notes: what was done, in a line each.
+        notes: processing steps, a line each.
         sha256: of the file of the image before.
-        synthetic: that file declares itself synthetic; for the image after, a note says so.
+        synthetic: that file declares itself synthetic. A note marks a synthetic image after.
     """
 
     previous: Pixels
@@ -102,7 +251,7 @@ def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedP
     if shown:
         return shown
     alignment = align(previous, changed)
-    why = alignment.refused_below(rules.least_quality)
+    why = alignment.refusal
     if why and not rules.keep_unaligned:
         return why
     notes = [alignment.line] if not why else [f"not aligned: {why}"]
@@ -110,9 +259,9 @@ def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedP
     if cut < 0.999:
         notes.append(f"cut to the {cut:.0%} of the image before that both images show")
     if term := declared_synthetic(before.data):
-        notes.append(f"the image before is synthetic: its file says so ({term})")
+        notes.append(f"the image before is synthetic: declared in its file ({term})")
     if truth := declared_synthetic(after.data):
-        notes.append(f"{SYNTHETIC_TRUTH}: the file of the image after says so ({truth})")
+        notes.append(f"{SYNTHETIC_TRUTH}: declared in the file of the image after ({truth})")
     aligned = not why and alignment.similarity >= PIXEL_ALIGNED
     sha256 = hashlib.sha256(before.data).hexdigest()
     return PreparedPair(first, second, not why, aligned, tuple(notes), sha256, bool(term))
@@ -121,7 +270,7 @@ def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedP
 def prepared_there(
     before: RawFile, after: RawFile, rules: PairRules, reads: str
 ) -> PreparedPair | str | None:
-    """`prepare_pair` on a worker of an engine; None if it has no reader of that name. `rules` have no reader."""
+    """Run `prepare_pair` on an engine's worker; return None if it has no text reader of that name."""
     reader = reader_named(reads) if reads else None
     if reads and reader is None:
         return None
@@ -129,13 +278,13 @@ def prepared_there(
 
 
 def _identifying(previous: Pixels, changed: Pixels, rules: PairRules) -> str:
-    """Return why a pair may identify somebody, without what was read; "" if nothing was found or it is accepted."""
+    """Return why a pair may identify a patient, without the text itself; "" if it is accepted."""
     for name, pixels in (("before", previous), ("after", changed)):
         if rules.reader is not None and not rules.accept_text:
             texts = (*rules.reader.read(pixels), *small_texts(pixels, rules.reader))
             kinds = sorted({text.kind.value for text in texts if text.kind.identifying})
             if kinds:
-                return f"the image {name} holds text that may identify a person ({', '.join(kinds)})"
+                return f"the image {name} contains text that may identify a patient ({', '.join(kinds)})"
         if not rules.accept_faces and photographed_faces(pixels):
             return f"the image {name} shows a face"
     return ""
@@ -144,7 +293,7 @@ def _identifying(previous: Pixels, changed: Pixels, rules: PairRules) -> str:
 def _in_one_frame(
     previous: Pixels, changed: Pixels, alignment: Alignment | None, side: int
 ) -> tuple[Pixels, Pixels, float]:
-    """Return both images at the same size and place, and the share of the image before that is left."""
+    """Return both images in one frame, and the remaining share of the image before."""
     height, width = previous.shape[:2]
     scale = min(1.0, side / max(height, width))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))

@@ -1,4 +1,4 @@
-"""Make a benchmark from raw pairs: align, describe, propose regions; what cannot be used is listed with the reason."""
+"""Make a benchmark from raw pairs: align, describe, propose regions; list rejected pairs with the reason."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from plantain.bench.benchmark.entries import id_order, source_cluster
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample
+from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import Describe, concatenated, walk_pairs
 from plantain.bench.prepare.pairs import (
     PairRules,
     PreparedPair,
     RawFile,
+    RawPair,
     prepare_pair,
     prepared_there,
+    read_raw,
 )
-from plantain.bench.prepare.raw_pairs import RawPair, read_raw
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
 from plantain.engines.contract import remote_engine
 from plantain.engines.repeating import repeated
@@ -31,13 +33,13 @@ from plantain.files.writing import open_folder, replace_file
 from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, SourceImage, derive_seed
 from plantain.roles import ChangeDescription, DescribeRequest
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
 
 PROPOSALS = "proposals"
 """Folder of the proposed regions, `proposals/ID-K.png`; `proposals.json` lists them."""
 
-NOT_CHOSEN = "region: the first of the proposals ({}); nobody has looked at it"
+NOT_CHOSEN = "region: the first of the proposals ({}); not reviewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,12 @@ class PreparePlan:
 
     Attributes:
         name: of the benchmark.
-        rules: that every pair must meet.
-        terms: whose one model describes pairs.
+        rules: requirements for every pair.
+        terms: name the one model that describes pairs.
         calls: folder of the journal of a hosted describer.
         proposer: proposes regions.
         seed: of paraphrases and of a describer's draws.
-        first_region: take the first proposal as the region until somebody chooses.
+        first_region: use the first proposal as the region until a reader chooses.
         keep_sources: keep addresses, which can name patients; else only their hashes.
     """
 
@@ -66,12 +68,12 @@ class PreparePlan:
 
     @property
     def facts(self) -> dict[str, object]:
-        """The settings as the benchmark states them."""
+        """Return the settings that are stored in the benchmark."""
         rules = self.rules
-        read = rules.reader.name if rules.reader else "not looked for"
+        read = rules.reader.name if rules.reader else "not detected"
         return {
             "longest_side": rules.side,
-            "least_alignment_quality": rules.least_quality,
+            "least_alignment_quality": LEAST_QUALITY,
             "keep_unaligned": rules.keep_unaligned,
             "text": "accepted" if rules.accept_text else read,
             "faces": "accepted" if rules.accept_faces else "refused",
@@ -87,17 +89,17 @@ class PreparedBenchmark:
 
     Attributes:
         path: of `benchmark.json`; None if stopped before the end.
-        samples: pairs that became one.
-        rejected: reasons by id of the pairs that did not.
-        undescribed: reasons by id of the samples whose describer failed; their owner's words stand.
-        walked: calls, cost, and why it stopped.
+        samples: number of samples.
+        rejected: reasons by id of rejected pairs.
+        undescribed: reasons by id of the samples whose describer failed; they keep their owner's words.
+        summary: calls, cost, and the reason for a stop.
     """
 
     path: Path | None = None
     samples: int = 0
     rejected: dict[str, str] = field(default_factory=dict)
     undescribed: dict[str, str] = field(default_factory=dict)
-    walked: RunSummary = field(default_factory=RunSummary)
+    summary: RunSummary = field(default_factory=RunSummary)
 
 
 async def prepare_benchmark(
@@ -107,32 +109,34 @@ async def prepare_benchmark(
 
     Args:
         raw: the folder; only read.
-        out: a new folder, or one that an earlier attempt left unfinished.
-        plan: how.
-        progress: called with the pairs done and in all.
+        out: a new folder, or that of an unfinished attempt.
+        plan: rules, models and settings.
+        progress: called with finished and all pairs.
 
     Raises:
-        InputError: the table cannot be used, `out` holds something else, no pair can become a sample, or an image may
-            not be sent to a hosted describer.
+        InputError: the table is invalid, `out` has other contents, every pair is rejected, or an image may not be sent
+            to a hosted describer.
     """
     pairs = read_raw(raw)
-    making = _Making(plan, pairs, BenchmarkWriter(out, plan.name, {"prepared": plan.facts}), progress)
+    preparation = _Preparation(
+        plan, pairs, BenchmarkWriter(out, plan.name, {"prepared": plan.facts}), progress
+    )
     images = [_image(pair, plan.name) for pair in pairs]
-    made = making.made
-    made.walked = await walk_pairs(len(pairs), images, making.carry, plan.terms, plan.calls, plan.seed)
-    made.samples = making.writer.count
-    if made.walked.stopped:
+    made = preparation.made
+    made.summary = await walk_pairs(len(pairs), images, preparation.carry, plan.terms, plan.calls, plan.seed)
+    made.samples = preparation.writer.count
+    if made.summary.stopped:
         return made
     if not made.samples:
         first, reason = min(made.rejected.items(), key=lambda item: id_order(item[0]))
         raise InputError(f"{raw}: no pair can become a sample; the first one, {first}: {reason}")
-    making.write_beside(out)
-    made.path = making.writer.close()
+    preparation.write_lists(out)
+    made.path = preparation.writer.close()
     return made
 
 
-class _Making:
-    """The pairs on their way into the benchmark."""
+class _Preparation:
+    """State of the preparation: finished descriptions, proposals and rejections."""
 
     def __init__(
         self,
@@ -150,7 +154,7 @@ class _Making:
     async def carry(self, number: int, describe: Describe) -> None:
         """Make one pair a sample."""
         raw = self._pairs[number]
-        prepared = await self._in_one_frame(raw)
+        prepared = await self._aligned(raw)
         if isinstance(prepared, str):
             self.made.rejected[raw.id] = prepared
         else:
@@ -167,8 +171,8 @@ class _Making:
         if self._progress:
             self._progress(self._done, len(self._pairs))
 
-    async def _in_one_frame(self, raw: RawPair) -> PreparedPair | str:
-        """Align on a worker of the engine, if there is one with the rules' reader of text; else here."""
+    async def _aligned(self, raw: RawPair) -> PreparedPair | str:
+        """Align on a worker of the engine if one has the rules' text reader; else in this process."""
         before, after = await asyncio.to_thread(lambda: (RawFile.read(raw.before), RawFile.read(raw.after)))
         rules, engine = self._plan.rules, remote_engine()
         if engine is not None:
@@ -187,10 +191,9 @@ class _Making:
 
     def _write(self, raw: RawPair, prepared: PreparedPair, description: ChangeDescription) -> None:
         plan, notes = self._plan, list(prepared.notes)
-        words = raw.key_concept or description.entity or raw.task
         proposals: Sequence[RegionProposal] = ()
         if prepared.in_place or not isinstance(plan.proposer, DifferenceProposer):
-            proposals = plan.proposer.propose(prepared.previous, prepared.changed, words)[:MOST]
+            proposals = plan.proposer.propose(prepared.previous, prepared.changed, raw.task)[:MOST]
         region = proposals[0].mask if proposals and plan.first_region else None
         if region is not None:
             notes.append(NOT_CHOSEN.format(plan.proposer.name))
@@ -214,24 +217,21 @@ class _Making:
             notes=tuple(notes),
             source=raw.url if plan.keep_sources else "",
         )
-        self._propose(raw.id, proposals)
-        self._words[raw.id] = description
-        self.writer.add(sample, prepared.previous, prepared.changed, region)
-
-    def _propose(self, sample_id: str, proposals: Sequence[RegionProposal]) -> None:
         for number, proposal in enumerate(proposals, 1):
-            name = f"{PROPOSALS}/{sample_id}-{number}.png"
+            name = f"{PROPOSALS}/{raw.id}-{number}.png"
             open_folder(self.writer.out, PROPOSALS)
             replace_file(self.writer.out / name, encode_mask(proposal.mask))
             entry: dict[str, object] = {"file": name, "score": proposal.score, "how": proposal.how}
-            self._proposals.setdefault(sample_id, []).append(entry)
+            self._proposals.setdefault(raw.id, []).append(entry)
+        self._words[raw.id] = description
+        self.writer.add(sample, prepared.previous, prepared.changed, region)
 
     def _image(self, raw: RawPair, prepared: PreparedPair) -> SourceImage:
         height, width = prepared.previous.shape[:2]
         image = _image(raw, self._plan.name, (width, height), prepared.sha256)
         return replace(image, text_checked=self._plan.rules.reader is not None, synthetic=prepared.synthetic)
 
-    def write_beside(self, out: Path) -> None:
+    def write_lists(self, out: Path) -> None:
         """Write descriptions, proposals and rejections, each in the order of the ids."""
         ids, rejected = sorted(self._words, key=id_order), self.made.rejected
         words = {key: asdict(self._words[key]) for key in ids}
@@ -247,7 +247,7 @@ def _dump(path: Path, data: dict[str, object]) -> None:
 
 
 def _cluster(raw: RawPair) -> str:
-    """Return the hash of the person, else of the source."""
+    """Return the hash of the patient, else of the source."""
     if raw.patient:
         return "person-" + hashlib.sha256(raw.patient.encode()).hexdigest()[:12]
     return source_cluster(raw.url)

@@ -1,22 +1,22 @@
-"""Proposals for a sample's region of interest, for people to choose from: what segments them, and how.
-
-The offline proposer looks at where an aligned pair differs. A proposal is never a region until somebody has chosen it
-or it says in the sample's notes that nobody has.
-"""
+"""Propose regions of interest, from which a reader chooses: differences of the pair, or Grounded-SAM."""
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from plantain.files.installing import install_line
 from plantain.pixels.arrays import Mask, Pixels
+from plantain.records import InputError
 
 MOST = 3
-"""Proposals of one sample, as in the paper."""
+"""Most proposals of one sample, as in the paper."""
 
 SAME = 0.85
 """Overlap (intersection over union) from which two proposals are one."""
@@ -29,7 +29,7 @@ class RegionProposal:
     Attributes:
         mask: bool (H, W).
         score: the proposer's own confidence, in [0, 1]; only good for ordering its own proposals.
-        how: how it was found, in a few words.
+        how: method in a few words.
     """
 
     mask: Mask
@@ -38,33 +38,32 @@ class RegionProposal:
 
 
 class RegionProposer(Protocol):
-    """Proposes regions. `name` says what runs, and changes whenever its proposals could."""
+    """Proposes regions. `name` identifies the method or weights, and changes whenever its proposals could."""
 
     name: str
 
-    def propose(self, previous: Pixels, changed: Pixels | None, words: str) -> tuple[RegionProposal, ...]:
-        """At most `MOST` regions of the image before, the best first.
+    def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
+        """Return at most `MOST` regions of the image before, the best first.
 
         Args:
             previous: uint8 (H, W, 3).
             changed: the image after in the same frame, or None.
-            words: what is to be changed, e.g. "mole".
+            task: e.g. "Remove a mole".
         """
         ...
 
 
 class DifferenceProposer:
-    """Regions where an aligned pair differs, once the light has been brought to match.
+    """Propose regions where an aligned pair differs after its illumination has been matched.
 
-    The colours of the image after are fitted to those of the image before (a gain and an offset per channel, robustly,
-    over the whole frame), so that a brighter photograph is no difference. What remains is measured against its own
-    typical size outside the change.
+    A robust gain and offset per channel fit the image after to the image before over the whole frame. Residuals are
+    compared with their typical size outside the change.
     """
 
     name = "difference@1"
 
-    def propose(self, previous: Pixels, changed: Pixels | None, words: str) -> tuple[RegionProposal, ...]:
-        """The strongest region, all strong regions together, and the strongest with its surroundings."""
+    def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
+        """Return the strongest region, all strong regions together, and the strongest with its surroundings."""
         if changed is None:
             return ()
         energy = difference(previous, changed)
@@ -85,14 +84,14 @@ class DifferenceProposer:
         total = float(energy.sum()) or 1.0
         kept: list[RegionProposal] = []
         for mask, how in found:
-            if mask.mean() > 0.9 or any(_overlap(mask, other.mask) > SAME for other in kept):
+            if mask.mean() > 0.9 or any(overlap(mask, other.mask) > SAME for other in kept):
                 continue
             kept.append(RegionProposal(mask, round(float(energy[mask].sum()) / total, 4), how))
         return tuple(kept)
 
 
 def difference(previous: Pixels, changed: Pixels) -> npt.NDArray[np.float32]:
-    """How much a pair differs at each pixel once its light has been matched: float32 (H, W), in grey levels."""
+    """Return the difference of a pair after matching its illumination: float32 (H, W), in grey levels."""
     sigma = max(1.0, max(previous.shape[:2]) / 256)
     first, second = (
         cv2.GaussianBlur(pixels.astype(np.float32), (0, 0), sigma) for pixels in (previous, changed)
@@ -104,7 +103,7 @@ def difference(previous: Pixels, changed: Pixels) -> npt.NDArray[np.float32]:
 
 
 def _matched(values: npt.NDArray[np.float32], target: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Gain and offset that bring values to target, fitted again and again without what fits worst."""
+    """Return values with the gain and offset that fit them to target; each fit drops the worst residuals."""
     x, y = values[::4, ::4].ravel().astype(np.float64), target[::4, ::4].ravel().astype(np.float64)
     keep = np.ones(x.shape, bool)
     gain, offset = 1.0, 0.0
@@ -120,8 +119,10 @@ def _matched(values: npt.NDArray[np.float32], target: npt.NDArray[np.float32]) -
 
 
 def _thresholds(energy: npt.NDArray[np.float32]) -> tuple[float, float]:
-    """Levels above which a pixel may, and surely does, differ: from the median and its spread, or from Otsu's
-    division of the levels where a rough alignment has made that spread wide."""
+    """Return the levels above which a pixel may differ, and certainly differs.
+
+    They follow from median and spread, or from Otsu's threshold where a rough alignment has widened the spread.
+    """
     middle = float(np.median(energy))
     spread = 1.4826 * float(np.median(np.abs(energy - middle)))
     levels = np.clip(np.rint(energy), 0, 255).astype(np.uint8)
@@ -131,7 +132,7 @@ def _thresholds(energy: npt.NDArray[np.float32]) -> tuple[float, float]:
 
 
 def _parts(energy: npt.NDArray[np.float32], low: float, high: float) -> list[Mask]:
-    """Connected places above `low` that reach `high` somewhere, the heaviest first; specks are left out."""
+    """Return connected regions above `low` that reach `high`, the heaviest first, without specks."""
     count, labels = cv2.connectedComponents((energy > low).astype(np.uint8))
     sure = np.unique(labels[energy > high])
     least = max(9.0, energy.size * 2e-4)
@@ -145,7 +146,7 @@ def _weight(energy: npt.NDArray[np.float32], part: Mask) -> float:
 
 
 def _solid(mask: Mask, radius: float) -> Mask:
-    """The mask with holes closed and a small margin."""
+    """Return the mask with closed holes and a small margin."""
     size = 2 * max(1, round(radius)) + 1
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
     grown = cv2.dilate(mask.astype(np.uint8), kernel)
@@ -154,11 +155,119 @@ def _solid(mask: Mask, radius: float) -> Mask:
 
 
 def _hull(mask: Mask, radius: float) -> Mask:
-    """The mask's convex hull with a margin."""
+    """Return the mask's convex hull with a margin."""
     points = np.argwhere(mask)[:, ::-1].astype(np.int32)
     filled = cv2.fillConvexPoly(np.zeros(mask.shape, np.uint8), cv2.convexHull(points), 1)
     return _solid(filled > 0, radius)
 
 
-def _overlap(first: Mask, second: Mask) -> float:
+def overlap(first: Mask, second: Mask) -> float:
+    """Return the intersection over union of two masks, in [0, 1]."""
     return float((first & second).sum()) / max(1.0, float((first | second).sum()))
+
+
+DETECTORS = {
+    "tiny": "IDEA-Research/grounding-dino-tiny",
+    "base": "IDEA-Research/grounding-dino-base",
+}
+SEGMENTERS = {
+    "base": "facebook/sam-vit-base",
+    "large": "facebook/sam-vit-large",
+    "huge": "facebook/sam-vit-huge",
+}
+"""Published sizes by short name. The paper does not state which it used."""
+
+BOXES = 12
+"""Most confident boxes that SAM segments, so that three of their masks differ."""
+
+Box = tuple[float, float, float, float]
+
+
+class GroundedProposer:
+    """Propose regions with GroundingDINO and SAM from weights on this machine; nothing is downloaded.
+
+    Args:
+        detector: a short name of `DETECTORS`, or a folder of weights.
+        segmenter: a short name of `SEGMENTERS`, or a folder of weights.
+
+    Raises:
+        InputError: the extra torch is missing, or the weights are missing or cannot be loaded.
+    """
+
+    def __init__(self, detector: str = "base", segmenter: str = "huge") -> None:
+        if any(importlib.util.find_spec(module) is None for module in ("torch", "transformers")):
+            raise InputError(f"--regions grounded-sam needs the torch extra: {install_line('torch')}")
+        first = _weights("--detector", detector, DETECTORS)
+        second = _weights("--segmenter", segmenter, SEGMENTERS)
+        self.name = " + ".join(Path(one).name if Path(one).is_dir() else one for one in (first, second))
+
+        from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor, SamModel, SamProcessor
+
+        try:
+            self._words = AutoProcessor.from_pretrained(first, local_files_only=True)
+            model = AutoModelForZeroShotObjectDetection.from_pretrained(first, local_files_only=True)
+            self._detector = model.eval()
+            self._points = SamProcessor.from_pretrained(second, local_files_only=True)
+            self._segmenter = SamModel.from_pretrained(second, local_files_only=True).eval()
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(
+                f"--regions grounded-sam: {first} or {second} cannot be loaded: {reason}"
+            ) from error
+
+    def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
+        """Return three masks of the most confident boxes for the task; the image after is not used.
+
+        Masks that resemble a more confident one follow only where fewer than three differ. Empty and full masks are
+        skipped, as they cannot be a region.
+        """
+        boxes = self._boxes(previous, task)
+        masks = self._masks(previous, [box for _, box in boxes])
+        distinct: list[RegionProposal] = []
+        similar: list[RegionProposal] = []
+        for (score, _), mask in zip(boxes, masks, strict=True):
+            if not mask.any() or mask.all():
+                continue
+            repeated = any(overlap(mask, other.mask) > SAME for other in distinct)
+            proposal = RegionProposal(mask, round(min(1.0, score), 4), f"box for {task!r}")
+            (similar if repeated else distinct).append(proposal)
+        return (*distinct, *similar)[:MOST]
+
+    def _boxes(self, pixels: Pixels, task: str) -> list[tuple[float, Box]]:
+        """Return the most confident boxes as (confidence, (left, top, right, bottom) in pixels)."""
+        import torch
+
+        text = f"{task.casefold().strip(' .')}."  # GroundingDINO expects lower case and a full stop
+        inputs = self._words(images=pixels, text=text, return_tensors="pt")
+        with torch.inference_mode():
+            outputs = self._detector(**inputs)
+        (found,) = self._words.post_process_grounded_object_detection(
+            outputs, inputs["input_ids"], threshold=0.0, target_sizes=[pixels.shape[:2]]
+        )
+        boxes = zip(found["scores"].tolist(), map(tuple, found["boxes"].tolist()), strict=True)
+        return sorted(boxes, reverse=True)[:BOXES]
+
+    def _masks(self, pixels: Pixels, boxes: list[Box]) -> list[Mask]:
+        """Return the mask of each box, bool (H, W)."""
+        import torch
+
+        inputs = self._points(pixels, input_boxes=[[list(box) for box in boxes]], return_tensors="pt")
+        with torch.inference_mode():
+            outputs = self._segmenter(**inputs, multimask_output=False)
+        (masks,) = self._points.image_processor.post_process_masks(
+            outputs.pred_masks, inputs["original_sizes"], inputs["reshaped_input_sizes"]
+        )
+        return [np.asarray(mask[0].numpy(), bool) for mask in masks]
+
+
+def _weights(option: str, name: str, published: dict[str, str]) -> str:
+    """Return the folder, or the published name of weights on this machine."""
+    from huggingface_hub import try_to_load_from_cache
+
+    if Path(name).is_dir():
+        return name
+    if name not in published:
+        raise InputError(f"{option}: {name!r} is neither {', '.join(published)} nor a folder of weights")
+    if not isinstance(try_to_load_from_cache(published[name], "config.json"), str):
+        raise InputError(f"{option}: the weights of {published[name]} are not on this machine")
+    return published[name]

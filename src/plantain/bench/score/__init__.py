@@ -1,1 +1,1 @@
-"""What is measured of every output: metrics, judges, attention."""
+"""Scores of every output: metrics, judges, attention."""

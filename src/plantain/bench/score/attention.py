@@ -30,10 +30,9 @@ from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Score, unscored
-from plantain.runs.door import Door
-from plantain.runs.observer import SILENT, ProgressObserver
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import RunSetup
 
 MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
 """Measures of a map, each stored as `attention_NAME`; see `plantain.metrics.grounding.Grounding`."""
@@ -129,7 +128,7 @@ async def measure_attention(
     terms: Terms | None = None,
     observer: ProgressObserver = SILENT,
 ) -> RunSummary:
-    """Measure the attention of an arm's scored outputs; what was measured with these options is kept.
+    """Measure the attention of an arm's scored outputs; scores with these options are kept.
 
     Args:
         run: the run's folder.
@@ -143,7 +142,7 @@ async def measure_attention(
     Raises:
         InputError: another benchmark, no outputs yet, or another process writes to the run.
     """
-    async with Door(terms or Terms(())).open(run, observer=observer) as opened:
+    async with RunSetup(terms or Terms(())).open(run, observer=observer) as opened:
         recorded = BenchRun(opened.journal.reader)
         if recorded.header.digest != benchmark.digest:
             raise InputError(f"{benchmark.root}: is not the benchmark that {run} was generated from")

@@ -1,21 +1,28 @@
-"""A judge's scores of a benchmark's outputs: who judges how, in which draws, and what its answers come to.
+"""Scores of a benchmark's outputs by judges: the judges, their draws, their calls, and the scores of the answers.
 
 Each draw is one memoised call of the output's task (step judge, round of the output). A run numbers its judges in the
 order in which they first judge, so that draws of different judges never meet: draw = judge * 10,000 + again * 100 + k,
-where `again` counts how often failed draws were asked for anew.
+where `again` counts how often failed draws were repeated.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import orjson
 
-from plantain.bench.generate.runfile import Output
-from plantain.journal import CallRow, Journal, JsonValue, StoredScore
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.samples import Sample
+from plantain.bench.generate.runfile import BenchRun, Output, changed_of, finding_of, previous_of
+from plantain.calls import Answer, CallSpec, TaskCalls
+from plantain.journal import CallResult, CallRow, Journal, JsonValue, StoredScore
+from plantain.journal.rows import from_json, to_json
+from plantain.privacy.lineage import made_from
 from plantain.records import (
     CriterionResult,
     InputError,
@@ -24,18 +31,20 @@ from plantain.records import (
     RubricCriterion,
     Score,
     Step,
+    derive_seed,
     unscored,
 )
-from plantain.roles import Judge, fingerprint_of
+from plantain.roles import EncodedImage, Judge, JudgeRequest, Reply, fingerprint_of
 from plantain.rubrics import MEDEBENCH
+from plantain.runs.open_run import OpenRun
 
 VARIANTS = ("P", "D")
-"""What a judge is told: the prompt, or the description of the change."""
+"""The text that a judge receives: the prompt, or the description of the change."""
 JUDGES = "bench.judges"
 """Key of the run's meta: the judges in the order of their numbers."""
 MOST_DRAWS, MOST_AGAIN = 100, 100
 VERSION = "1"
-"""Of how draws are put together."""
+"""Version of the scoring of draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +57,7 @@ class JudgeName:
         truth: the judge sees the real image after.
         draws: how often each output is judged; None for once where the judge repeats itself, else three times.
         prompts: folder with another wording of the question; its scores have a name of their own. None for ours.
-        rubric: by what it is judged; by any but MedEBench's, the scores bear that one's name.
+        rubric: its criteria; scores by another one than MedEBench's contain its name.
     """
 
     model: str
@@ -69,24 +78,23 @@ class JudgeName:
             raise InputError(f"--prompts: {self.model} reads no prompts")
         if self.prompts is not None and not asks_for_scores(self.prompts, self.rubric):
             files = " or ".join(wording_files(self.rubric))
-            raise InputError(f"--prompts: {self.prompts}: holds no {files}: nothing to ask with")
+            raise InputError(f"--prompts: {self.prompts}: contains no {files}")
 
     @property
     def label(self) -> str:
-        """As stored after the dimension: "gemini/m/P", "offline/instruments/D-blind"."""
+        """Return the part of a score's name after the dimension: "gemini/m/P", "offline/instruments/D-blind"."""
         return f"{self.model}/{self.variant}{'' if self.truth else '-blind'}"
 
     @property
     def wording(self) -> str:
-        """What the folder of another wording is called, in letters that a metric's name may have; "" for ours."""
+        """Return the name of the folder of another wording, in letters that a metric's name may have; "" for ours."""
         if self.prompts is None:
             return ""
         return re.sub(r"[^a-z0-9]+", "-", self.prompts.resolve().name.lower()).strip("-") or "prompts"
 
     @property
     def variety(self) -> str:
-        """What stands between a score's criterion and its judge: the rubric's name, unless it is MedEBench's, and that
-        of another wording; "" for neither."""
+        """Return the part of a score's name between criterion and judge: rubric (unless MedEBench's) and wording."""
         own = "" if self.rubric == MEDEBENCH else self.rubric.name
         return "-".join(filter(None, (own, self.wording)))
 
@@ -112,7 +120,7 @@ class SeatedJudge:
 
 
 async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> list[SeatedJudge]:
-    """Gives each judge its number in the run, the same as in earlier processes."""
+    """Give each judge its number in the run, the same as in earlier processes."""
     known: list[dict[str, str]] = orjson.loads(journal.reader.meta(JUDGES) or "[]")
     seated, before = [], len(known)
     for name, judge in judges:
@@ -126,13 +134,13 @@ async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> l
 
 
 def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, *, retry: bool) -> list[int]:
-    """The draw of each k: its latest one, or with `retry` a new one where that failed.
+    """Return the draw of each k: its latest one, or with `retry` a new one where that failed.
 
     Args:
         seated: the judge.
         recorded: the calls of the output's task and generation.
         round: of the output.
-        retry: ask for failed draws anew.
+        retry: repeat failed draws.
     """
     own = {
         row.key.draw: row
@@ -152,13 +160,13 @@ def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, 
 
 
 def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
-    """Whether an output has this judge's scores: of this image and fingerprint, in as many draws as asked for."""
+    """Return True if an output has this judge's scores, of this image and fingerprint, in all required draws."""
     for criterion in seated.name.rubric.criteria:
         row = rows.get(stored_name(seated.name, criterion))
         if row is None or row.detail.get("version") != _version(seated) or row.detail.get("blob") != blob:
             return False
-        asked, scored = row.detail.get("asked"), row.detail.get("scored")
-        if isinstance(asked, int) and (asked < seated.name.times or (retry and asked != scored)):
+        draws, scored = row.detail.get("asked"), row.detail.get("scored")
+        if isinstance(draws, int) and (draws < seated.name.times or (retry and draws != scored)):
             return False
     return True
 
@@ -234,3 +242,133 @@ def _value(result: CriterionResult) -> float | None:
     if result.value is not None or result.passed is None:
         return result.value
     return float(result.passed)
+
+
+KEPT = 24
+"""Samples whose encoded images stay in memory; outputs come sample by sample."""
+
+
+class Judgement:
+    """Judges a run's outputs by the memoised calls of each output's task."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        opened: OpenRun,
+        judges: Sequence[SeatedJudge],
+        *,
+        retry: bool = False,
+    ) -> None:
+        self.benchmark = benchmark
+        self.opened = opened
+        self.run = BenchRun(opened.journal.reader)
+        self.judges = judges
+        self.retry = retry
+        self._images: OrderedDict[str, asyncio.Task[tuple[EncodedImage, EncodedImage | None]]] = OrderedDict()
+
+    def outstanding(self) -> Iterator[tuple[Output, SeatedJudge]]:
+        """Yield the outputs that are not judged yet, sample by sample: those that the arm's rule names."""
+        for _, outputs in self.run.by_sample():
+            for output in outputs:
+                if output.k not in self.run.arms[output.arm].scored:
+                    continue
+                rows = self.run.scores(output)
+                for seated in self.judges:
+                    if not complete(seated, rows, output.edited, retry=self.retry):
+                        yield output, seated
+
+    async def judge(self, output: Output, seated: SeatedJudge) -> list[StoredScore]:
+        """Return the scores of one output by one judge, over all its draws."""
+        sample = self.benchmark.sample(output.sample_id)
+        obstacle = _obstacle(output, seated, sample)
+        if obstacle:
+            return without_judging(seated, output, obstacle)
+        recorded = self.run.reader.calls(output.task_id, output.generation)
+        calls = TaskCalls(self.opened.client, output.task_id, output.generation, recorded)
+        numbers = draws_to_make(seated, recorded, output.k + 1, retry=self.retry)
+        # All at once: draws that wait for batch jobs wait for the same one.
+        asked = [calls.answer(self._call(output, seated, sample, k, draw)) for k, draw in enumerate(numbers)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        draws = [(draw, _report(answer, seated)) for draw, answer in zip(numbers, answers, strict=True)]
+        return put_together(seated, output, draws)
+
+    def _call(
+        self, output: Output, seated: SeatedJudge, sample: Sample, k: int, draw: int
+    ) -> CallSpec[Observations]:
+        name = seated.name
+        # The same seed for every arm: differences between arms are not those of the draw.
+        seed = derive_seed(self.run.reader.header.seed, "judge", sample.id, k, draw // 100 % 100)
+        identity: dict[str, object] = {
+            "fingerprint": seated.fingerprint,
+            "seed": seed,
+            "sample": self.benchmark.content_of(sample),
+            "edited": output.edited,
+            "variant": name.variant,
+            "truth": name.truth,
+        }
+
+        async def send() -> Reply[Observations]:
+            previous, truth = await self._sample_images(sample)
+            edited = await asyncio.to_thread(self.run.read, output)
+            for shown in self._demonstrations(
+                output, sample
+            ):  # the output may show what its editor was shown
+                made_from(edited, (await self._sample_images(shown))[0].data)
+            request = JudgeRequest(
+                image=sample.image,
+                original=previous,
+                edited=EncodedImage(edited, "image/png"),
+                instruction=sample.detailed if name.variant == "D" else sample.prompt,
+                finding=finding_of(sample),
+                direction=sample.direction,
+                rubric=name.rubric,
+                seed=seed,
+                truth=truth if name.truth else None,
+                variant=name.variant,
+            )
+            return await seated.judge.judge(request)
+
+        async def settle(reply: Reply[Observations], draft: CallResult) -> CallResult:
+            return draft if reply.value is None else replace(draft, answer=to_json(reply.value))
+
+        return CallSpec(Step.JUDGE, output.k + 1, draw, name.model, identity, send, settle)
+
+    def _demonstrations(self, output: Output, sample: Sample) -> Iterator[Sample]:
+        """Return the samples that the output's editor was shown as worked examples."""
+        arm = self.run.arms[output.arm]
+        return map(self.benchmark.sample, arm.demonstrations.get(sample.task, ())[: arm.shots or 0])
+
+    async def _sample_images(self, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
+        """Return the image before and the true one after as PNGs of one size, encoded once for neighbouring outputs."""
+        if sample.id not in self._images:
+            self._images[sample.id] = asyncio.create_task(self._encoded(sample))
+            while len(self._images) > KEPT:
+                self._images.popitem(last=False)
+        return await asyncio.shield(self._images[sample.id])
+
+    async def _encoded(self, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
+        previous, _ = await previous_of(self.benchmark, self.opened.journal, sample)
+        truth = None if sample.changed is None else await changed_of(self.benchmark, sample, previous)
+        return previous, truth
+
+
+def _report(answer: Answer | BaseException, seated: SeatedJudge) -> Observations:
+    """Return the result of a draw; what stopped it is raised."""
+    if isinstance(answer, BaseException):
+        raise answer
+    if answer.outcome.ok:
+        return from_json(Observations, answer.text)
+    why = f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": ")
+    missing = {c.name: CriterionResult(None, evidence=why) for c in seated.name.rubric.criteria}
+    return Observations(missing, reason=why)
+
+
+def _obstacle(output: Output, seated: SeatedJudge, sample: Sample) -> str:
+    """Return why an output is not judged; "" if it is."""
+    if output.edited is None:
+        return output.reason
+    if seated.name.truth and sample.changed is None:
+        return "the sample has no ground truth"
+    if seated.name.variant == "D" and not sample.detailed:
+        return "the sample has no description of the change"
+    return ""

@@ -15,10 +15,16 @@ import cv2
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun, Output
-from plantain.bench.score.judges import Judgement
-from plantain.bench.score.judging import JudgeName, SeatedJudge, asks_for_scores, seat
-from plantain.bench.score.set_distances import measure_sets
-from plantain.bench.score.suite import SampleCase, chosen, lacking, measure, measure_on, open_metrics
+from plantain.bench.score.judging import Judgement, JudgeName, SeatedJudge, asks_for_scores, seat
+from plantain.bench.score.suite import (
+    SampleCase,
+    chosen,
+    measure,
+    measure_on,
+    measure_sets,
+    missing_scores,
+    open_metrics,
+)
 from plantain.engines.contract import remote_engine
 from plantain.journal import StoredScore
 from plantain.metrics import Metric
@@ -26,95 +32,92 @@ from plantain.metrics.networks.available import find_networks
 from plantain.metrics.networks.encoders import Networks
 from plantain.records import InputError
 from plantain.roles import Judge
-from plantain.runs.door import Door
-from plantain.runs.observer import SILENT, ProgressObserver
 from plantain.runs.open_run import OpenRun
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import RunSetup
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
-    """What to score.
+    """The scores to add.
 
     Attributes:
         metrics: names; None for all that can be measured here.
         judges: who judges, and how.
         networks: for learned metrics; None to look for them on this machine.
         retry: repeat draws that failed.
-        all_outputs: judge every output of a grid, not only those that the arm's rule names.
     """
 
     metrics: Sequence[str] | None = None
     judges: Sequence[JudgeName] = ()
     networks: Networks | None = None
     retry: bool = False
-    all_outputs: bool = False
 
 
 async def score_run(
     run: Path,
     benchmark: Benchmark,
-    wish: ScoreRequest,
+    request: ScoreRequest,
     *,
     terms: Terms | None = None,
     judges: Sequence[Judge] | None = None,
     observer: ProgressObserver = SILENT,
     accept_model_change: bool = False,
 ) -> RunSummary:
-    """Score what the run's outputs lack.
+    """Add the missing scores of the run's outputs.
 
     Args:
         run: its folder.
         benchmark: the one it was generated from.
-        wish: what to score.
+        request: the scores to add.
         terms: limits, providers and consent for judges.
-        judges: objects to use for the wish's judges, in order.
+        judges: objects to use for the request's judges, in order.
         observer: receives progress.
         accept_model_change: continue, and record it, when a provider serves another model than before.
 
     Raises:
         InputError: another benchmark, an unknown judge, or an image that may not be sent to a hosted judge.
     """
-    wanted = chosen(wish.metrics)
-    models = tuple(dict.fromkeys(name.model for name in wish.judges))
+    wanted = chosen(request.metrics)
+    models = tuple(dict.fromkeys(name.model for name in request.judges))
     terms = replace(terms, models=models) if terms is not None else Terms(models)
-    door = Door(terms)
+    setup = RunSetup(terms)
     _check_run(run, benchmark)
-    door.check(images=(sample.image for sample in benchmark.samples))
-    seats = _seats(wish.judges, judges, door)
-    networks = wish.networks if wish.networks is not None else find_networks(wanted)
+    setup.check(images=(sample.image for sample in benchmark.samples))
+    seats = _seats(request.judges, judges, setup)
+    networks = request.networks if request.networks is not None else find_networks(wanted)
     metrics, missing = open_metrics(wanted, networks)
     notes = [f"{name} not measured: {reason}" for name, reason in missing]
     for line in notes:
         observer.note(line)
-    async with door.open(
+    async with setup.open(
         run,
         observer=observer,
         accept_model_change=accept_model_change,
         also_close=[judge for _, judge in seats],
     ) as opened:
         opened.summary.notes += notes
-        scoring = _Scoring(benchmark, BenchRun(opened.journal.reader), opened)
-        opened.summary.measured = await scoring.metrics(metrics)
+        recorded = BenchRun(opened.journal.reader)
+        opened.summary.measured = await _measure_all(benchmark, recorded, opened, metrics)
         opened.summary.sets = await measure_sets(benchmark, opened, networks.features, wanted)
         seated = await seat(opened.journal, seats)
-        judgement = Judgement(benchmark, opened, seated, retry=wish.retry, all_outputs=wish.all_outputs)
-        opened.summary.judged = await scoring.judges(judgement)
+        judgement = Judgement(benchmark, opened, seated, retry=request.retry)
+        opened.summary.judged = await _judge_all(opened, judgement)
     return opened.summary
 
 
 def _seats(
-    names: Sequence[JudgeName], judges: Sequence[Judge] | None, door: Door
+    names: Sequence[JudgeName], judges: Sequence[Judge] | None, setup: RunSetup
 ) -> list[tuple[JudgeName, Judge]]:
     if judges is not None:
-        return list(zip(names, map(door.guarded, judges), strict=True))
+        return list(zip(names, map(setup.guarded, judges), strict=True))
     seats = []
     for name in names:
-        theirs = door.terms.provider(name.model).get("prompts")
+        theirs = setup.terms.provider(name.model).get("prompts")
         if name.prompts is None and theirs is not None and asks_for_scores(theirs, name.rubric):
             name = replace(name, prompts=theirs)  # from [providers]: another wording all the same
-        seats.append((name, door.judge(name.model, prompts=name.prompts, named_by="--judge")))
+        seats.append((name, setup.judge(name.model, prompts=name.prompts, named_by="--judge")))
     return seats
 
 
@@ -130,58 +133,48 @@ def _check_run(run: Path, benchmark: Benchmark) -> None:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Scoring:
-    """The stages, each of which returns how many scores it stored."""
+async def _measure_all(
+    benchmark: Benchmark, run: BenchRun, opened: OpenRun, metrics: Sequence[Metric]
+) -> int:
+    """Add the missing metrics, a sample per thread, or per worker of the run's engine; return how many."""
+    opened.observer.begun("metrics", len(run.samples))
+    loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
+    workers, engine = _cores(), remote_engine()
+    at_once = workers + 1 if engine is None else 2 * max(1, opened.terms.room)
+    with ThreadPoolExecutor(workers) as executor, _one_thread_each():
 
-    benchmark: Benchmark
-    run: BenchRun
-    opened: OpenRun
-
-    async def metrics(self, metrics: Sequence[Metric]) -> int:
-        """Measure what is lacking, a sample per thread, or per worker of the run's engine."""
-        journal, observer = self.opened.journal, self.opened.observer
-        observer.begun("metrics", len(self.run.samples))
-        loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
-        workers, engine = _cores(), remote_engine()
-        at_once = workers + 1 if engine is None else 2 * max(1, self.opened.terms.room)
-        with ThreadPoolExecutor(workers) as executor, _one_thread_each():
-
-            async def carry(item: tuple[str, list[Output]]) -> None:
-                nonlocal stored
-                count = 0
-                rows: list[StoredScore] = []
-                work = list(lacking(self.run, item[1], metrics))
-                case = SampleCase(self.benchmark, self.benchmark.sample(item[0]))
-                if work and engine is not None:
-                    rows, work = await measure_on(engine, case, work, self.run.read)
-                if work:
-                    rows += await loop.run_in_executor(
-                        executor, measure, case, work, self.run.read, one_network
-                    )
-                if rows:
-                    count = await journal.add_scores(rows)
-                stored += count
-                observer.advanced(count)
-
-            await self.opened.walk(self.run.by_sample(), carry, at_once=at_once)
-        return stored
-
-    async def judges(self, judgement: Judgement) -> int:
-        """Judge what is lacking."""
-        if not judgement.judges or self.opened.stopping:
-            return 0
-        self.opened.observer.begun("judges", sum(1 for _ in judgement.outstanding()))
-        stored = 0
-
-        async def carry(item: tuple[Output, SeatedJudge]) -> None:
+        async def carry(item: tuple[str, list[Output]]) -> None:
             nonlocal stored
-            count = await self.opened.journal.add_scores(await judgement.judge(*item))
+            rows: list[StoredScore] = []
+            work = list(missing_scores(run, item[1], metrics))
+            case = SampleCase(benchmark, benchmark.sample(item[0]))
+            if work and engine is not None:
+                rows, work = await measure_on(engine, case, work, run.read)
+            if work:
+                rows += await loop.run_in_executor(executor, measure, case, work, run.read, one_network)
+            count = await opened.journal.add_scores(rows) if rows else 0
             stored += count
-            self.opened.observer.advanced(count)
+            opened.observer.advanced(count)
 
-        await self.opened.walk(judgement.outstanding(), carry)
-        return stored
+        await opened.walk(run.by_sample(), carry, at_once=at_once)
+    return stored
+
+
+async def _judge_all(opened: OpenRun, judgement: Judgement) -> int:
+    """Add the missing scores by judges; return how many."""
+    if not judgement.judges or opened.stopping:
+        return 0
+    opened.observer.begun("judges", sum(1 for _ in judgement.outstanding()))
+    stored = 0
+
+    async def carry(item: tuple[Output, SeatedJudge]) -> None:
+        nonlocal stored
+        count = await opened.journal.add_scores(await judgement.judge(*item))
+        stored += count
+        opened.observer.advanced(count)
+
+    await opened.walk(judgement.outstanding(), carry)
+    return stored
 
 
 def _cores() -> int:

@@ -1,7 +1,6 @@
-"""What an output did to the text in its image: a marker that moved, changed or vanished, or text that a model drew.
+"""A metric of text in an image: 1 where no marker moved, changed or vanished and no text was added, else 0.
 
-A build fails such edits. A benchmark measures, so it is a number beside the others, 1 where text was left alone, and
-its mean the share of outputs that did; an output is never dropped for it.
+A build fails such edits; a benchmark keeps them, and the mean is the share of outputs that left text alone.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Score
 
 _READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
-"""Who reads: every thread of them holds an engine of some two hundred megabytes, so that there are few."""
+"""Few threads, as the text reader of each needs about 200 MB."""
 
 
 class TextKept(Metric):

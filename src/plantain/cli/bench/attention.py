@@ -15,11 +15,11 @@ from plantain.bench.leaderboard.attention_page import (
     grounding_rows,
     missing_maps,
     recorded_layers,
-    table_lines,
     write_attention_page,
 )
 from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.score.attention import MapOptions, measure_attention, recordable_arms
+from plantain.cli.bench.paper import grounding_table
 from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.options import (
     AsJson,
@@ -31,6 +31,7 @@ from plantain.cli.terminal.options import (
     SettingsFile,
 )
 from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.tables import print_table
 from plantain.metrics.grounding import ALPHA
 from plantain.models.diffusers.attention.watched import watched_editor
 from plantain.models.diffusers.attention.watching import Choice, Watching
@@ -99,8 +100,10 @@ def attention(
         return 0
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
-        for line in table_lines(grounding_rows(scores), recorded_layers(opened, scores)):
-            typer.echo(line)
+        print_table(grounding_table(grounding_rows(scores)))
+        for arm_label, recorded in recorded_layers(opened, scores).items():
+            if recorded:
+                typer.echo(f"{arm_label}: {'; '.join(recorded)}")
         for arm_label, reason, count in missing_maps(scores):
             typer.echo(f"{arm_label}: {count} without a map: {reason}")
         for row in failure_rows(scores, judge, CutOffs()):

@@ -36,9 +36,9 @@ def check(
     if as_json:
         document = {
             "ok": not checked.errors,
-            "name": checked.reading.name,
-            "samples": len(checked.reading.samples),
-            "clusters": len({sample.cluster for sample in checked.reading.samples}),
+            "name": checked.name,
+            "samples": len(checked.samples),
+            "clusters": len({sample.cluster for sample in checked.samples}),
             "problems": [_as_dict(problem) for problem in checked.errors],
             "warnings": [_as_dict(problem) for problem in checked.warnings],
         }
@@ -55,11 +55,11 @@ def check(
     hidden = 0 if everything else sum(max(0, count - SHOWN) for count in kinds.values())
     if hidden:
         typer.echo(f"and {counted(hidden, 'more warning')} of the same kinds (--all names them)")
-    usable = counted(len(checked.reading.samples), "sample")
+    usable = counted(len(checked.samples), "sample")
     if checked.errors:
         typer.echo(f"NOT OK: {counted(len(checked.errors), 'problem')}; {usable} could be read")
         return 1
-    clusters = len({sample.cluster for sample in checked.reading.samples})
+    clusters = len({sample.cluster for sample in checked.samples})
     typer.echo(
         f"OK: {usable} from {counted(clusters, 'source')}, {counted(len(checked.warnings), 'warning')}"
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from plantain.bench.demo import Demo, bench_demo
-from plantain.bench.leaderboard.rows import table_json
+from plantain.bench.leaderboard.export import table_json
 from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
 from plantain.cli.terminal.ending import print_stop
@@ -20,6 +20,7 @@ from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
+from plantain.metrics.statistics.resampling import DRAWS
 from plantain.pipeline.demo import peak_rss_mb
 
 NOTICE = """\
@@ -66,7 +67,7 @@ def _as_dict(made: Demo, seconds: float) -> dict[str, object]:
                 "metric": recovery.metric,
                 "order": list(recovery.order),
                 "probability": recovery.probability,
-                "draws": recovery.draws,
+                "draws": DRAWS,
             }
             for recovery in made.recoveries
         ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import orjson
@@ -10,7 +11,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.describing import USUAL, Description, Spread, describe_benchmark, find_clip
+from plantain.bench.benchmark.describing import (
+    MORE_THAN,
+    USUAL,
+    Description,
+    PaperFigure,
+    Spread,
+    describe_benchmark,
+    find_clip,
+    paper_figures,
+)
 from plantain.bench.benchmark.describing import as_json as described
 from plantain.cli.terminal.options import AsJson, BenchArgument
 from plantain.cli.terminal.progress import progress_bar
@@ -19,9 +29,6 @@ from plantain.files.csv_form import written_csv
 from plantain.files.writing import open_folder, replace_file
 from plantain.records.counts import counted
 
-MORE_THAN = 5
-"""Samples that a listed task exceeds, as in the paper's Table 5."""
-
 
 def describe(
     path: BenchArgument,
@@ -29,9 +36,10 @@ def describe(
     clip: str = typer.Option(
         "openai/clip-vit-large-patch14", help="CLIP weights on this machine: a name or folder."
     ),
+    paper: bool = typer.Option(False, "--paper", help="List MedEBench's Figures 3 to 5 and their gaps."),
     as_json: AsJson = False,
 ) -> int:
-    """Organs, tasks, sizes of regions and similarity of prompts and images: the paper's Figures 3 and 4 and Table 5.
+    """Describe organs, tasks, regions and the similarity of prompts and images, as MedEBench's Figures 3 and 4 do.
 
     Example: plantain bench describe MedEBench/editing --to described
     """
@@ -39,16 +47,29 @@ def describe(
     encoder, why_none = find_clip(clip)
     with progress_bar("samples") as progress:
         description = describe_benchmark(benchmark, encoder, why_none=why_none, progress=progress)
-    rendered = orjson.dumps(described(description), option=orjson.OPT_INDENT_2).decode()
+    figures = paper_figures(description) if paper else ()
+    document = described(description) | ({"paper": [asdict(one) for one in figures]} if paper else {})
+    rendered = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    names = (figures[0].file, figures[1].file) if figures else ("organs.svg", "properties.svg")
     if to is not None:
-        _write(to, description, rendered)
+        _write(to, description, rendered, names)
     if as_json:
         typer.echo(rendered)
         return 0
-    _print(description)
+    if figures:
+        _print_figures(figures)
+    else:
+        _print(description)
     if to is not None:
-        typer.echo(f"written: {to}/organs.svg, properties.svg, tasks.csv, samples.csv, description.json")
+        typer.echo(f"written: {to}/{', '.join(names)}, tasks.csv, samples.csv, description.json")
     return 0
+
+
+def _print_figures(figures: tuple[PaperFigure, ...]) -> None:
+    for one in figures:
+        typer.echo(f"{one.name}: {one.shown or 'not drawn'}")
+        if one.missing:
+            typer.echo(f"  missing: {one.missing}")
 
 
 def _print(description: Description) -> None:
@@ -63,7 +84,7 @@ def _print(description: Description) -> None:
         organs.add_row(escape(row.organ), str(row.samples), str(row.tasks), str(row.clusters), share, shows)
     organs.caption = f"shows: smallest difference between two models at a standard deviation of {USUAL}"
     print_table(organs)
-    listed = description.table5(MORE_THAN)
+    listed = description.table5()
     if listed:
         tasks = Table(title=f"Tasks with more than {counted(MORE_THAN, 'sample')}", title_justify="left")
         for heading in ("organ", "task", "samples"):
@@ -119,13 +140,13 @@ def _spread(spread: Spread, form: str) -> str:
     return f"median {median}, nine tenths between {low} and {high}"
 
 
-def _write(to: Path, description: Description, rendered: str) -> None:
+def _write(to: Path, description: Description, rendered: str, names: tuple[str, str]) -> None:
     from plantain.bench.benchmark.describing import organs_figure, properties_figure
     from plantain.pages.drawing import printed
 
     open_folder(to)
-    replace_file(to / "organs.svg", printed(organs_figure(description)).encode())
-    replace_file(to / "properties.svg", printed(properties_figure(description)).encode())
+    replace_file(to / names[0], printed(organs_figure(description)).encode())
+    replace_file(to / names[1], printed(properties_figure(description)).encode())
     replace_file(to / "description.json", f"{rendered}\n".encode())
     tasks = [(row.organ, row.task, str(row.samples), str(row.clusters)) for row in description.tasks]
     replace_file(to / "tasks.csv", written_csv([("organ", "task", "samples", "sources"), *tasks]).encode())

@@ -11,13 +11,16 @@ import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.concepts import read_concepts, store_concepts, write_concepts
-from plantain.bench.prepare.alignment import LEAST_QUALITY
-from plantain.bench.prepare.describers import AS_TOLD
-from plantain.bench.prepare.pairs import SIDE, PairRules
+from plantain.bench.prepare.describers import (
+    BY_OWNER,
+    PUBLISHED,
+    PUBLISHED_TASKS,
+    listed_procedures,
+    propose_procedures,
+)
+from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
-from plantain.bench.prepare.procedures import listed_procedures, procedures_of, propose_procedures
-from plantain.bench.prepare.raw_pairs import COLUMNS, NEEDED, TABLE
-from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
+from plantain.bench.prepare.regions_proposed import DifferenceProposer, GroundedProposer, RegionProposer
 from plantain.cli.bench.studies import take_regions
 from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.options import AsJson, EngineKind, Seed, SettingsFile
@@ -41,9 +44,11 @@ def prepare(
     raw: Path | None = typer.Argument(None, metavar="RAW", help=f"Folder with {TABLE}, before/ and after/."),
     out: Path | None = typer.Option(None, "--to", "--out", metavar="DIR", help="A new folder."),
     name: str = typer.Option("", help="Name of the benchmark; default: the folder's."),
-    describer: str = typer.Option(AS_TOLD, metavar="MODEL", help="Describes pairs; hosted or as-told."),
+    describer: str = typer.Option(BY_OWNER, metavar="MODEL", help="Describes pairs; hosted or as-told."),
     regions: Regions = typer.Option(Regions.DIFFERENCE, help="Method that proposes regions of interest."),
-    no_region: bool = typer.Option(False, "--no-region", help="Leave regions open."),
+    detector: str = typer.Option("base", help="GroundingDINO of Grounded-SAM: tiny, base or a folder."),
+    segmenter: str = typer.Option("huge", help="SAM of Grounded-SAM: base, large, huge or a folder."),
+    no_region: bool = typer.Option(False, "--no-region", help="Store no region."),
     side: int = typer.Option(SIDE, min=64, max=4096, help="Longest side in pixels."),
     keep_unaligned: bool = typer.Option(False, "--keep-unaligned", help="Keep and mark unaligned pairs."),
     accept_text: bool = typer.Option(False, "--accept-text", help="Keep images with identifying text."),
@@ -55,9 +60,11 @@ def prepare(
         None, metavar="DIR", help="Run of a hosted describer; default: OUT.calls."
     ),
     seed: Seed = 0,
-    procedures: str = typer.Option("", metavar="ORGAN", help="List procedures of an organ or all; stop."),
+    procedures: str = typer.Option(
+        "", metavar="ORGAN", help="List procedures of an organ, all or published."
+    ),
     study: Path | None = typer.Option(
-        None, metavar="STUDY", help="RAW is a benchmark: use its readers' regions."
+        None, metavar="STUDY", help="RAW is a benchmark: store its readers' regions."
     ),
     concepts: Path | None = typer.Option(
         None,
@@ -85,13 +92,13 @@ def prepare(
     reader = None if accept_text else open_reader()
     if reader is None and not accept_text:
         print(f"plantain: warning: text in images is not detected: {why_no_reader()}", file=sys.stderr)
-    rules = PairRules(side, LEAST_QUALITY, keep_unaligned, accept_text, accept_faces, reader)
+    rules = PairRules(side, keep_unaligned, accept_text, accept_faces, reader)
     plan = PreparePlan(
         name or out.name,
         rules,
         terms,
         run or out.with_name(f"{out.name}.calls"),
-        _proposer(regions),
+        _proposer(regions, detector, segmenter),
         seed,
         not no_region,
         keep_urls,
@@ -102,25 +109,21 @@ def prepare(
         print_json(_as_dict(made))
     else:
         _print_made(made, out)
-    return print_end(context, made.walked)
+    return print_end(context, made.summary)
 
 
-def _proposer(regions: Regions) -> RegionProposer:
-    if regions is Regions.DIFFERENCE:
-        return DifferenceProposer()
-    from plantain.bench.prepare.regions_grounded import grounded_sam
-
-    return grounded_sam()
+def _proposer(regions: Regions, detector: str, segmenter: str) -> RegionProposer:
+    return GroundedProposer(detector, segmenter) if regions is Regions.GROUNDED_SAM else DifferenceProposer()
 
 
 def _print_procedures(
     context: typer.Context, organ: str, terms: Terms, run: Path | None, seed: int, as_json: bool
 ) -> int:
-    """Print the built-in procedures and those that a hosted describer proposes."""
-    listed = listed_procedures() if organ == "all" else dict((procedures_of(organ),))
+    """Print a list of procedures, with the additions of a hosted describer."""
+    listed = listed_procedures(organ)
     document = {name: {"listed": list(found), "proposed": list[str]()} for name, found in listed.items()}
     model = terms.models[0]
-    if model != AS_TOLD:
+    if model != BY_OWNER:
         if run is None:
             raise InputError("--procedures: name a folder for the describer's paid answers with --run")
         proposed, summary = asyncio.run(propose_procedures(listed, terms, run, seed))
@@ -137,6 +140,9 @@ def _print_procedures(
             typer.echo(f"  {procedure}")
         for procedure in found["proposed"]:
             typer.echo(f"  {procedure}  (proposed by {model})")
+    if organ == PUBLISHED:
+        rest = PUBLISHED_TASKS - sum(map(len, listed.values()))
+        typer.echo(f"The other {rest} tasks have five samples or fewer each; the paper does not name them.")
     return 0
 
 
@@ -146,9 +152,9 @@ def _as_dict(made: PreparedBenchmark) -> dict[str, object]:
         "samples": made.samples,
         "rejected": made.rejected,
         "undescribed": made.undescribed,
-        "calls": {"made": made.walked.made, "replayed": made.walked.replayed},
-        "cost_usd": made.walked.spent_usd,
-        "stopped": made.walked.stopped,
+        "calls": {"made": made.summary.made, "replayed": made.summary.replayed},
+        "cost_usd": made.summary.spent_usd,
+        "stopped": made.summary.stopped,
     }
 
 
@@ -188,7 +194,7 @@ def _concepts(benchmark: Path | None, file: Path, as_json: bool) -> int:
 def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
     """Use readers' regions in a benchmark."""
     if benchmark is None:
-        raise InputError("--study: name the benchmark that the study was made from")
+        raise InputError("--study: name the benchmark of the study")
     found, undecided = take_regions(benchmark, study)
     if as_json:
         print_json({"chosen": found, "undecided": undecided})

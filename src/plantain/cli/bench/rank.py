@@ -7,11 +7,10 @@ from pathlib import Path
 import typer
 from rich.table import Table as RichTable
 
+from plantain.bench.leaderboard.export import table_three
 from plantain.bench.leaderboard.humans import read_ratings
-from plantain.bench.leaderboard.latex import table_three
 from plantain.bench.leaderboard.page import read_tables
-from plantain.bench.leaderboard.published import published_files
-from plantain.bench.leaderboard.published_files import read_published
+from plantain.bench.leaderboard.published import published_files, read_published
 from plantain.bench.leaderboard.ranking import Ranking, ranking_json
 from plantain.bench.leaderboard.ranking import rank as compare
 from plantain.bench.leaderboard.tables import make_table
@@ -71,7 +70,7 @@ def rank(
     if as_latex:
         print(table_three(found), end="")
         return
-    print_table(_correlations(found))
+    print_table(correlations(found))
     if len({row.organ for row in found.organs}) > 1:
         print_table(_by_organ(found))
     for remark in found.remarks:
@@ -82,7 +81,8 @@ def rank(
         print("one rater: no agreement between raters")
 
 
-def _correlations(found: Ranking) -> RichTable:
+def correlations(found: Ranking) -> RichTable:
+    """Return Table 3 for a terminal."""
     dimensions = list(found.images)
     shown = RichTable(
         title="Table 3: rank correlation with raters, mean over images",

@@ -28,8 +28,8 @@ from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.models.hosted.prompts.library import PUBLISHED, prompts_folder
 from plantain.records.counts import counted
 from plantain.rubrics import MEDEBENCH, rubric_named
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import load_terms
-from plantain.runs.summary import RunSummary
 
 NONE = "none"
 OFFLINE = "offline/instruments"

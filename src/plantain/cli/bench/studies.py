@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from plantain.bench.benchmark.regions import choose_region, proposed_regions
 from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings
-from plantain.bench.prepare.regions_chosen import choose_region, proposed_regions
 from plantain.metrics.statistics.regions import FEWEST, majority, staple
 from plantain.pixels.arrays import Floats, Mask
 from plantain.records import InputError

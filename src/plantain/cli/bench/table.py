@@ -11,13 +11,13 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from plantain.bench.leaderboard.latex import table_against, table_two
+from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.measures import STRICTER
 from plantain.bench.leaderboard.page import read_tables, write_leaderboard
 from plantain.bench.leaderboard.published import published_agreement, published_files
-from plantain.bench.leaderboard.rows import table_csv, table_json
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
+from plantain.cli.bench.paper import print_rest_of_paper
 from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, Gallery, ScoringJudge
 from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
 from plantain.metrics.statistics.paired import Difference
@@ -40,6 +40,9 @@ def table(
     benchmark: BenchPath = None,
     against: str = typer.Option("copy-input", metavar="MODEL", help="The arm to compare the others with."),
     gallery: Gallery = 8,
+    paper: bool = typer.Option(
+        False, "--paper", help="MedEBench's Tables 2, 3, 4 and 7, and their missing parts."
+    ),
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall.
 
@@ -47,8 +50,8 @@ def table(
 
     Example: plantain bench table runs/bench --to leaderboard
     """
-    if sum((as_json, as_csv, as_latex)) > 1:
-        raise InputError("--json, --csv and --latex exclude each other: choose one")
+    if sum((as_json, as_csv, as_latex, paper)) > 1:
+        raise InputError("--json, --csv, --latex and --paper exclude each other: choose one")
     if by not in ("organ", "task"):
         raise InputError(f"--by {by}: organ or task")
     if len({run.resolve() for run in runs}) < len(runs):
@@ -67,6 +70,12 @@ def table(
         sys.stdout.write(table_csv(made))
     elif as_latex:
         sys.stdout.write("\n".join(filter(None, (table_two(made), table_against(made)))))
+    elif paper:
+        print("Table 2: by organ, then overall")
+        for organ in made.scores.organs:
+            print_table(leaderboard(made, organ))
+        _print(runs, made)
+        print_rest_of_paper(runs, made, judge)
     else:
         _print(runs, made)
 
@@ -90,11 +99,13 @@ def _print(runs: list[Path], made: Table) -> None:
         print(remark)
 
 
-def leaderboard(made: Table) -> RichTable:
-    """Return Table 2 for a terminal: overall means with intervals, baselines below a line."""
+def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
+    """Return Table 2 of one organ, or overall, for a terminal: means with intervals, baselines below a line."""
+    samples = [sample for sample in made.scores.samples if organ in (OVERALL, sample.organ)]
+    name = plain(made.scores.benchmark if organ == OVERALL else organ)
     shown = RichTable(
-        title=f"{plain(made.scores.benchmark)}: {counted(len(made.scores.samples), 'sample')}",
-        caption="\n".join(_caption(made)),
+        title=f"{name}: {counted(len(samples), 'sample')}",
+        caption="\n".join(_caption(made)) if organ == OVERALL else None,
         caption_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
@@ -109,9 +120,9 @@ def leaderboard(made: Table) -> RichTable:
     shown.add_column("coverage", justify="right")
     arms = made.general
     for arm, following in zip_longest(arms, arms[1:]):
-        cells = [made.cell(arm.label, OVERALL, measure.name) for measure in made.main]
+        cells = [made.cell(arm.label, organ, measure.name) for measure in made.main]
         coverage = min((cell.coverage for cell in cells if cell), default=None)
-        own = made.cell(arm.label, OVERALL, ranked.name) if ranked else None
+        own = made.cell(arm.label, organ, ranked.name) if ranked else None
         group = is_baseline(arm), is_given_region(arm)
         name = plain(arm.label) + " (receives the region)" * is_given_region(arm)
         shown.add_row(

@@ -28,16 +28,16 @@ from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import keep_card, write_card
 from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.pipeline.piloting.decision import PEOPLE
+from plantain.pipeline.pilot import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
-from plantain.runs.door import Door
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import load_terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import RunSetup
 
 LONG = 500
 """Calls above which an audit asks for confirmation; about two minutes of the offline judge."""
@@ -106,7 +106,9 @@ def audit(
         return _print_forecast(found, as_json=as_json)
     if (calls := sum(found["calls"].values())) > LONG and not yes:
         for one in (judge, *others):
-            jury_of(Door(terms), one, judged_by)  # an unknown name or a missing key fails before the question
+            jury_of(
+                RunSetup(terms), one, judged_by
+            )  # an unknown name or a missing key fails before the question
         cost = found["cost_usd"]
         price = "at unknown cost" if cost is None else f"for ${cost[0]:.2f} to ${cost[1]:.2f}"
         confirm(f"judge audit: up to {counted(calls, 'call')} {price}")

@@ -9,7 +9,7 @@ import typer
 from plantain.audit.correction import correct_verdict
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json
-from plantain.journal.questions.corrections import SET
+from plantain.journal.questions.tasks import SET
 from plantain.records import InputError
 
 

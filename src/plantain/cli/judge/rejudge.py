@@ -18,7 +18,7 @@ from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgume
 from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
-from plantain.pipeline.piloting.decision import PEOPLE
+from plantain.pipeline.pilot import PEOPLE
 from plantain.records.counts import counted
 from plantain.review.people import PeopleJudge
 from plantain.roles import Judge

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import typer
 
+from plantain.files.installing import require_extra
 from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.models.diffusers.trying import EXTRA, check_new_folder
 from plantain.models.diffusers.weights import find_weights
-from plantain.models.extras import require_extra
 from plantain.records import InputError
 from plantain.records.commands import command_line
 

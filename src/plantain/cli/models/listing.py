@@ -15,9 +15,8 @@ from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import TerminalConsole, print_json
-from plantain.files.installing import install_line
+from plantain.files.installing import has_module, install_line
 from plantain.files.toml import read_toml_table
-from plantain.models.extras import has_module
 from plantain.models.facts import facts_of
 from plantain.models.hosted.known import KnownModel, endings, known_model, price_of
 from plantain.models.presets import Preset, presets

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN
+from plantain.bench.benchmark.regions import proposed_regions
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.prepare.regions_chosen import proposed_regions
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME

@@ -76,15 +76,15 @@ def retry(
         choice.check(reader)
         chosen = list(ended_tasks(reader, choice))
     continued, reopened = (
-        (0, 0) if dry_run else asyncio.run(_retry(run, [ended.task_id for ended in chosen], start))
+        (0, 0) if dry_run else asyncio.run(_retry(run, [ended.id for ended in chosen], start))
     )
-    counts = Counter((ended.ending, ended.step, ended.finding, ended.direction) for ended in chosen)
+    counts = Counter((ended.ending, ended.step or "", ended.finding, ended.direction) for ended in chosen)
     if as_json:
         document = {
             "matched": len(chosen),
             "continued": continued,
             "reopened": reopened,
-            "tasks": [ended.task_id for ended in chosen],
+            "tasks": [ended.id for ended in chosen],
             "by": [
                 {"outcome": o, "step": s, "finding": f, "direction": d, "tasks": n}
                 for (o, s, f, d), n in sorted(counts.items())

@@ -20,7 +20,7 @@ from plantain.engines.contract import EngineState
 from plantain.records import TaskState
 from plantain.records.counts import counted
 from plantain.runs.engine import state_in_words
-from plantain.runs.observer import ProgressObserver
+from plantain.runs.progress import ProgressObserver
 from plantain.train.plans import TrainingProgress
 
 PLAIN_EVERY_S = 10.0

@@ -12,7 +12,7 @@ import orjson
 import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.held_out import write_held_out
+from plantain.bench.benchmark.from_build import write_held_out
 from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
@@ -25,14 +25,14 @@ from plantain.cli.terminal.options import BASE_MODEL, AsJson, DryRun, Originals,
 from plantain.cli.terminal.progress import StageProgress, TrainingBar, stopping_on_ctrl_c
 from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
+from plantain.files.installing import require_extra
 from plantain.models.diffusers.settings import Settings
-from plantain.models.extras import require_extra
 from plantain.records import InputError
 from plantain.records.counts import counted
 from plantain.roles import Editor
-from plantain.runs.door import Door
+from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Terms, load_terms
-from plantain.runs.summary import RunSummary
+from plantain.runs.setup import RunSetup
 from plantain.train.pairs import ListedExample, PairSource, TrainingPair
 from plantain.train.plans import FinetunePlan
 from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
@@ -189,12 +189,12 @@ async def measure_trained(
         quiet: show no progress.
         few_shot: run of Table 7 (b), shown next to (a).
     """
-    door = Door(terms)
+    setup = RunSetup(terms)
     task_of = {sample.id: sample.task for sample in held_out.samples}
     editors: dict[str, Editor] = {}
     for (size, seed), by_task in sorted(folders.items()):
         label = trained_label(size, seed)
-        models = {task: door.editor(f"diffusers/{folder}") for task, folder in sorted(by_task.items())}
+        models = {task: setup.editor(f"diffusers/{folder}") for task, folder in sorted(by_task.items())}
         editors[label] = TrainedEditor(f"diffusers/{label}", models, task_of)
     with generate_progress(quiet=quiet) as progress:
         made = await generate(held_out, run, ArmRequest(own=editors), terms, observer=progress)

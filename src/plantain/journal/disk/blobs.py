@@ -1,21 +1,23 @@
-"""The blob store: bytes under their SHA-256, durable before anything refers to them."""
+"""The blob store (bytes under their SHA-256, durable before any row names them), and free space on its disk."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import os
+import shutil
 import sqlite3
 import threading
 from pathlib import Path
 
 from plantain.files.opening import open_plain
-from plantain.journal.errors import BadBlob
-from plantain.journal.rows import BlobRef
+from plantain.journal.rows import BadBlob, BlobRef, DiskFull
+from plantain.records import Step
 
 BLOBS = "blobs"
 THUMBNAILS = "thumbnails"
-"""Folder of a run, beside its blobs; it can be deleted at any time."""
+"""Folder of a run with thumbnails of its blobs; it can be deleted at any time."""
 
 _SUFFIX = ".tmp"
 _serial = itertools.count()
@@ -35,7 +37,7 @@ class BlobStore:
 
     Attributes:
         damaged: blobs that were found to be so, and count as missing.
-        synced: each blob is durable when it is put; else whoever puts them makes all durable at once.
+        synced: each blob is durable when it is put; otherwise the caller makes all durable at once.
     """
 
     def __init__(self, root: Path) -> None:
@@ -46,7 +48,7 @@ class BlobStore:
         self._making = threading.Lock()
 
     def path(self, sha256: str) -> Path:
-        """Return the path of a blob, whether or not it exists. Raises BadBlob if `sha256` is no SHA-256."""
+        """Return the path of a blob, whether or not it exists. Raises BadBlob if `sha256` is not a SHA-256."""
         if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
             raise BadBlob(f"{sha256[:80]!r} is not a SHA-256 in lower-case hex")
         return self.root / sha256[:2] / sha256
@@ -136,3 +138,42 @@ class BlobStore:
             return path.lstat().st_size == len(data) and not path.is_symlink() and path.read_bytes() == data
         except FileNotFoundError:
             return False
+
+
+EDIT_ROOM = 8 << 20
+"""Bytes kept free for each edit in flight: the provider's file, the normalised image, a mask."""
+BASE_ROOM = 4 << 20
+"""Bytes kept free in addition for the journal's own log."""
+
+_FULL_FILES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# A quota or a limit on file size reaches SQLite's caller as a failed write.
+_FULL_DATABASES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+
+
+def is_full(error: OSError | sqlite3.Error) -> bool:
+    """Return True if an error means that the disk, the quota or the allowed file size is used up."""
+    if isinstance(error, OSError):
+        return error.errno in _FULL_FILES
+    return getattr(error, "sqlite_errorcode", None) in _FULL_DATABASES
+
+
+def raise_if_full(run: Path, error: OSError | sqlite3.Error, wanted: int = 0) -> None:
+    """Raise DiskFull in place of an error that means it; return for any other."""
+    if is_full(error):
+        raise _disk_full(run, wanted) from error
+
+
+def check_room(run: Path, step: Step, open_edits: int) -> None:
+    """Raise DiskFull if the images of a further call may not fit in addition to those in flight."""
+    wanted = BASE_ROOM + EDIT_ROOM * (open_edits + (step is Step.EDIT))
+    if shutil.disk_usage(run).free < wanted:
+        raise _disk_full(run, wanted)
+
+
+def _disk_full(run: Path, wanted: int) -> DiskFull:
+    free = shutil.disk_usage(run).free
+    needed = f", at least {wanted / 1e6:.0f} MB needed" if wanted else ""
+    return DiskFull(
+        f"{run}: the disk is full, or a quota used up: {free / 1e6:.1f} MB free{needed}. Nothing recorded is lost: "
+        "free some space and run the same command again"
+    )

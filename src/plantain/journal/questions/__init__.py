@@ -1,1 +1,1 @@
-"""What other rooms ask of the journal, a function each: its tables are known nowhere else."""
+"""Queries of the journal for other packages, one function each: no other package contains SQL."""

@@ -10,7 +10,7 @@ from plantain.journal.reader import JournalReader
 from plantain.records import InputError, TaskState
 
 ANY_JUDGE_DIFFERS = "any"
-"""Of `TaskQuery.differ`: tasks on whose attempts any two judges, or a judge and a person, disagree."""
+"""Of `TaskQuery.differ`: tasks on whose attempts any two judges, or a judge and a human reader, disagree."""
 
 _STATES = tuple(state.value for state in TaskState)
 Values = list[str | int]

@@ -1,7 +1,7 @@
-"""The tables of a run, computed by SQL from its journal: what was built, how it was judged, what it took.
+"""The tables of a run, computed by SQL from its journal.
 
-Every table is a pure function of a reader. Each says whether it counts tasks or attempts; attempts of superseded
-generations are never counted; unscored values stay unscored, and the coverage is part of the table.
+Every table is a pure function of a reader. Its docstring states whether it counts tasks or attempts. Attempts of
+superseded generations are never counted; unscored values stay unscored, and the coverage is part of the table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FINAL_CALLS_OF_OTHERS = (
 """To be subtracted: those of controls and earlier generations. Most runs have few, so few calls are looked up."""
 
 _DECISIONS = ("qualified", "qualified_all_pass", "qualified_weighted", "opinion", "opinion = qualified")
-"""What a verdict decides, as SQL over `judged`."""
+"""The decisions of a verdict, as SQL over `judged`."""
 _CRITERIA = "judged CROSS JOIN criterion c USING (task, generation, round, judge, draw)"
 _CODES = (
     f"SELECT c.name, e.value, count(*) FROM {_CRITERIA}, json_each(c.codes) e"
@@ -96,7 +96,7 @@ class Judged:
         criteria: one row each, by weight.
         qualified: by the run's own policy; `all_pass` and `weighted` by each policy.
         opinion: the judge's own overall yes, where it gave one; `opinion_agrees` how often it equals the run's policy.
-        attempts: of current generations; `judged` of them have a verdict, `unjudged` says why the others have none.
+        attempts: of current generations; `judged` of them have a verdict, `unjudged` counts the others by reason.
         came_back, put_back: as of `telemetry`.
         published: yes and all of each answer of published verdicts, which count in no other number.
         code_totals: failed criterion and code, with counts.
@@ -266,7 +266,7 @@ def rounds_to_success(reader: JournalReader) -> tuple[RoundRow, ...]:
 
 
 def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
-    """Return success per finding and direction in tasks, and what the policies let through in attempts (Figure 3)."""
+    """Return success per finding and direction in tasks, and the attempts that each policy qualifies (Figure 3)."""
     keys = "modality, finding, direction"
     run = reader.connection.execute
     with units(reader):

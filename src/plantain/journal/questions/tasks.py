@@ -1,14 +1,14 @@
-"""Questions about a run's tasks: how they ended and why, what they edit, and where their images came from."""
+"""Queries about a run's tasks: states, reasons, images and corrections by people."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
 
 from plantain.journal.reader import JournalReader
-from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
+from plantain.journal.verdicts import JUDGED_AGAIN, PERSON, corrections_in
 from plantain.records import Licence, TaskState
 
 CLOSED_EDITS = "state <> 'pending' AND kind <> 'bench'"
@@ -37,6 +37,11 @@ class EndedTask:
     reason: str
     outcome: str | None
     step: str | None
+
+    @property
+    def ending(self) -> str:
+        """The outcome that stopped the task, else its state."""
+        return (self.outcome if self.state == TaskState.STOPPED else None) or self.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +160,8 @@ def images_used(reader: JournalReader) -> list[ImagesUsed]:
     )
     found = []
     for dataset, modality, licence, images, synthetic in rows:
-        said = tuple(row[3] for row in reader.connection.execute(notes, (dataset, modality, licence)))
-        found.append(ImagesUsed(dataset, modality, licence, images, synthetic or 0, said))
+        own_notes = tuple(row[3] for row in reader.connection.execute(notes, (dataset, modality, licence)))
+        found.append(ImagesUsed(dataset, modality, licence, images, synthetic or 0, own_notes))
     return found
 
 
@@ -175,3 +180,74 @@ def judged_again(reader: JournalReader) -> set[tuple[str, int, int]]:
         f"SELECT DISTINCT task, generation, round FROM verdict WHERE draw >= {JUDGED_AGAIN}"
     )
     return {(task, generation, round) for task, generation, round in rows}
+
+
+SET = {True: "qualified", False: "failed"}
+"""Decisions that a human reader can set."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedEdit:
+    """The latest correction of one attempt by one human reader, with the recorded decision.
+
+    Attributes:
+        by: the reader's code.
+        qualified: the reader's decision.
+        decided: the decisive verdict, None if undecided; without one, whether the task succeeded in this round.
+        why: the reader's reason.
+    """
+
+    task: str
+    modality: str
+    finding: str
+    direction: str
+    generation: int
+    round: int
+    by: str
+    qualified: bool
+    decided: bool | None
+    why: str
+
+    @property
+    def set(self) -> str:
+        return SET[self.qualified]
+
+
+def corrected_edits(reader: JournalReader) -> tuple[CorrectedEdit, ...]:
+    """Return the valid corrections, by task, attempt and reader."""
+    # Joined, since a release hides open tasks.
+    query = f"SELECT DISTINCT t.id FROM verdict v JOIN task t ON t.id = v.task WHERE judge LIKE '{PERSON}%' ORDER BY 1"
+    found = []
+    for (task_id,) in reader.connection.execute(query).fetchall():
+        row, verdicts = reader.task(task_id), reader.verdicts(task_id)
+        decided = {(one.generation, one.round): one.verdict.qualified for one in verdicts if one.decisive}
+        for one in corrections_in(verdicts):
+            key = (one.generation, one.round)
+            ended = (row.state, row.generation, row.round) == (TaskState.SUCCESS, *key)
+            task, by = row.task, one.verdict.judge.removeprefix(PERSON)
+            about = (task_id, task.modality, task.finding, task.direction.value, *key, by)
+            verdict = one.verdict
+            found.append(
+                CorrectedEdit(
+                    *about, bool(verdict.qualified), decided.get(key, ended), verdict.observations.reason
+                )
+            )
+    return tuple(sorted(found, key=lambda one: (one.task, one.generation, one.round, one.by)))
+
+
+def corrections_line(edits: Sequence[CorrectedEdit]) -> str:
+    """Return all corrections in one sentence; "" if there are none."""
+    if not edits:
+        return ""
+    people = len({one.by for one in edits})
+    down = sum(one.decided is True and not one.qualified for one in edits)
+    up = sum(one.decided is False and one.qualified for one in edits)
+    settled = sum(one.decided is None for one in edits)
+    who = "one reader" if people == 1 else f"{people} readers"
+    parts = [f"{down:,} accepted called failed", f"{up:,} rejected called qualified"]
+    parts += [f"{settled:,} undecided settled"] if settled else []
+    agreed = len(edits) - down - up - settled
+    return (
+        f"corrected by hand by {who}: {', '.join(parts)}{f', {agreed:,} confirmed' if agreed else ''}; "
+        "the judge's verdicts are kept and decide"
+    )

@@ -1,4 +1,4 @@
-"""What a run took: calls, tries, tokens, money and time. Telemetry: never part of a derived output that must repeat."""
+"""Telemetry of a run: calls, tries, tokens, money and time; never part of an output that must be reproducible."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from plantain.journal.payload import clean_text
 from plantain.journal.reader import JournalReader
+from plantain.journal.rows import clean_text
 from plantain.journal.verify import not_closed
 from plantain.records import TaskState
 
@@ -83,7 +83,7 @@ def came_back(reader: JournalReader) -> int:
 
 
 def put_back(reader: JournalReader) -> tuple[int, float, int]:
-    """Return restored edits of current generations, the mean share put back, and edits that were not restored."""
+    """Return restored edits of current generations, the mean restored share, and edits that were not restored."""
     row = reader.connection.execute(
         "SELECT count(s.value), coalesce(avg(s.value), 0.0), count(*) - count(s.value) FROM score s"
         " JOIN attempt a USING (task, generation, round) WHERE s.metric = 'restored' AND a.superseded = 0"
@@ -96,7 +96,7 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
 
     `tasks` and `rounds` count tasks of every kind (`rounds`: successes by the round that succeeded); `attempts` those
     of current generations; `calls.made` and `outcomes` every settled try of every generation; `calls.replayed` the
-    answers that sessions took from the journal; `cost_usd` sums what is known.
+    answers that sessions took from the journal; `cost_usd` sums the known costs.
     """
     connection = reader.connection
     counts = reader.counts()

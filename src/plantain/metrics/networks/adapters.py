@@ -54,7 +54,7 @@ class ClipEncoder:
         return np.asarray(rows.float().numpy(), np.float32)
 
     def truncated(self, text: str) -> bool:
-        """Whether the text has more tokens than the model's context."""
+        """Return True if the text has more tokens than the model's context."""
         tokens = self.processor.tokenizer(text, truncation=False)["input_ids"]
         return len(tokens) > int(self.model.config.text_config.max_position_embeddings)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from plantain.files.installing import install_line
+from plantain.metrics.metric import registered
 from plantain.metrics.networks.adapters import ClipEncoder, ImageRewardModel, InceptionEncoder, LpipsNetwork
 from plantain.metrics.networks.encoders import Networks
-from plantain.metrics.registry import registered
 from plantain.records import InputError
 
 CLIP = "openai/clip-vit-large-patch14"
@@ -19,7 +19,7 @@ CLIP = "openai/clip-vit-large-patch14"
 def find_networks(
     wanted: set[str], *, clip: str = CLIP, inception: Path | None = None, inception_sha256: str | None = None
 ) -> Networks:
-    """Load what the wanted metrics need.
+    """Load the networks of the requested metrics.
 
     Args:
         wanted: names of metrics; nothing is loaded for others.
@@ -49,12 +49,12 @@ def find_networks(
     return networks
 
 
-def _lacks(*modules: str) -> bool:
+def _missing(*modules: str) -> bool:
     return any(importlib.util.find_spec(module) is None for module in modules)
 
 
 def _clip(weights: str) -> ClipEncoder | str:
-    if _lacks("torch", "transformers"):
+    if _missing("torch", "transformers"):
         return f"needs the torch extra: {install_line('torch')}"
     from huggingface_hub import try_to_load_from_cache
 
@@ -67,7 +67,7 @@ def _clip(weights: str) -> ClipEncoder | str:
 
 
 def _lpips() -> LpipsNetwork | str:
-    if _lacks("torch", "torchvision", "lpips"):
+    if _missing("torch", "torchvision", "lpips"):
         return f"needs torch, torchvision and lpips: {install_line('torch')} torchvision lpips"
     import torch
 
@@ -78,7 +78,7 @@ def _lpips() -> LpipsNetwork | str:
 
 
 def _reward() -> ImageRewardModel | str:
-    if _lacks("torch", "ImageReward"):
+    if _missing("torch", "ImageReward"):
         return "needs torch and ImageReward: install the package from its repository"
     file = Path("~/.cache/ImageReward/ImageReward.pt").expanduser()
     if not file.exists():
@@ -87,7 +87,7 @@ def _reward() -> ImageRewardModel | str:
 
 
 def _inception(path: Path | None, sha256: str | None) -> InceptionEncoder | str:
-    if _lacks("torch"):
+    if _missing("torch"):
         return f"needs the torch extra: {install_line('torch')}"
     if path is None:
         return "needs the file of the Inception network: --inception FILE"

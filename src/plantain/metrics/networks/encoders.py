@@ -1,4 +1,4 @@
-"""What the learned metrics need from a network: arrays in, arrays out, and a name that says whose weights it has.
+"""The interface of networks for the learned metrics: arrays in, arrays out, and the name of the weights.
 
 The metrics import no framework. `adapters` wraps the published networks; tests use closed forms.
 """
@@ -17,7 +17,7 @@ from plantain.pixels.arrays import Image
 
 @runtime_checkable
 class ImageEncoder(Protocol):
-    """Maps images to feature vectors; `name` says architecture and weights, e.g. "inception-v3-2015-12-05"."""
+    """Maps images to feature vectors; `name` states architecture and weights, e.g. "inception-v3-2015-12-05"."""
 
     name: str
 
@@ -35,7 +35,7 @@ class ImageTextEncoder(ImageEncoder, Protocol):
         ...
 
     def truncated(self, text: str) -> bool:
-        """Whether the network sees only the beginning of this text."""
+        """Return True if the network sees only the beginning of this text."""
         ...
 
 

@@ -3,7 +3,7 @@
 Cohen's and Fleiss' kappa are those of statsmodels (extra `stats`, without which they have no value, with that reason);
 Krippendorff's alpha and the intraclass correlation are computed here. The interval is the jackknife's over clusters,
 with Student's t on the logit scale of [-1, 1] (Fisher's z): a bootstrap of ten items covers 85 % where it should cover
-95. Prevalence is reported beside every coefficient, because 92 % raw agreement is compatible with a kappa below 0.
+95. Prevalence is reported next to every coefficient, because 92 % raw agreement is compatible with a kappa below 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Level = Literal["nominal", "ordinal", "interval"]
 ONE_CATEGORY = "one category only: chance agreement is certain"
 
 RARE = 10
-"""Ratings outside the commonest category below which there is no interval."""
+"""Ratings outside the commonest category below which no interval is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def cohen_kappa(
         return float(cohens_kappa(table, wt=wt, return_results=False))
 
     observed = 1.0 - float((total * cost).sum()) / len(first) if first else None
-    return _with_interval(kappa, code, total.sum(axis=0) + total.sum(axis=1), observed, _lacking())
+    return _with_interval(kappa, code, total.sum(axis=0) + total.sum(axis=1), observed, _statsmodels_fault())
 
 
 def fleiss_kappa(counts: npt.ArrayLike, *, clusters: Sequence[Hashable] | None = None) -> Agreement:
@@ -122,13 +122,13 @@ def fleiss_kappa(counts: npt.ArrayLike, *, clusters: Sequence[Hashable] | None =
 
     agreeing = (table * (table - 1)).sum(axis=1) / (raters * (raters - 1))
     observed = float(agreeing.mean()) if agreeing.size else None
-    return _with_interval(kappa, code, table.sum(axis=0), observed, _lacking())
+    return _with_interval(kappa, code, table.sum(axis=0), observed, _statsmodels_fault())
 
 
-def _lacking() -> str:
-    """Return why there is no kappa; "" where there is one."""
-    lacks = importlib.util.find_spec("statsmodels") is None
-    return f"needs statsmodels: {install_line('stats')}" if lacks else ""
+def _statsmodels_fault() -> str:
+    """Return why kappa cannot be computed; "" if it can."""
+    missing = importlib.util.find_spec("statsmodels") is None
+    return f"needs statsmodels: {install_line('stats')}" if missing else ""
 
 
 def krippendorff_alpha(
@@ -273,7 +273,7 @@ def _with_interval(
     code: npt.NDArray[np.intp],
     marginal: Floats,
     observed: float | None,
-    lacking: str = "",
+    fault: str = "",
 ) -> Agreement:
     """Return the statistic with the jackknife's interval (Efron and Stein 1981).
 
@@ -281,14 +281,14 @@ def _with_interval(
         statistic: the coefficient without the cluster of that number; None: with all.
         code: of each item, the number of its cluster.
         marginal: ratings of each category.
-        lacking: why the statistic cannot be computed here.
+        fault: why the statistic cannot be computed here.
     """
     items, clusters = code.size, int(code.max(initial=-1)) + 1
     if not items:
         return Agreement(None, None, None, None, None, 0, 0, "no item has two ratings")
     prevalence = float(marginal.max() / marginal.sum())
-    if prevalence == 1.0 or lacking:
-        reason = ONE_CATEGORY if prevalence == 1.0 else lacking
+    if prevalence == 1.0 or fault:
+        reason = ONE_CATEGORY if prevalence == 1.0 else fault
         return Agreement(None, None, None, observed, prevalence, items, clusters, reason)
     value = statistic(None)
     known = Agreement(value, None, None, observed, prevalence, items, clusters)

@@ -30,12 +30,12 @@ def _share(groups: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PairedArea:
-    """Two areas over the same pictures.
+    """Two areas over the same images.
 
     Attributes:
         first, second: mean areas over repeats.
         difference: first minus second.
-        low, high: its 95 % interval in [-1, 1], over groups and repeats; None where nothing can be said.
+        low, high: its 95 % interval in [-1, 1], over groups and repeats; None if they cannot be computed.
     """
 
     first: float
@@ -48,7 +48,7 @@ class PairedArea:
 def paired_areas(
     first: npt.ArrayLike, second: npt.ArrayLike, cases: npt.ArrayLike, groups: npt.ArrayLike
 ) -> PairedArea:
-    """The difference of two areas under the ROC curve whose scores are of the same pictures, repeat by repeat.
+    """The difference of two areas under the ROC curve whose scores are of the same images, repeat by repeat.
 
     The variance adds that of the difference over groups (Obuchowski 1997, repeats averaged) and that of its mean over
     repeats, which are taken for independent; degrees of freedom by Satterthwaite.
@@ -59,17 +59,17 @@ def paired_areas(
         groups: (N,), of each image.
 
     Raises:
-        ValueError: shapes that do not agree, no case, no other picture, or one repeat.
+        ValueError: shapes that do not agree, no case, no control, or one repeat.
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     y, g = np.asarray(cases, bool), np.asarray(groups)
     n, m = int(y.sum()), int((~y).sum())
     if a.shape != b.shape or a.ndim != 2 or a.shape[1:] != y.shape or y.shape != g.shape or len(a) < 2:
         raise ValueError(
-            f"scores {a.shape} and {b.shape}, cases {y.shape}: two repeats or more of the same pictures"
+            f"scores {a.shape} and {b.shape}, cases {y.shape}: two repeats or more of the same images"
         )
     if not n or not m:
-        raise ValueError("an area needs cases and other pictures")
+        raise ValueError("an area needs cases and controls")
     parts = [[_components(own, y) for own in scores] for scores in (a, b)]
     areas = np.array([[above.mean() for above, _ in each] for each in parts])
     apart = areas[0] - areas[1]

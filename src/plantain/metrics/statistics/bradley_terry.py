@@ -104,7 +104,7 @@ def bradley_terry(comparisons: Sequence[Comparison]) -> Strengths:
     m = len(coded.models)
     beta, _ = _fit(coded.design, coded.chosen, coded.hold)
     beta[:m] -= beta[:m].mean()
-    beta = np.round(beta, 9)  # what the fit leaves of a strength of 0 is no strength
+    beta = np.round(beta, 9)  # the fit leaves noise of a strength of 0
     jackknife = _Jackknife(coded, beta)
     unit = np.eye(beta.size)
     centred = unit[:m] - unit[:m].mean(axis=0)

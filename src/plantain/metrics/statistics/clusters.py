@@ -71,6 +71,6 @@ def clustered_rate(patterns: Mapping[tuple[int, int], int]) -> Rate:
 
 
 def _too_few(shares: npt.NDArray[np.float64], times: npt.NDArray[np.float64]) -> bool:
-    """Whether fewer than `FEWEST` clusters differ from 0, from 1, or from the commonest share."""
+    """Return True if fewer than `FEWEST` clusters differ from 0, from 1, or from the commonest share."""
     most = shares[np.argmax(times)]
     return any(float(times[shares != common].sum()) < FEWEST for common in (0.0, 1.0, most))

@@ -48,7 +48,7 @@ def gap_of(answers: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL
     """Return the gap between right and wrong edits.
 
     Args:
-        answers: (image, whether the edit was right, score of the criterion in [0, 1]). Images that lack answers of
+        answers: (image, whether the edit was right, score of the criterion in [0, 1]). Images without answers of
             either kind are ignored.
         level: one-sided, of the bound: 0.05 for one test, divided by their number for several (Bonferroni).
 

@@ -57,7 +57,7 @@ class Sampling:
             low, high: ends of the range, where it has any; the value must lie strictly between them.
 
         Raises:
-            ValueError: the value lies at an end or beyond it.
+            ValueError: the value is at an end or beyond it.
         """
         if (low is not None and not low < self.value) or (high is not None and not self.value < high):
             raise ValueError(f"a value of {self.value:g} does not lie between {low} and {high}")

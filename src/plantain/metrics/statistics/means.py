@@ -22,10 +22,10 @@ from plantain.records.counts import counted
 METHOD = "Student t over sources, within its range, corrected for skewness"
 
 FEWEST = 5
-"""Differing sources below which there is no interval."""
+"""Differing sources below which no interval is computed."""
 
 LEAST_FREEDOM = 2.0
-"""Degrees of freedom below which there is no interval: one source with half of the samples leaves about one."""
+"""Degrees of freedom below which no interval is computed: one source with half of the samples leaves about one."""
 
 ROUNDING = 1e-12
 """Relative difference of values that counts as rounding."""
@@ -40,7 +40,7 @@ class Estimate:
         low, high: None for the `reason`.
         n: scored samples; clusters: independent units behind them.
         method: how the interval was made; "" without one.
-        reason: why there is no interval.
+        reason: why no interval was computed.
     """
 
     value: float | None
@@ -56,7 +56,7 @@ class ClusteredMeans:
     """The means of any values over one set of samples.
 
     Args:
-        clusters: for each sample, what it shares with others (source image, patient).
+        clusters: for each sample, the name that it shares with others (source image, patient).
         strata: for each sample, its stratum (organ); a cluster in several belongs to the one with most of its samples.
             A stratum of a single cluster is merged with another. None: no strata.
 

@@ -42,7 +42,7 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        """Whether the corrected p is below 5 %."""
+        """Return True if the corrected p is below 5 %."""
         return self.p_holm is not None and self.p_holm < 0.05
 
 

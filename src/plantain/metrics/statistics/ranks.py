@@ -58,7 +58,7 @@ def formula_one(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
     """Return MedEBench's formula (1), 1 - 6 sum d^2 / (m (m^2 - 1)), which has no correction for ties.
 
     Without ties it is `spearman`. With ties it depends on how they are broken: this is its expectation over ties
-    broken at random, so that a metric that says the same of everything has 0. Arguments as for `spearman`.
+    broken at random, so that a constant metric has 0. Arguments as for `spearman`.
     """
     x, y, reason = _pairs(first, second)
     if reason:
@@ -119,7 +119,7 @@ def image_correlation(
 def human_ceiling(
     ratings: npt.ArrayLike, clusters: Sequence[Hashable], *, statistic: Statistic = spearman
 ) -> Estimate:
-    """Return how well one person's order of the models agrees with the others': the most a metric can reach.
+    """Return how well one reader's order of the models agrees with the others': the most a metric can reach.
 
     Args:
         ratings: (raters, images, models), higher is better; NaN where someone did not rate.

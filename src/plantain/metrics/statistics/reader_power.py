@@ -83,7 +83,7 @@ def power(
         effect: true mean difference, in the unit of the answers.
         readers, cases: in all.
         parts: variance components of a difference.
-        groups: 1: everybody reads everything; more: a split-plot, each group of readers has its own cases.
+        groups: 1: every reader reads every case; more: a split-plot, each group of readers has its own cases.
 
     Raises:
         ValueError: groups that do not divide into two readers and two cases each.

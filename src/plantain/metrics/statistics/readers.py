@@ -27,7 +27,7 @@ TRUNCATED = "truncated: the unbiased variance is not above 0"
 CASE_ONLY = (
     "case-only: the unbiased variance is not above 0, and cases alone vary more than the truncated one"
 )
-NONE = "neither readers nor cases differ in the mean: nothing says how sure this is"
+NONE = "neither readers nor cases differ in the mean: no interval can be computed"
 
 FEW = 5
 """Readers below which tests are conservative: with 3 or 4 the variance is often far too small by chance (8 % false
@@ -44,7 +44,7 @@ def careful(readers: int) -> tuple[float, float]:
     """Return the correction for few readers: a factor of the variance, and the cap on its degrees of freedom.
 
     The cap is in multiples of the readers' own. As published, the test has 5.5 to 6 % false positives instead of 5 %
-    with 5 readers and up to 8 % with 3, because a variance that is small by chance brings many degrees of freedom
+    with 5 readers and up to 8 % with 3, because a variance that is small by chance adds many degrees of freedom
     (`benchmarks/reader_studies.py`).
     """
     return (1 + 1 / (2 * readers), 3.0) if readers < FEW else (1 + 1 / (4 * readers), 5.0)
@@ -60,8 +60,8 @@ class OverReaders:
         variance: that of the interval and the test: never below the readers' own part, a little wider for few readers
             (`careful`).
         how: which of the labels of this module `variance` is.
-        freedom: Hillis' degrees of freedom; 0 where there is no interval.
-        low, high: 95 % interval; None where nothing can be said.
+        freedom: Hillis' degrees of freedom; 0 without an interval.
+        low, high: 95 % interval; None if it cannot be computed.
         p: two-sided, of the value being `null`; None without an interval.
         null: the value that is tested.
         readers, cases, n: counts; `n` answers.
@@ -140,7 +140,7 @@ def unbiased_variance(answers: Floats) -> float:
 
 
 class PairSums(NamedTuple):
-    """Sums of products over all ordered pairs of entries, by what the two share (Gallas' moments)."""
+    """Sums of products over all ordered pairs of entries, by the reader or case that both share (Gallas' moments)."""
 
     neither: float
     reader: float

@@ -27,12 +27,12 @@ _ENDS = frozenset((
 
 
 class NoConcept(ValueError):
-    """There is no concept in the words."""
+    """The instruction names no concept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """What an edit is about: e.g. "pleural effusion", and whether it is to be removed."""
+    """The concept of an edit, e.g. "pleural effusion", and True if the edit removes it."""
 
     words: str
     removes: bool
@@ -50,7 +50,7 @@ def concept_of(job: Job) -> Concept:
     if job.concept:
         return Concept(job.concept.casefold(), removes)
     if verb is None:
-        raise NoConcept("the instruction has no verb that says whether something is added or removed")
+        raise NoConcept("the instruction has no verb for adding or removing")
     phrase: list[str] = []
     for word in words[verb + 1 :]:
         if word in _ENDS or not word[0].isalnum():
@@ -59,5 +59,5 @@ def concept_of(job: Job) -> Concept:
         elif word not in _ARTICLES:
             phrase.append(word)
     if not phrase:
-        raise NoConcept(f"nothing stands after {words[verb]!r} in the instruction")
+        raise NoConcept(f"the instruction has no words after {words[verb]!r}")
     return Concept(" ".join(phrase), removes)

@@ -1,7 +1,7 @@
 """InstructDiffusion's published checkpoint, one file in CompVis's layout, as a folder that its method runs.
 
 Nothing else is published of it: no tokenizer and no settings of its parts. Both are Stable Diffusion 1's, and come from
-any folder of that model. diffusers reads the layout (`from_single_file`); what lacks a weight is refused here.
+any folder of that model. diffusers reads the layout (`from_single_file`); a file with a missing weight is refused here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARTS = {
     "cond_stage_model.": "a text encoder",
 }
 CHANNELS = 8
-"""That its UNet takes: four of the picture that is drawn, four of the one that is looked at."""
+"""Input channels of its UNet: four of the noisy latent, four of the original's."""
 
 CARD = """---
 license: mit
@@ -43,12 +43,12 @@ def convert_instruct_diffusion(checkpoint: Path, base: Path, folder: Path) -> No
     """Writes a pipeline that `diffusers/medebench-instruct-diffusion@FOLDER` runs.
 
     Args:
-        checkpoint: as its authors publish it: a `.ckpt`, read without running what it holds, or `.safetensors`.
+        checkpoint: as its authors publish it: a `.ckpt`, read without executing its code, or `.safetensors`.
         base: a diffusers folder of Stable Diffusion 1 or InstructPix2Pix, for tokenizer and settings.
         folder: to be made.
 
     Raises:
-        InputError: the file cannot be read, is another model, or lacks weights; or the base is none.
+        InputError: the file cannot be read, is another model, or has missing weights; or the base is invalid.
     """
     try:
         state: dict[str, torch.Tensor] = load_single_file_checkpoint(str(checkpoint))
@@ -60,7 +60,7 @@ def convert_instruct_diffusion(checkpoint: Path, base: Path, folder: Path) -> No
     channels = state[FIRST_LAYER].shape[1] if FIRST_LAYER in state else 0
     if channels != CHANNELS:
         raise InputError(
-            f"{checkpoint}: is no InstructDiffusion: its UNet takes {channels} channels, not {CHANNELS}"
+            f"{checkpoint}: is not InstructDiffusion: its UNet takes {channels} channels, not {CHANNELS}"
         )
     try:
         unet = UNet2DConditionModel.from_single_file(
@@ -80,7 +80,7 @@ def convert_instruct_diffusion(checkpoint: Path, base: Path, folder: Path) -> No
         )
         pipe.save_pretrained(folder)
     except NotImplementedError as error:  # torch's word for a weight that was never filled
-        raise InputError(f"{checkpoint}: lacks weights that the parts of {base} have") from error
+        raise InputError(f"{checkpoint}: has no weights for some parts of {base}") from error
     except (OSError, ValueError, RuntimeError, TypeError, AttributeError) as error:
         raise InputError(
             f"{checkpoint}: cannot be loaded into the parts of {base}: {one_line(str(error))}"

@@ -20,7 +20,7 @@ class DeviceProcess:
     """The process of one device, started when it is first needed.
 
     Attributes:
-        module: what is run as it: python -P -m MODULE FD DEVICE.
+        module: run as python -P -m MODULE FD DEVICE.
     """
 
     module: ClassVar[str] = "plantain.models.diffusers.worker"

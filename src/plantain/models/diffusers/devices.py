@@ -1,6 +1,6 @@
 """The queue of the devices: requests that wait together go out as batches, to whichever device is free.
 
-Originals are decoded and results encoded by whoever waits for them, so a device's process only draws.
+The caller decodes originals and encodes results, so that a device's process only draws.
 """
 
 from __future__ import annotations

@@ -36,10 +36,10 @@ def fetch_pipeline(name: str, revision: str, cache_dir: Path | None, disk_gb: fl
     disk = next(folder for folder in (cache, *cache.parents) if folder.is_dir())
     blobs = cache / f"models--{name.replace('/', '--')}" / "blobs"
     have = sum(blob.stat().st_size for blob in blobs.iterdir() if blob.is_file()) if blobs.is_dir() else 0
-    lacking, free = disk_gb * 1e9 - have, shutil.disk_usage(disk).free
-    if lacking > free:
+    missing, free = disk_gb * 1e9 - have, shutil.disk_usage(disk).free
+    if missing > free:
         raise InputError(
-            f"{name}: needs {lacking / 1e9:.1f} GB more on the disk of {disk}, which has {free / 1e9:.1f} GB left; "
+            f"{name}: needs {missing / 1e9:.1f} GB more on the disk of {disk}, which has {free / 1e9:.1f} GB left; "
             "free some, or name another disk with providers.diffusers.cache_dir"
         )
     try:

@@ -12,7 +12,7 @@ from plantain.models.diffusers.devices import Devices, Order, device_names, rele
 from plantain.models.diffusers.jobs import Steering
 from plantain.models.diffusers.plan import EditorPlan
 from plantain.models.diffusers.remote import Edited, edit_here, job_of
-from plantain.models.framed import FramedRequest, framed_request
+from plantain.models.frames import FramedRequest, framed_request
 from plantain.models.remote import on_worker, wants_normal_form
 from plantain.pixels.decode import BadImage
 from plantain.records import InputError, Outcome, OutcomeKind, Usage

@@ -1,4 +1,4 @@
-"""What runs on one device: loads pipelines, draws batches, and makes them smaller when memory is short."""
+"""The engine of one device: loads pipelines, runs batches, and halves them when memory is short."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from plantain.records import OK, InputError, Outcome, OutcomeKind
 CANNOT_LOAD = (
     *(OSError, ValueError, ImportError, RuntimeError, TypeError, AttributeError, KeyError),
     SafetensorError,  # a truncated file, as transformers reads it
-    AssertionError,  # torch without CUDA, asked for a GPU
+    AssertionError,  # torch without CUDA on a GPU device
 )
 CANNOT_DRAW = (ValueError, RuntimeError, TypeError, AttributeError, KeyError, IndexError, ArithmeticError)
-"""What libraries raise for weights or images that they cannot handle; anything else ends the process."""
+"""Errors of libraries for weights or images that they cannot handle; any other ends the process."""
 
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
@@ -57,7 +57,7 @@ class Engine:
             if not shortage:
                 rest = rest[most:]
                 continue
-            self._free_memory()  # outside the except block: the error refers to what was being computed
+            self._free_memory()  # outside the except block: the error refers to tensors of the computation
             if self._close_idle(batch.loading):
                 continue
             together = len(rest[:most])

@@ -39,7 +39,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What is loaded, and how; one loaded pipeline serves every editor with the same values.
+    """A pipeline to load; one loaded pipeline serves every editor with the same values.
 
     Attributes:
         folder: with `model_index.json`.
@@ -93,12 +93,12 @@ class Job:
 
     Attributes:
         canvas: the original on the model's canvas, uint8 (H, W, 3).
-        instruction: what the model is given.
+        instruction: the text passed to the model.
         seed: of this edit's own generator.
-        concept: what the edit is about, in a word or two, for methods that read no sentences.
-        removes: the concept is to be removed; None if unknown.
+        concept: the subject of the edit in a word or two, for methods that read no sentences.
+        removes: True if the edit removes the concept; None if unknown.
         side: of the canvas; None for the method's own.
-        region: bool (H, W) of the canvas, for methods that are told where to edit.
+        region: bool (H, W) of the canvas, for methods that require a region.
     """
 
     canvas: Pixels = field(repr=False)
@@ -126,7 +126,7 @@ class Done:
     Attributes:
         pixels: uint8 (H, W, 3) of the canvas; None if there is none.
         outcome: why there is none.
-        record: what was done, for the journal: settings, device, precision, batch.
+        record: settings, device, precision and batch, for the journal.
     """
 
     pixels: Pixels | None = field(repr=False)

@@ -13,7 +13,7 @@ from plantain.models.presets import known_weights
 CONDITIONS = re.compile(
     r"non-?commercial|\bnc\b|-nc-|research|gated|llama|gemma|^other$|community", re.IGNORECASE
 )
-"""Words in a licence's name that mean that not everybody may use the weights for everything."""
+"""Words in a licence's name that indicate restricted use."""
 
 UNKNOWN = "unknown"
 
@@ -57,13 +57,13 @@ def check_terms(
     """Lets weights with conditions through only when the user accepts their licence by name, in a provider's section.
 
     Raises:
-        NotReady: says which licence, and what to write once it was read.
+        NotReady: names the licence and the option that accepts it.
     """
     if not terms.conditions or terms.licence in accepted:
         return
     if terms.licence == UNKNOWN:
         raise NotReady(
-            f"{name}: neither these weights' own page nor our table says under which licence they come; look at where "
+            f"{name}: the licence of these weights is unknown; check where "
             f'they are from, and if you may use them write [providers.{provider}] accept_licence = ["{UNKNOWN}"]'
         )
     raise NotReady(
@@ -73,7 +73,7 @@ def check_terms(
 
 
 def _card(folder: Path) -> WeightsTerms | None:
-    """What the weights' own README says in its header; None where it says nothing."""
+    """Return the licence in the header of the weights' README; None if absent."""
     path = (folder if folder.is_dir() else folder.parent) / "README.md"
     try:
         header = _HEADER.match(path.read_text(encoding="utf-8", errors="replace"))

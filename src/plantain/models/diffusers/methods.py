@@ -29,7 +29,7 @@ class EditingMethod:
         batches: several images go through the model at once.
         offloads: its parts can wait in main memory.
         precision: of the weights on a GPU by default; on a CPU it is float32.
-        region: it must be told where to edit.
+        region: it requires a region.
         caches: the first block cache works: its pipeline reports the step. With FLUX.2 and LongCat it fails, although
             their pipelines report it, too (diffusers 0.42).
         licence: of all weights of its pipeline class, whatever folder they are in; "" if it differs.
@@ -123,7 +123,7 @@ def method_for_class(class_name: str, where: str) -> EditingMethod:
         return METHODS[CLASSES[class_name]]
     if class_name in BASES:
         ways = " or ".join(f"{preset}@{where}" for preset in BASES[class_name])
-        raise InputError(f"{where} holds a {class_name}, which is no editor by itself: name it {ways}")
+        raise InputError(f"{where} contains a {class_name}, which is not an editor by itself: name it {ways}")
     raise InputError(
         f"{where} holds a {class_name}, which is not supported; these are: {', '.join(sorted(CLASSES))}"
     )

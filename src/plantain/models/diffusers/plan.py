@@ -1,4 +1,4 @@
-"""From an editor's name and a provider's settings to what is loaded and how it is called. Loads nothing."""
+"""Resolve an editor's name and a provider's settings to a pipeline and its arguments. Loads nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EditorPlan:
         name: as in the recipe.
         preset: with its settings and prompt.
         method: how the weights are run.
-        weights: what is loaded.
+        weights: to load.
         loras: LoRA weights, each with its weight.
         terms: licence of the weights.
         loading, steering: for the device.
@@ -74,7 +74,7 @@ class EditorPlan:
 
     @property
     def names_sides(self) -> bool:
-        """True if the model is told where the patient's left and right are; LoRA weights were trained without that."""
+        """Return True if the prompt states the patient's left and right; LoRA weights were trained without that."""
         return not self.loras
 
 
@@ -83,7 +83,7 @@ def plan_editor(name: str, options: Settings) -> EditorPlan:
 
     Raises:
         InputError: no such preset, no weights on disk, a missing part, a setting that the method does not follow, or a
-            licence that was not accepted; one line that says what to do.
+            licence that was not accepted; one line with the remedy.
     """
     chosen, where = _preset_and_weights(name)
     weights = _on_disk(name, where, options)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from plantain.files.installing import require_extra
 from plantain.models.diffusers.settings import Settings
-from plantain.models.extras import require_extra
 from plantain.models.presets import presets
 from plantain.records import InputError
 

@@ -16,7 +16,7 @@ REMARKS_OF_TORCHAO = {
     "torchao": "Failed to load ",  # each kernel that this machine has no use for, by its path
     "torch.utils._pytree": "%s is an Enum subclass and is now natively supported",
 }
-"""Logger -> how its remark begins when diffusers imports torchao, whether or not few bits are asked for."""
+"""Logger -> start of its remark when diffusers imports torchao, even without quantisation."""
 
 
 def _no_remark_of_torchao(record: logging.LogRecord) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
-from plantain.models.framed import FramedRequest
+from plantain.models.frames import FramedRequest
 from plantain.models.remote import normal_form
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """An edit at the original's size: PNG bytes or why there are none, its record, and its normal form if asked for."""
+    """An edit at the original's size: PNG bytes or a reason, its record, and its normal form on request."""
 
     result: bytes | Outcome
     record: dict[str, object]
@@ -94,7 +94,7 @@ def look_here(
 
 
 def device_here(named: str) -> str:
-    """Return the device of this worker: its first GPU, or what was named."""
+    """Return the device of this worker: the one named, else its first GPU."""
     first = device_names(named)[0]
     return "cuda:0" if first.startswith("cuda") else first
 

@@ -52,7 +52,7 @@ class Settings(ProviderSettings):
         cache_dir: folder of weights from the hub, instead of the usual cache.
         allow_downloads: fetch weights that are not on disk; otherwise no connection is ever opened.
         accept_licence: the licences, by name, that the user accepts: needed by weights with conditions.
-        safety_checker: keep a safety checker that the weights bring; what it blacks out is a refusal.
+        safety_checker: keep the safety checker of the weights; an image that it blacks out is a refusal.
     """
 
     dtype: Literal["", "float32", "float16", "bfloat16"] = ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from plantain.models.diffusers.jobs import Loading, Steering
 from plantain.models.diffusers.remote import Edited, edit_with
-from plantain.models.framed import FramedRequest
+from plantain.models.frames import FramedRequest
 
 if TYPE_CHECKING:
     from diffusers import DiffusionPipeline
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EditTrial:
-    """What one edit took on a device.
+    """Time and memory of one edit on a device.
 
     Attributes:
         edited: the edit, or why there is none.

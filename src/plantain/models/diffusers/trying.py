@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
+from plantain.files.installing import require_extra
 from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.quiet import OFFLINE
@@ -16,9 +17,8 @@ from plantain.models.diffusers.remote import Edited
 from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trial import EditTrial, run_trial
 from plantain.models.diffusers.weights import NotReady, size_gb
-from plantain.models.extras import require_extra
 from plantain.models.facts import facts_of
-from plantain.models.framed import FramedRequest
+from plantain.models.frames import FramedRequest
 from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider_names
 from plantain.pixels.decode import declared_size
@@ -37,9 +37,9 @@ class Tried:
     Attributes:
         name: "diffusers/NAME".
         weights: hub ids or folders, base first.
-        licence, disk_gb, needs: as far as it is known; `needs` is memory in words.
+        licence, disk_gb, needs: if known; `needs` is memory in words.
         missing: why nothing was tried; "" where something was.
-        plan: what was to run; None where something is missing.
+        plan: of the trial; None if something is missing.
         device: where it ran.
         trial: how it went; None where something is missing.
         canvas: width and height at which the model worked.
@@ -140,7 +140,7 @@ def try_editor(editor: str, options: Settings, steps: int) -> Tried:
 def check_new_folder(folder: Path) -> None:
     """Raises InputError where a folder to be made is there already and holds something."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: is there already, and is no empty folder; name a new one")
+        raise InputError(f"{folder}: is there already and is not empty; name a new folder")
 
 
 def _preset_of(name: str) -> Preset:

@@ -53,7 +53,7 @@ class Weights:
 
 
 def is_hub_id(name: str) -> bool:
-    """Return True if a name has the form of a hub id, org/name, and is no folder here."""
+    """Return True if a name has the form of a hub id, org/name, and is not a local folder."""
     return bool(_HUB_ID.fullmatch(name)) and not name.startswith(".") and not Path(name).is_dir()
 
 
@@ -66,7 +66,7 @@ def find_weights(name: str, revision: str, cache_dir: Path | None) -> Weights | 
     if not is_hub_id(name):
         folder = Path(name).expanduser()
         if not folder.exists():
-            raise InputError(f"weights {name!r}: there is no such folder, and it is no hub id like org/name")
+            raise InputError(f"weights {name!r}: neither a folder nor a hub id like org/name")
         return Weights(name, folder.resolve(), folder_digest(folder))
     cached = hub_cache(cache_dir) / f"models--{name.replace('/', '--')}"
     commit = revision if _COMMIT.fullmatch(revision) else _ref(cached, revision or "main")
@@ -91,7 +91,7 @@ def has_index(weights: Weights) -> bool:
 
 
 def class_of(weights: Weights) -> str:
-    """Return the name of a folder's pipeline class. Raise InputError if it is no folder of a diffusers pipeline."""
+    """Return the name of a folder's pipeline class. Raise InputError if it is not a folder of a diffusers pipeline."""
     return str(_index(weights)["_class_name"])
 
 
@@ -111,7 +111,7 @@ def missing_part(weights: Weights) -> str:
     """Return the first missing file of a pipeline, e.g. after an interrupted download; "" if none is missing.
 
     Raises:
-        InputError: it is no folder of a diffusers pipeline.
+        InputError: it is not a folder of a diffusers pipeline.
     """
     for name in _parts(weights):
         part = weights.folder / name
@@ -119,8 +119,8 @@ def missing_part(weights: Weights) -> str:
             return f"{name}/"
         if name.startswith("tokenizer") and not _here(part, _TOKENS):
             return f"{name}/tokenizer.json"
-        if (part / "config.json").exists() and (lacking := _missing_weights(part)):
-            return f"{name}/{lacking}"
+        if (part / "config.json").exists() and (missing := _missing_weights(part)):
+            return f"{name}/{missing}"
     return ""
 
 
@@ -205,7 +205,7 @@ def _index(weights: Weights) -> dict[str, object]:
         index = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise InputError(
-            f"{weights.folder}: has no {INDEX}, so it is no folder of a diffusers pipeline (save_pretrained writes one)"
+            f"{weights.folder}: has no {INDEX}: not a folder of a diffusers pipeline (save_pretrained writes one)"
         ) from None
     except ValueError as error:
         raise InputError(f"{path}: is not JSON: {error}") from error

@@ -1,4 +1,4 @@
-"""Where a provider's address leads: loopback is what a name resolves to now, not what it is called."""
+"""The reach of a provider's address (loopback, on the premises, hosted), by the IP addresses of its host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plantain.records import Destination, Reach
 from plantain.roles.options import ProviderOptions
 
 AZURE = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us")
-"""What follows a resource's name in its address."""
+"""Domains of Azure resources, after the resource's name."""
 
 
 def origin_of(url: str) -> str:
@@ -48,7 +48,7 @@ def not_loopback(host: str, addresses: list[str]) -> str:
 
 
 def tenant_of(url: str, options: ProviderOptions) -> str:
-    """Return whose part of a cloud is addressed: the project in every request, or the resource in the host name."""
+    """Return the cloud tenant of an address: the project of the settings, or the resource in the host name."""
     host = (urlsplit(url).hostname or "").rstrip(".")
     return options.get("project") or next((host.removesuffix(end) for end in AZURE if host.endswith(end)), "")
 
@@ -71,7 +71,7 @@ def stays_on_premises(options: ProviderOptions) -> bool:
 
 
 async def loopback_addresses(host: str, port: int) -> list[str]:
-    """Return what to connect to for a host that has to be this machine. Raise ConnectionRefusedError if it is not."""
+    """Return the addresses of a host that must be this machine. Raise ConnectionRefusedError if it is not."""
     addresses = await asyncio.to_thread(resolved, host, port)
     why = not_loopback(host, addresses)
     if why:
@@ -91,4 +91,6 @@ def _is_loopback(address: str) -> bool:
 def key_of(provider: str, options: ProviderOptions, usual: tuple[str, ...]) -> Secret:
     """Return the key of a section, in the variable that it names or the provider's usual ones. Raise MissingKey."""
     names = (options.api_key_env,) if options.api_key_env else usual
-    return key_from_environment(names, provider, near=stays_on_premises(options), later=options.key_later)
+    return key_from_environment(
+        names, provider, near=stays_on_premises(options), later=options.context.key_later
+    )

@@ -1,65 +1,224 @@
-"""Read the text of a model's answer without guessing: one JSON object, or an instruction as plain text."""
+"""Read answers without guessing: fields of a provider's JSON body, and the text of a model's answer."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+
+import orjson
 
 JsonObject = dict[str, object]
+
+OPAQUE = 1_000
+"""A string without a space that is longer than this is data, not words."""
+
+LONGEST_TEXT = 20_000
+
+MOST = 10**9
+"""No call has a count beyond this; its price would end a run."""
+
+
+def load_json(content: str | bytes) -> object:
+    """Decode JSON; lone surrogates, which models can write and orjson refuses, become "?"."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        text = content if isinstance(content, str) else content.decode("utf-8", "replace")
+        value = json.loads(text)
+        return orjson.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def error_of(content: str) -> JsonObject:
+    """Return the error object of a body, whatever it is wrapped in; {} if there is none."""
+    try:
+        body = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {}
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]
+    if not isinstance(body, dict):
+        return {}
+    error = body.get("error", body)
+    if isinstance(error, str):
+        return {"message": error}
+    if not isinstance(error, dict):
+        return {}
+    return (
+        error if "message" in error or "detail" not in error else {**error, "message": str(error["detail"])}
+    )
+
+
+def kind_of(content: str) -> str:
+    """Describe a body that is not the expected JSON."""
+    start = content.lstrip()[:200]
+    if not start:
+        return "an empty body"
+    return "an HTML page" if start.startswith("<") else f"a body of {len(content)} characters"
+
+
+def scrub(value: object) -> object:
+    """Return a JSON value as the journal keeps it: without long strings and numbers beyond 64 bits."""
+    if isinstance(value, dict):
+        return {str(name): scrub(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [scrub(inner) for inner in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
+    if not isinstance(value, str) or len(value) <= OPAQUE:
+        return value
+    if " " not in value[:OPAQUE]:
+        return f"({len(value)} characters of data)"
+    return (
+        value if len(value) <= LONGEST_TEXT else f"{value[:LONGEST_TEXT]} (cut from {len(value)} characters)"
+    )
+
+
+def objects(value: object) -> list[JsonObject]:
+    """Return the objects of a list; [] if it is not a list."""
+    return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
+
+
+def child(body: JsonObject, name: str) -> JsonObject:
+    """Return an object inside a body; {} if it is missing or of another type."""
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def text(body: JsonObject, name: str) -> str:
+    """Return a string of a body; "" if it is missing or of another type."""
+    value = body.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def count(body: JsonObject, name: str) -> int | None:
+    """Return a count of a body; None if it is missing, negative, beyond `MOST`, or of another type.
+
+    Gateways write whole numbers as 350.0 or, as protocol buffers do for long ones, as "350".
+    """
+    value = body.get(name)
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST else None
+
+
+def stated(fields: Mapping[str, object]) -> JsonObject:
+    """Return the fields of a request that are set."""
+    return {name: value for name, value in fields.items() if value not in (None, "")}
+
+
+def add_counts(*counts: int | None) -> int | None:
+    """Return the sum of the known counts; None if none is known."""
+    known = [n for n in counts if n is not None]
+    return sum(known) if known else None
+
+
+def whole_usage(
+    read: int | None,
+    written: int | None,
+    total: int | None,
+    *,
+    least: int | None,
+    cached: int | None,
+    answered: bool,
+) -> tuple[int | None, int | None]:
+    """Return all tokens read and written, where an answer omits one or counts it in another way.
+
+    Args:
+        read, written, total: as the answer states them.
+        least: the part of `written` that is not thinking: a total without room for it is wrong.
+        cached: read from a cache; more than `read` if the server counts it separately, as the total shows; else
+            `read` is unknown.
+        answered: words or an image came. Then a zero means unknown; without an answer, unknown means zero.
+    """
+    if read is not None and cached is not None and cached > read:
+        if total != read + cached + (written or 0):
+            return None, written or None
+        read += cached
+    if answered:
+        read, written = read or None, written or None
+    if read is None and written is not None and total is not None and total > written:
+        read = total - written
+    if read is not None and total is not None and total > read and total - read >= (least or 0):
+        written = total - read
+    if written is None and read is not None and not answered:
+        written = 0
+    return read, written
+
 
 LONGEST_ANSWER = 200_000
 LONGEST_INSTRUCTION = 4_000
 MOST_STARTS = 200
 """Opening braces at which a report is looked for in prose, so that hostile text costs little."""
 
-_THINK = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection)"
-_THINKING = re.compile(
-    rf"(<{_THINK}>|\[{_THINK}\]|◁{_THINK}▷|</{_THINK}>|\[/{_THINK}\]|◁/{_THINK}▷)", re.IGNORECASE
-)
+MOST_NESTED_TAGS = 3
+"""Of `<response><instruction>...` and the like, for the same reason."""
+
+_THINK = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning(?:_content)?|reflection|analysis|scratchpad|inner_monologue)"
+_OPENING = rf"<\|?{_THINK}\|?>|\[{_THINK}\]|◁{_THINK}▷|<\|begin_of_thought\|>|<\|channel>thought"
+_CLOSING = rf"<\|?/{_THINK}\|?>|\[/{_THINK}\]|◁/{_THINK}▷|<\|end_of_thought\|>|<channel\|>"
+_THINKING = re.compile(rf"({_OPENING})|({_CLOSING})", re.IGNORECASE)
 _FINAL_CHANNEL = re.compile(
     r"\A.*(?:<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>)", re.DOTALL
 )
 _HARMONY_END = re.compile(r"<\|(?:end|return|call|start)\|>.*", re.DOTALL)
-_NAMES = r"(?:final[_ ]?)?answer|final|response|output|(?:edit[_ ]?)?instruction|prompt"
+_HARMONY_WITHOUT_TOKENS = re.compile(r"\Aanalysis.*assistantfinal", re.DOTALL)
+_NAMES = r"(?:final[_ ]?)?answer|final|response|output|result|(?:edit[_ ]?)?instruction|prompt"
 _TAGGED = re.compile(
-    rf"<({_NAMES}|\|begin_of_box\|)>(.*?)(?:</\1>|<\|end_of_box\|>|\Z)", re.DOTALL | re.IGNORECASE
+    rf"<({_NAMES}|\|begin_of_(?:box|solution)\|)>(.*?)(?:</\1>|<\|end_of_(?:box|solution)\|>|\Z)",
+    re.DOTALL | re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{(?:\\text\s*\{)?(.*?)\}?\}[\s.$]*\Z", re.DOTALL)
-_TOKEN = re.compile(r"<\|\w+\|>|</s>")
+_TOKEN = re.compile(
+    r"(?:<\|(?:im_start|start_header_id)\|>|<start_of_turn>)(?:assistant|model)|<\|\w+\|>|\[\|\w+\|\]|</?s>|"
+    r"<end_of_turn>|\ufeff"
+)
+"""Tokens of chat formats, with the role after the start of a turn."""
+
 _FENCE = re.compile(r"```(?:[\w-]*[ \t]*\n)?(.*?)```", re.DOTALL)
 _PREFACE = re.compile(
-    r"\A(?:(?:sure|certainly|of course|ok(?:ay)?|great)\b[,.! ]\s*)?[#*_ ]*(?:here(?:'s|’s| is| are)\b[^\n:]{0,80}:"
-    rf"|(?:(?:the|my|final|revised|refined|new|edit(?:ing)?) )*(?:{_NAMES})[*_ ]*(?::|(?=\n)))[*_]*\s*",
+    r"\A(?:(?:sure|certainly|of course|absolutely|ok(?:ay)?|great)\b[,.! ]\s*)?[#*_ ]*"
+    r"(?:(?:here(?:'s|’s| is| are)|(?:below|the following|this) is)\b[^\n:]{0,80}:"
+    rf"|(?:(?:the|my|your|final|revised|refined|new|edit(?:ing)?) )*(?:{_NAMES}|assistant)(?: is)?[*_ ]*"
+    r"(?::|(?=\n)))[*_]*\s*",
     re.IGNORECASE,
 )
-_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "‘": "’", "`": "`", "**": "**"}
+_REMARK = re.compile(r"(?:please )?let me know|(?:i )?hope this|feel free|would you like", re.IGNORECASE)
+"""The start of a last line that is addressed to the user."""
+
+_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "‘": "’", "`": "`", "**": "**", "*": "*"}
 
 
 class Unreadable(ValueError):
-    """An answer that is not in the form asked for. The message is one line, sent to the model that gave it."""
+    """An answer that is not in the required form. The message is one line and is sent back to the model."""
 
 
 def without_thoughts(text: str) -> str:
-    """Return what a reply answers: without thoughts, the marks of chat formats, and a tag or box around the answer.
+    """Return the answer in a reply, without thoughts, chat format tokens, and tags or boxes around it.
 
-    Thoughts are `<think>` blocks (also in square brackets; the opening one may be in the prompt) and every channel of
-    the harmony format but `final`.
+    Thoughts are `<think>` blocks (also in square brackets; the opening one may be in the prompt) and all channels of
+    the harmony format except `final`.
 
     Raises:
-        Unreadable: nothing is left, the thoughts never end, or the answer is longer than any report.
+        Unreadable: the answer is empty, its thoughts never end, or it is longer than `LONGEST_ANSWER`.
     """
-    kept, thinking = "", False
-    for number, part in enumerate(_THINKING.split(text)):
-        if number % 2:  # a mark
-            kept, thinking = (kept, part[1] != "/") if thinking or part[1] != "/" else ("", False)
-        elif not thinking:
-            kept += part
-    answer = kept
+    answer, thinking = "", False
+    for part in filter(None, _THINKING.split(text)):
+        if not (mark := _THINKING.fullmatch(part)):
+            answer += "" if thinking else part
+        elif mark[1]:
+            thinking = True
+        else:
+            answer, thinking = (answer if thinking else ""), False
     if "<|channel|>" in answer:
         final = _FINAL_CHANNEL.match(answer)
         answer = _HARMONY_END.sub("", answer[final.end() :]) if final else ""
-    if tagged := [content for _, content in _TAGGED.findall(answer) if content.strip()]:
-        answer = tagged[-1]
+    answer = _HARMONY_WITHOUT_TOKENS.sub("", answer)
+    for _ in range(MOST_NESTED_TAGS):
+        if tagged := [content for _, content in _TAGGED.findall(answer) if content.strip()]:
+            answer = tagged[-1]
     answer = _TOKEN.sub("", answer).strip()
     if not answer:
         raise Unreadable("the answer was empty")
@@ -69,13 +228,13 @@ def without_thoughts(text: str) -> str:
 
 
 def read_instruction(text: str) -> str:
-    r"""Return the instruction of a writer's reply, without what models put around it.
+    r"""Return the instruction of a writer's reply.
 
-    Removed are thoughts, a `\boxed{}`, "Here is the instruction:", a code fence, quotation marks, and a JSON object
-    whose one text it is.
+    Removes thoughts, a `\boxed{}`, "Here is the instruction:", a code fence, quotation marks, and a JSON object whose
+    only text is the instruction.
 
     Raises:
-        Unreadable: nothing is left, or it is longer than an editor would follow.
+        Unreadable: the instruction is empty or longer than `LONGEST_INSTRUCTION`.
     """
     answer, before = without_thoughts(text), ""
     while answer != before:
@@ -84,7 +243,11 @@ def read_instruction(text: str) -> str:
             answer = boxed[1].strip()
         if len(fenced := _FENCE.findall(answer)) == 1:
             answer = fenced[0].strip()
-        answer = _only_text(_PREFACE.sub("", answer)).strip()
+        body, _, last = _PREFACE.sub("", answer).rpartition("\n")
+        answer = body.strip().removesuffix("---") if body and _REMARK.match(last) else f"{body}\n{last}"
+        answer = _only_text(answer.strip()).strip()
+        if all(line.startswith(">") for line in answer.splitlines()):
+            answer = re.sub(r"(?m)^> ?", "", answer)
         for opening, closing in _QUOTES.items():
             inner = answer[len(opening) : -len(closing)].strip()
             if answer == f"{opening}{inner}{closing}" and opening not in inner and closing not in inner:
@@ -100,21 +263,28 @@ def read_instruction(text: str) -> str:
 
 def _only_text(answer: str) -> str:
     """Return the text of an answer in JSON: a string, or an object's instruction or only string; else the answer."""
-    if answer[:1] not in ("{", "[", '"'):
-        return answer
+    start = 0 if answer[:1] in ("{", "[", '"') else answer.find('{"')
     try:
-        value: object = json.loads(answer)
+        value, end = json.JSONDecoder().raw_decode(answer, max(start, 0))
     except (ValueError, RecursionError):
         return answer
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
+    while isinstance(value, (list, dict)) and len(value) == 1:
+        inner = next(iter(value.values() if isinstance(value, dict) else value))
+        if isinstance(value, dict) and isinstance(inner, str):
+            break
+        value = inner
+    alone = start == 0 and not answer[end:].strip()
     if isinstance(value, dict):
         texts = {name.casefold(): inner for name, inner in value.items() if isinstance(inner, str)}
         named = [inner for name, inner in texts.items() if re.fullmatch(_NAMES, name)]
-        value = next(iter(named or (texts.values() if len(texts) == 1 else ())), None)
-    if not isinstance(value, str):
-        raise Unreadable("the answer was JSON without an instruction; answer with the instruction alone")
-    return value
+        value = next(iter(named or (texts.values() if len(texts) == 1 and alone else ())), None)
+    elif not alone:
+        return answer
+    if isinstance(value, str):
+        return value
+    if not alone:
+        return answer
+    raise Unreadable("the answer was JSON without an instruction; answer with the instruction alone")
 
 
 def read_object(text: str, marks: set[str]) -> JsonObject:
@@ -124,6 +294,8 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
         Unreadable: none, several different ones, or one key with two values.
     """
     answer = without_thoughts(text)
+    if answer.startswith('"'):
+        answer = _only_text(answer)
     reports: list[JsonObject] = []
     decoder = json.JSONDecoder(object_pairs_hook=_one_value_per_key, parse_constant=_no_constant)
     at, starts = answer.find("{"), 0
@@ -136,9 +308,10 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
         except (ValueError, RecursionError):  # also a number of more digits than Python reads
             at = answer.find("{", at + 1)
             continue
-        if isinstance(value, dict) and marks & value.keys() and value not in reports:
+        is_report = isinstance(value, dict) and bool(marks & value.keys())
+        if is_report and value not in reports:
             reports.append(value)
-        at = answer.find("{", end)
+        at = answer.find("{", end if is_report else at + 1)
     if not reports:
         raise Unreadable("there was no complete JSON object with the report in the answer")
     if len(reports) > 1:
@@ -147,7 +320,7 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
 
 
 def object_schema(properties: JsonObject) -> JsonObject:
-    """Return the JSON schema of an object, in the subset that both providers' strict modes take."""
+    """Return the JSON schema of an object, in the subset that the strict modes of both providers accept."""
     return {
         "type": "object",
         "properties": properties,

@@ -1,4 +1,4 @@
-"""Ask a language model until its answer can be read: twice at most, and never a guess in place of an answer."""
+"""Ask a language model at most twice for a readable answer, and convert images and usage."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import orjson
 
-from plantain.models.hosted.answers import JsonObject, Unreadable
-from plantain.models.hosted.bodies import scrub
+from plantain.models.hosted.answers import JsonObject, Unreadable, scrub
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.images import shown_at
 from plantain.models.hosted.prompts.fill import checked_library
@@ -22,7 +21,7 @@ from plantain.roles.options import ProviderOptions
 T = TypeVar("T")
 
 MOST_ASKS = 2
-"""How often a writer or judge may be asked within one call; a budget reserves that many answers."""
+"""Requests to a writer or judge within one call, at most; a budget reserves that many answers."""
 
 ROOMIER = 2
 """A cut answer is requested again with this multiple of its limit: the same limit would cut it again."""
@@ -72,10 +71,10 @@ class LanguageModel:
     shown_side: int | None = None
 
     async def ask(self, question: Question) -> tuple[str, Usage, JsonObject]:
-        """Return the answer's words, what they consumed, and its body.
+        """Return the answer's text, its usage, and its body.
 
         Raises:
-            Fault: there is no answer, or, with status 200, usage and body, none that can be read.
+            Fault: no answer; with status 200, usage and body if the answer cannot be read.
         """
         if self.shown_side is not None:
             question = await asyncio.to_thread(_smaller, question, self.shown_side)
@@ -89,7 +88,7 @@ class LanguageModel:
 
 
 class LanguageRole:
-    """What writer, judge and describer have in common: a model, and the run's prompts."""
+    """Base class of writer, judge and describer: a model and the run's prompts."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         self._model = model
@@ -101,7 +100,7 @@ class LanguageRole:
         await self._model.aclose()
 
     def _asked_by(self, prompts: Iterable[str], system: str = "") -> str:
-        """Return the model, its sampling, and the prompts with their hashes, for a fingerprint."""
+        """Return model, sampling, and prompts with their hashes, for a fingerprint."""
         labels = ",".join(self._library.label(name, system) for name in prompts)
         return f"{self.name} {self._model.sampling} prompts={labels}"
 
@@ -113,12 +112,12 @@ class LanguageRole:
         read: Callable[[str], T],
         schema: JsonObject | None = None,
     ) -> Reply[T]:
-        """Ask, and ask once more if the answer cannot be used; then it is malformed.
+        """Ask, and ask a second time if the answer cannot be read; then it is malformed.
 
-        An empty or unreadable answer is requested again with the error, a cut one with twice the room.
+        An empty or unreadable answer is requested again with the error, a cut one with twice the token limit.
 
         Args:
-            prompt: whose text stands in `parts`.
+            prompt: the prompt whose text is in `parts`.
             parts, seed, schema: as in `Question`.
             read: returns the value of a text, or raises `Unreadable`.
 
@@ -144,7 +143,7 @@ class LanguageRole:
             raw = record(prompt.label, self._model.sampling, bodies)
             if not outcome.ok:
                 if asked.room > 1 and outcome.kind is OutcomeKind.MALFORMED:
-                    # More room than this model has: the recipe's own setting is not at fault.
+                    # The model refused our doubled limit: the recipe's own setting is not at fault.
                     outcome = Outcome(OutcomeKind.MALFORMED, f"{before} ({outcome.reason})")
                 return failed(outcome, total, raw)
             try:
@@ -182,6 +181,6 @@ def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
 
 
 def record(prompt: str, sampling: str, answers: Sequence[JsonObject]) -> str:
-    """Return what the journal keeps of a call as raw: which prompt, how it was asked, and every answer's body."""
-    told = {"prompt": prompt, "sampling": sampling, "answers": [scrub(answer) for answer in answers]}
-    return orjson.dumps(told).decode()
+    """Return the journal's `raw` of a call as JSON: prompt label, sampling, and the body of every answer."""
+    kept = {"prompt": prompt, "sampling": sampling, "answers": [scrub(answer) for answer in answers]}
+    return orjson.dumps(kept).decode()

@@ -1,7 +1,7 @@
-"""The blind form of a hosted judge: it looks at two pictures alone, and is told in a second call what was asked.
+"""The blind form of a hosted judge: it compares two images without the instruction, which a second call adds.
 
-Which of the two is shown as A is drawn from the call's seed and recorded with what the judge saw, so that a bias of
-position can be measured. Both turns put what never changes before the pictures.
+The seed of the call decides which image is shown as A; the order is recorded, so that position bias can be measured.
+In both turns the fixed text comes before the images.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from plantain.records import InputError, Rubric
 from plantain.roles import EncodedImage, JudgeRequest, LookRequest
 
 LOOK, JUDGE = "look", "blind"
-"""The prompts of the two turns."""
+"""Prompts of the two turns."""
 
 OWN_FORM = frozenset({"judge_add", "judge_remove", "rubric"})
-"""Prompts of ours that ask the rubric's questions; a rubric that names another is put in words of its own."""
+"""Our prompts for a rubric's questions; a rubric that names another prompt has a wording of its own."""
 
 _TEXT: JsonObject = {"type": "string"}
 _FLAG: JsonObject = {"type": "boolean"}
@@ -34,15 +34,15 @@ _LISTS: dict[str, JsonObject] = {
 LOOK_SCHEMA = object_schema(
     {name: {"type": "array", "items": object_schema(entry)} for name, entry in _LISTS.items()}
 )
-"""Of the first turn's answer: evidence before what it amounts to."""
+"""Schema of the first turn's answer, with the evidence first."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlindDescription:
-    """What a judge saw in two pictures.
+    """A judge's description of two images.
 
     Attributes:
-        edited_first: the edit was shown as picture A.
+        edited_first: the edit was shown as image A.
         lines: one for each difference and finding, in the judge's words.
     """
 
@@ -51,24 +51,24 @@ class BlindDescription:
 
     @property
     def letters(self) -> tuple[str, str]:
-        """Of the original and of the edit."""
+        """Letters of the original and of the edit."""
         return ("B", "A") if self.edited_first else ("A", "B")
 
     def description(self) -> str:
-        """In words, for people and for the record of a verdict."""
+        """Return the description as text, for the record of a verdict."""
         original, edited = self.letters
-        return "\n".join((f"Picture {original} is the original, picture {edited} the edit.", *self.lines))
+        return "\n".join((f"Image {original} is the original, image {edited} the edit.", *self.lines))
 
 
 def check_blind(rubric: Rubric) -> None:
-    """Refuses a rubric that is put in words of its own: the blind form has its own. Raises InputError."""
+    """Raise InputError for a rubric with a wording of its own: the blind form has its own prompts."""
     other = [name for name in rubric.asked.templates if name not in OWN_FORM]
     if any(criterion.key for criterion in rubric.criteria):
         other = ["bare answers"]
     if other or rubric.asked.system != "system":
         raise InputError(
-            f'form = "blind": the rubric {rubric.name} is put by {other[0] if other else rubric.asked.system}, in '
-            'words of its own; the blind form is for the judge of a build: use form = "plain" here'
+            f'form = "blind": the rubric {rubric.name} uses {other[0] if other else rubric.asked.system}, a wording of '
+            'its own; the blind form is for the judge of a build: use form = "plain" here'
         )
 
 
@@ -79,10 +79,10 @@ def shown(text: str, request: LookRequest | JudgeRequest, edited_first: bool) ->
 
 
 def read_look(text: str, *, edited_first: bool) -> str:
-    """The first turn's answer as the journal keeps it: JSON with the order, the differences and the findings.
+    """Return the first turn's answer for the journal: JSON with the order, the differences and the findings.
 
     Raises:
-        Unreadable: no such object, or an entry that does not say what was asked.
+        Unreadable: no such object, or an entry with a missing or wrong field.
     """
     found = read_object(text, set(_LISTS))
     kept: JsonObject = {"edited_first": edited_first}
@@ -99,11 +99,11 @@ def _entry(entry: JsonObject, name: str, asked: JsonObject) -> JsonObject:
     for key, schema in asked.items():
         value = entry.get(key)
         if schema == _TEXT and not (isinstance(value, str) and value.strip()):
-            raise Unreadable(f"{name}: {key} must be some words")
+            raise Unreadable(f"{name}: {key} must be a text")
         if schema == _FLAG and not isinstance(value, bool):
             raise Unreadable(f"{name}: {key} must be true or false")
         if schema == _NUMBER and not _is_share(value):
-            continue  # how sure it is decides nothing
+            continue  # the confidence is optional
         shown[key] = value
     return shown
 
@@ -113,9 +113,9 @@ def _is_share(value: object) -> bool:
 
 
 def seen_of(look: str) -> BlindDescription:
-    """What the journal keeps of a first turn. Raises ValueError where there was none."""
+    """Return a first turn's description from the journal. Raise ValueError if `look` is empty."""
     if not look:
-        raise ValueError("a judge that looks first is given what it saw; see calls.looking")
+        raise ValueError("a judge that looks first needs its first answer in `seen`")
     report = orjson.loads(look)
     lines = [
         f"Difference, {one['place']}: in A {one['in_a']}; in B {one['in_b']}{_sure(one)}"

@@ -1,4 +1,4 @@
-"""What both kinds of hosted providers connect by: one HTTP client under the run's gate, and tokens that expire."""
+"""The HTTP connection of hosted providers, behind the run's clearance of images, and tokens that expire."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 CONNECT_S = 10.0
 TRANSFER_S = 1_800.0
-"""Seconds that a file may take to be looked through, or on its way."""
+"""Seconds that inspecting or transferring a file may take."""
 
 EARLY_S = 120.0
 """Seconds before its end at which a token is no longer used."""
@@ -60,7 +60,7 @@ class Tokens:
             return self.token
 
     async def signed(self, send: Callable[[], Awaitable[T]]) -> T:
-        """Send a request; after a 401 once more with a new token, since one may be withdrawn early. Raise Fault."""
+        """Send a request; after a 401 send it again with a new token, since one may be revoked early. Raise Fault."""
         used = self.token
         try:
             return await send()
@@ -77,12 +77,12 @@ class Wire:
 
     Args:
         name: "provider/model".
-        address: base URL. One in the environment is ignored: images go where the recipe says.
-        options: timeout, and what the transport needs to know of the address.
+        address: base URL of the recipe; one in the environment is ignored.
+        options: timeout, and the settings of the transport.
     """
 
     tokens: Tokens | None = None
-    """Of those who sign in with tokens that expire."""
+    """Set by providers that sign in with tokens that expire."""
 
     def __init__(self, name: str, address: str, options: ProviderOptions) -> None:
         self.name = name
@@ -96,7 +96,7 @@ class Wire:
         return f"{self.address}{path}"
 
     async def sign(self) -> dict[str, str]:
-        """Return the headers that every request has. Raise Fault if there is no token."""
+        """Return the authentication headers of a request. Raise Fault if no token can be fetched."""
         raise NotImplementedError
 
     async def request(
@@ -109,13 +109,13 @@ class Wire:
         headers: Mapping[str, str] | None = None,
         **content: Any,
     ) -> httpx2.Response:
-        """Send a request; with tokens, and a 401, once more under a new one. Raise Fault if it fails.
+        """Send a request; with tokens, a 401 is repeated under a new one. Raise Fault if it fails.
 
         Args:
             method, path: "POST", and a path for `url_of`.
             body: sent as JSON.
-            timeout_s: instead of the settings' own.
-            headers: beside those that sign the request.
+            timeout_s: replaces the timeout of the settings.
+            headers: in addition to the authentication headers.
             **content: other content, as the HTTP client takes it.
         """
         added = dict(headers or {})
@@ -141,7 +141,7 @@ class Wire:
         return read_body((await self.request("GET", path)).content)
 
     async def download(self, path: str, to: IO[bytes]) -> None:
-        """Write what is at a path into an open file. Raise Fault."""
+        """Download a path into an open file. Raise Fault."""
 
         async def save(headers: dict[str, str]) -> None:
             async with self._client().stream("GET", self.url_of(path), headers=headers) as reply:
@@ -154,15 +154,15 @@ class Wire:
         await self._sent(save(await self.sign()), TRANSFER_S)
 
     def refused(self, reply: httpx2.Response) -> Fault:
-        """Return the fault that an answer tells of."""
+        """Return the fault of an answer with an error."""
         return refused_request(self.name, reply.status_code, reply.text, reply.headers)
 
     async def clear_file(self, file: Path) -> None:
-        """Have the images of a request file cleared. Raise Fault if one may not be sent."""
+        """Clear the images of a request file. Raise Fault if one may not be sent."""
         await self._sent(self._open()[0].clear_file(file), TRANSFER_S)
 
     async def look_up(self) -> JsonObject:
-        """Return what the provider says about the model; free of charge. Raise Fault if it is not there."""
+        """Return the provider's card of the model; free of charge. Raise Fault if the model is unknown."""
         return await self.get(f"/models/{quote(self.model)}")
 
     async def aclose(self) -> None:
@@ -215,7 +215,7 @@ async def probe(wire: Wire, model: LanguageModel, listed: str) -> tuple[bool, st
     try:
         if known is not None and known.roles == ("editor",):
             await wire.look_up()
-            return True, "the provider knows this model (asked for its card, made no image)"
+            return True, "the provider knows this model (read its card, made no image)"
         words, usage, _ = await model.ask(Question("", ("Answer with the word ready.",), seed=0))
     except Fault as fault:
         return False, fault.outcome.reason

@@ -1,4 +1,4 @@
-"""The hosted editor: the original and an instruction to any provider's image model, one checked image back."""
+"""The hosted editor: sends the original and an instruction to any provider's image model, and checks its image."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 from plantain.roles.options import ProviderOptions
 
 VERSION = "1"
-"""Raised when the same model and prompt could be asked or read differently."""
+"""Version of this adapter, part of fingerprints; raise it with each change of requests or reading."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ImageModel:
         read_usage: reads tokens and images of that body.
         aclose: closes the connection; the next call opens another.
         most_images: how many images one request may have.
-        mask: how it is shown the region of the change: "clear" or "white" there; "" if it is not.
+        mask: how a mask marks the region of the change: "clear" or "white"; "" if none is sent.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ImageModel:
 
 
 class HostedEditor:
-    """Edits with a hosted image model. Never asks twice: each image is billed, and the loop has its rounds."""
+    """Edits with a hosted image model, in one request: each image is billed, and the loop has its rounds."""
 
     def __init__(self, model: ImageModel, options: ProviderOptions) -> None:
         self._model = model
@@ -61,20 +61,20 @@ class HostedEditor:
         for shots in (1, 2):
             _check_marks(self._library, shots)
         self.by_example = self._library.label("edit_by_example")
-        """Name and hash of the prompt that shows demonstrations: part of such a request's identity."""
+        """Name and hash of the prompt with demonstrations, part of the request hash."""
 
     @property
     def takes_region(self) -> bool:
-        """Return True if it is shown where to edit."""
+        """Return True if a mask is sent."""
         return bool(self._model.mask)
 
     @property
     def most_demonstrations(self) -> int:
-        """Return how many fit into a request: each takes two images, and the new case one."""
+        """Return the most demonstrations of a request: each has two images, the new case one."""
         return (self._model.most_images - 1) // 2
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the edited image as the model returned it, or the outcome that left none."""
+        """Return the edited image as the model returned it, or the outcome without one."""
         model, shown = self._model, request.demonstrations
         if len(shown) > self.most_demonstrations:
             why = f"{len(shown)} demonstrations; {self.name} can be shown {self.most_demonstrations} at most"
@@ -82,7 +82,7 @@ class HostedEditor:
         mask = None
         if model.mask:
             if request.region is None:
-                why = f"{self.name} is to be shown a mask, and no region is known"
+                why = f"{self.name} needs a mask, and no region is known"
                 return failed(Outcome(OutcomeKind.NOT_APPLICABLE, why))
             clear = model.mask == "clear"
             mask = await asyncio.to_thread(mask_for, request.region, request.original, clear=clear)
@@ -109,8 +109,8 @@ class HostedEditor:
     ) -> tuple[Prompt, list[str | EncodedImage]]:
         """Return the prompt, and texts and images in the order in which they are sent.
 
-        With demonstrations it is one turn, labelled throughout, the new case last: models take examples that come as
-        turns of their own for answers that they gave.
+        Demonstrations are part of one turn, each labelled, the new case last: models take examples in turns of their
+        own for their own answers.
         """
         shown = sides_to_name(request.instruction, request.image)
         values: dict[str, object] = {"instruction": request.instruction, "shown": shown}
@@ -121,7 +121,7 @@ class HostedEditor:
         prompt = self._library.render("edit_by_example", values)
         examples = [image for one in request.demonstrations for image in (one.before, one.after)]
         images = [(await to_square(image))[0] for image in examples]
-        return prompt, with_images(prompt.text, {"picture": [*images, original]})
+        return prompt, with_images(prompt.text, {"image": [*images, original]})
 
     async def aclose(self) -> None:
         """Close the connection; it opens again with the next call."""
@@ -129,11 +129,11 @@ class HostedEditor:
 
 
 def _check_marks(library: PromptLibrary, shots: int) -> None:
-    """Raise InputError if a user's template marks another number of images than there are."""
+    """Raise InputError if a user's template has the wrong number of image marks."""
     values = {"examples": ["example"] * shots, "instruction": "example", "shown": ""}
-    marked = library.render("edit_by_example", values).text.count("<picture>")
+    marked = library.render("edit_by_example", values).text.count("<image>")
     if marked != 2 * shots + 1:
         raise InputError(
-            f"prompt edit_by_example.md.j2: marks {marked} images with <picture> for {shots} "
+            f"prompt edit_by_example.md.j2: marks {marked} images with <image> for {shots} "
             f"example{'s' if shots > 1 else ''}; mark two for each and one for the new case"
         )

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from plantain.files.redaction import redacted, redacted_json
-from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.bodies import error_of, kind_of, load_json, scrub
+from plantain.models.hosted.answers import JsonObject, error_of, kind_of, load_json, scrub
 from plantain.models.hosted.limits import announced_in_error, announced_wait, out_of_money, rate_limited
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
@@ -21,7 +20,7 @@ CODES: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("codes.toml
 """Meaning -> the error codes that have it."""
 
 TIMEOUTS = frozenset({408, 499, 504, 524})
-"""Statuses of an answer that took too long, of a server or a proxy: the model may have worked."""
+"""Statuses of timeouts at a server or proxy: the model may have answered."""
 
 MAY_BE_BILLED = "; it may have been billed"
 
@@ -33,14 +32,14 @@ _WRONG_FOR_MODEL = re.compile(
     r"at most \d+ image",
     re.IGNORECASE,
 )
-"""How servers refuse every request of a kind: an unknown field, a value out of range, a missing ability."""
+"""Messages for an unknown field, a value out of range, or an unsupported feature."""
 
 _FLAGGED = re.compile(
     r"(?:rejected|blocked|not allowed|failed)\b.{0,40}\bsafety (?:system|settings)|PROHIBITED_CONTENT|"
     r"input was flagged",
     re.IGNORECASE,
 )
-"""How a filter declines without a code."""
+"""Messages of a filter that sends no code."""
 
 
 @dataclass(eq=False)
@@ -48,11 +47,11 @@ class Fault(Exception):
     """A call without an answer to read. Raised and caught inside adapters only.
 
     Attributes:
-        outcome: what it means; its reason contains no key.
+        outcome: of the call; its reason contains no key.
         status: HTTP status, 0 if there was none.
         raw: the body as JSON, without keys.
-        usage: what it consumed, if that is known.
-        cut: there was an answer, which ended at its limit of tokens.
+        usage: None if unknown.
+        cut: the answer ended at its token limit.
     """
 
     outcome: Outcome
@@ -66,13 +65,13 @@ class Fault(Exception):
 
 
 def answer_fault(kind: OutcomeKind, reason: str, *, fatal: bool = False) -> Fault:
-    """Return the fault of an answer that came with status 200 and has nothing to read."""
+    """Return the fault of an unusable answer with status 200."""
     return Fault(Outcome(kind, reason, fatal=fatal), 200)
 
 
 def cut_short() -> Fault:
-    """Return the fault of an answer that ended at its limit of tokens."""
-    why = "the answer was cut at max_output_tokens; a larger limit, or less thinking, gives it room"
+    """Return the fault of an answer that ended at its token limit."""
+    why = "the answer was cut at max_output_tokens; raise it, or lower the thinking"
     return Fault(Outcome(OutcomeKind.MALFORMED, why), 200, cut=True)
 
 
@@ -147,7 +146,7 @@ def _by_words(status: int, message: str, reason: str) -> Outcome | None:
 
 def _by_status(model: str, status: int, message: str, reason: str, codes: frozenset[str]) -> Outcome:
     if status == 407:
-        return _not_let_through(reason)
+        return _proxy_refused(reason)
     if status == 403 or (status == 400 and "failed_precondition" in codes):
         return _stopped(f"{reason} (this key may not use {model})")
     if status in (404, 410):
@@ -162,7 +161,7 @@ def _by_status(model: str, status: int, message: str, reason: str, codes: frozen
 
 
 def failed_answer(model: str, error: JsonObject) -> Outcome:
-    """Return the outcome of an answer that came with status 200 and says that it failed."""
+    """Return the outcome of an answer with status 200 and an error inside."""
     code, message = one_line(_words(error, "code"))[:60], one_line(_words(error, "message"))
     reason = f"the provider failed: {code or 'no code'}: {message}"
     if named := _by_name(model, _codes_of(error), reason):
@@ -185,7 +184,7 @@ def _words(error: JsonObject, name: str) -> str:
 
 
 def _spent(reason: str) -> Outcome:
-    why = f"{reason} (there is nothing left to pay with: top the account up or raise its spending limit)"
+    why = f"{reason} (the account is out of credit: top it up or raise its spending limit)"
     return Outcome(OutcomeKind.RATE_LIMITED, why, fatal=True)
 
 
@@ -193,19 +192,17 @@ def _stopped(why: str) -> Outcome:
     return Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
 
 
-def _not_let_through(reason: str) -> Outcome:
-    why = f"{reason} (the proxy let nothing through; it wants a user's name and password in its address)"
+def _proxy_refused(reason: str) -> Outcome:
+    why = f"{reason} (the proxy refused; add a user name and password to its address)"
     return Outcome(OutcomeKind.TRANSPORT, why, fatal=True, unbilled=True)
 
 
 def _no_such_model(model: str, reason: str) -> Outcome:
-    return _stopped(
-        f"{reason} (there is no {model} at this address; it may be retired: see `plantain models`)"
-    )
+    return _stopped(f"{reason} (no {model} at this address; it may be retired: see `plantain models`)")
 
 
 def not_allowed(why: Exception) -> Fault:
-    """Return the fault of an image that our own gate held back: nothing was sent or billed, and the run stops."""
+    """Return the fault of an image without clearance: nothing was sent or billed, and the run stops."""
     reason = " ".join(str(why).split())
     return Fault(
         Outcome(OutcomeKind.REFUSED, reason, fatal=True), usage=Usage(input_tokens=0, output_tokens=0)
@@ -214,7 +211,7 @@ def not_allowed(why: Exception) -> Fault:
 
 def wire_fault(error: Exception, timeout_s: float) -> Outcome:
     """Return the outcome of an error below HTTP: of the HTTP client, or our own deadline."""
-    import httpx2  # only hosted models' extras bring it
+    import httpx2  # installed by the extras of hosted models only
 
     if isinstance(error, (TimeoutError, httpx2.TimeoutException)):
         sent = not isinstance(error, (httpx2.ConnectTimeout, httpx2.PoolTimeout))
@@ -223,10 +220,10 @@ def wire_fault(error: Exception, timeout_s: float) -> Outcome:
     if isinstance(error, httpx2.ConnectError):
         return Outcome(OutcomeKind.TRANSPORT, "could not connect", unbilled=True)
     if isinstance(error, httpx2.ProxyError):  # nothing was sent through it
-        said = one_line(redacted(str(error)))[:100]
-        if said.startswith("407"):
-            return _not_let_through(said)
-        return Outcome(OutcomeKind.TRANSPORT, f"the proxy did not connect: {said}", unbilled=True)
+        message = one_line(redacted(str(error)))[:100]
+        if message.startswith("407"):
+            return _proxy_refused(message)
+        return Outcome(OutcomeKind.TRANSPORT, f"the proxy did not connect: {message}", unbilled=True)
     return Outcome(OutcomeKind.TRANSPORT, f"the connection failed ({type(error).__name__})")
 
 
@@ -244,7 +241,7 @@ def read_body(content: str | bytes) -> JsonObject:
             OutcomeKind.TRANSPORT, f"status 200 with {kind_of(text)} instead of the provider's JSON"
         ) from None
     if not isinstance(body, dict):
-        raise answer_fault(OutcomeKind.TRANSPORT, "status 200 with JSON that is no object")
+        raise answer_fault(OutcomeKind.TRANSPORT, "status 200 with JSON that is not an object")
     if not body:
         raise answer_fault(OutcomeKind.TRANSPORT, "the answer was empty")
     return body

@@ -1,4 +1,4 @@
-"""Images on their way to a hosted model and back: square there, exactly inverted here, checked on arrival."""
+"""Prepare images for a hosted model (square, base64) and check and restore the ones it returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plantain.records import Geometry
 from plantain.roles import EncodedImage
 
 SMALLEST_SIDE = 128
-"""A hosted editor that returns fewer pixels a side has returned an icon, not the edited image."""
+"""Least side of an edited image in pixels; a smaller one is an icon."""
 
 _DATA_URL = re.compile(r"\s*data:[^,]{0,100};base64,")
 _URL_SAFE = str.maketrans("-_", "+/")
@@ -22,10 +22,10 @@ _KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), 
 
 
 async def to_square(original: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
-    """Return the image as a hosted editor gets it, and how to invert that; a square image is unchanged (None).
+    """Return the square image for a hosted editor and its geometry; None for a square original, sent unchanged.
 
-    Others are padded with black to a square of their longer side, without resampling, as PNG: providers' own aspect
-    ratios are only nominal, a square is exact everywhere.
+    Others are padded with black to a square of their longer side, without resampling, as PNG: aspect ratios of
+    providers are only nominal, but all return exact squares.
     """
     width, height = declared_size(original.data)
     return (original, None) if width == height else await asyncio.to_thread(_padded, original)
@@ -38,7 +38,7 @@ def _padded(original: EncodedImage) -> tuple[EncodedImage, Geometry]:
 
 
 def shown_at(image: EncodedImage, side: int) -> EncodedImage:
-    """Return an image no longer than `side` pixels, for a model that only looks. Decodes."""
+    """Return an image whose longer side is at most `side` pixels, for a model that reads it."""
     width, height = declared_size(image.data)
     longer = max(width, height)
     if longer <= side:
@@ -49,12 +49,12 @@ def shown_at(image: EncodedImage, side: int) -> EncodedImage:
 
 
 def mask_for(region: EncodedImage, original: EncodedImage, *, clear: bool) -> EncodedImage:
-    """Return the region of the change as an editor takes it, in the size of the image that it is sent.
+    """Return the mask of the region of the change, in the size of the image that is sent.
 
     Args:
-        region: 255 where the change belongs; of the original's size.
-        original: whose shape decides how both are made square.
-        clear: mark the region by a clear alpha channel, as OpenAI does; else in white.
+        region: 255 inside the region; of the original's size.
+        original: the image that the mask belongs to, for its lineage.
+        clear: mark the region by a transparent alpha channel, as OpenAI does; else in white.
     """
     plane = decode_untrusted(region.data, "region")
     if plane.shape[0] != plane.shape[1]:
@@ -90,7 +90,7 @@ def _unpadded(data: bytes, geometry: Geometry) -> bytes:
 
 
 def media_type(data: bytes) -> str:
-    """Return the media type by the first bytes, not by what the provider says."""
+    """Return the media type by the first bytes."""
     return next((kind for start, kind in _KINDS if data.startswith(start)), "application/octet-stream")
 
 

@@ -1,4 +1,4 @@
-"""Known models: roles, ends and image tokens from known.toml, prices from prices.csv."""
+"""Known models: roles, shutdown dates and image tokens from known.toml, prices from prices.csv."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from plantain.records import Price
 
 SOON = timedelta(days=60)
-"""A model that ends within this time is warned of."""
+"""Time before a model's end at which a run warns."""
 
 PRICES = Path(__file__).with_name("prices.csv")
 ROLES = {"language": ("writer", "judge"), "editors": ("editor",)}
@@ -40,12 +40,12 @@ class KnownModel:
 
     Attributes:
         name: "provider/model".
-        roles: what it can fill: writer, editor, judge.
+        roles: writer, editor, judge.
         prices: by their days; empty if unknown.
         retired: first day on which the provider does not serve it, ISO; "" if unknown.
-        successor: what to take instead; "" if unknown.
+        successor: model to use instead; "" if unknown.
         note: for a reader.
-        picture_tokens: tokens of one square image that it writes, by `image_size` or `image_quality`; "" if unset.
+        image_tokens: tokens of one square output image, by `image_size` or `image_quality`; "" if unset.
     """
 
     name: str
@@ -54,7 +54,7 @@ class KnownModel:
     retired: str = ""
     successor: str = ""
     note: str = ""
-    picture_tokens: Mapping[str, int] = field(default_factory=dict)
+    image_tokens: Mapping[str, int] = field(default_factory=dict)
 
     def price_on(self, day: date) -> Price | None:
         """Return the list price on a day; None if unknown."""
@@ -150,7 +150,7 @@ def price_of(name: str, day: date | None = None) -> Price | None:
     return model.price_on(day or today()) if model else None
 
 
-def picture_tokens(name: str, size: str, quality: str = "") -> int | None:
+def image_tokens(name: str, size: str, quality: str = "") -> int | None:
     """Return the tokens of one square image by a model; None if model, size or quality is unknown or left open.
 
     Gemini's go by size ("2K"); OpenAI's by quality and area, stated for 1024x1024.
@@ -165,16 +165,16 @@ def picture_tokens(name: str, size: str, quality: str = "") -> int | None:
 
 def _image_table(name: str) -> Mapping[str, int]:
     model = known_model(name)
-    return model.picture_tokens if model else {}
+    return model.image_tokens if model else {}
 
 
-def picture_range(name: str, size: str, quality: str) -> tuple[int, int, int]:
+def image_token_range(name: str, size: str, quality: str) -> tuple[int, int, int]:
     """Return the least, usual and most tokens of an image that the provider may write for these settings."""
-    known = picture_tokens(name, size, quality)
+    known = image_tokens(name, size, quality)
     if known is not None:
         return known, known, known
     table = _image_table(name)
-    choices = sorted(picture_tokens(name, size, quality) or tokens for quality, tokens in table.items())
+    choices = sorted(image_tokens(name, size, quality) or tokens for quality, tokens in table.items())
     if not choices:
         return (USUAL_IMAGE_TOKENS,) * 3
     return choices[0], choices[len(choices) // 2], choices[-1]

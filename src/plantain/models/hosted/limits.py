@@ -1,4 +1,4 @@
-"""What providers state about their limits: in headers, and in the error of a refused call."""
+"""Rate limits that providers announce in headers and in the errors of refused calls."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 
-from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.bodies import objects, text
+from plantain.models.hosted.answers import JsonObject, objects, text
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.exchange import AnnouncedLimit
 
 LONGEST_WAIT_S = 86_400.0
 
 LONG_WAIT_S = 3_600.0
-"""A run that would wait longer than this for a daily quota stops instead and says when it opens again."""
+"""A run that would wait longer than this for a daily quota stops and reports when the quota resets."""
 
 MINUTE_S = 61.0
 """A reset within a minute belongs to a limit per minute."""
 
 LONGEST_PERIOD_S = 300.0
-"""Limits per hour or day say nothing about a pace."""
+"""Limits of longer periods (hours, days) are not used as a rate."""
 
 _MONEY = re.compile(
     r"credits? (?:are|is|have been|has been) (?:depleted|exhausted)|insufficient (?:credits?|funds|balance)|"
@@ -39,19 +38,19 @@ _SECONDS = {"h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "milli": 0.001}
 
 
 def out_of_money(message: str) -> bool:
-    """Return True if an error's words say that somebody has to pay first."""
+    """Return True if an error message is about missing credit or a spending cap."""
     return bool(_MONEY.search(message))
 
 
 def rate_limited(model: str, error: JsonObject, reason: str, wait: float | None, now: datetime) -> Outcome:
-    """Return the outcome of a 429: a limit that passes, or one that no reasonable wait helps against.
+    """Return the outcome of a 429: a temporary limit, or one that stops the run.
 
     Args:
         model: "provider/model".
         error: the error object of the body.
         reason: status and message in one line.
-        wait: seconds that the provider asks for; None if it does not.
-        now: by which daily quotas open again.
+        wait: seconds that the provider requests; None if it does not.
+        now: the time from which the reset of a daily quota is computed.
     """
     message, violated = str(error.get("message", "")), _violations(error)
     if "0" in [text(one, "quotaValue") for one in violated] or _NOTHING.search(message):
@@ -64,7 +63,7 @@ def rate_limited(model: str, error: JsonObject, reason: str, wait: float | None,
     ):  # Google's, whatever wait the error names
         opens = _midnight_in_california(now)
     elif _DAILY.search(message) and wait is None:
-        return _stop(f"{reason} (the day's quota is used up, and nothing says when it opens again)")
+        return _stop(f"{reason} (the day's quota is used up, and its reset is not announced)")
     elif _DAILY.search(message) and wait is not None and wait > LONG_WAIT_S:
         opens = now + timedelta(seconds=wait)
     if opens is None:
@@ -78,7 +77,7 @@ def _stop(why: str, wait: float | None = None) -> Outcome:
 
 
 def announced_wait(headers: Mapping[str, str], error: JsonObject) -> float | None:
-    """Return the seconds to wait: the longest of headers, details and words ("try again in 7m12s"); None if unsaid."""
+    """Return the seconds to wait: the longest in headers, details and message ("try again in 7m12s"); or None."""
     waits = [retry_after(headers, error)]
     if found := _WAIT.search(str(error.get("message", ""))):
         waits.append(
@@ -89,9 +88,9 @@ def announced_wait(headers: Mapping[str, str], error: JsonObject) -> float | Non
 
 
 def retry_after(headers: Mapping[str, str], error: JsonObject) -> float | None:
-    """Return the longest of Retry-After (seconds or date), retry-after-ms and Google's RetryInfo; None if unsaid.
+    """Return the longest of Retry-After (seconds or date), retry-after-ms and Google's RetryInfo; None if absent.
 
-    Numbers are brought into [0, 86400]; what is not a number is ignored.
+    Numbers are clipped to [0, 86400]; other values are ignored.
     """
     lower = {name.casefold(): value for name, value in headers.items()}
     waits: list[float | None] = []
@@ -110,7 +109,7 @@ def announced_in_headers(headers: Mapping[str, str]) -> list[AnnouncedLimit]:
     """Return the limits of an answer's x-ratelimit headers, as OpenAI, Azure and gateways send them.
 
     `x-ratelimit-limit-requests: 3500`, `-remaining-requests: 3499`, `-reset-requests: 17ms` (or "6m0s", or seconds);
-    the same for tokens. What is not a positive number is ignored.
+    the same for tokens. Values that are not positive numbers are ignored.
     """
     found: list[AnnouncedLimit] = []
     for what in ("requests", "tokens"):
@@ -121,9 +120,7 @@ def announced_in_headers(headers: Mapping[str, str]) -> list[AnnouncedLimit]:
         reset_s = _seconds(headers.get(f"x-ratelimit-reset-{what}", ""))
         period = 60.0
         if reset_s is not None and reset_s > MINUTE_S and left is not None and left < limit:
-            period = max(
-                60.0, reset_s * limit / (limit - left)
-            )  # what was used comes back at the limit's rate
+            period = max(60.0, reset_s * limit / (limit - left))  # used units return at the limit's rate
         if period <= LONGEST_PERIOD_S:
             per_minute = limit * 60.0 / period
             found.append(

@@ -1,57 +1,162 @@
-"""The hosted writer and judge: our prompts, any provider's language model."""
+"""The hosted writer, judge and describer: our prompts, any provider's language model."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 import orjson
 
 from plantain.models.hosted import blind
-from plantain.models.hosted.answers import read_instruction
+from plantain.models.hosted.answers import (
+    JsonObject,
+    Unreadable,
+    object_schema,
+    read_instruction,
+    read_object,
+)
 from plantain.models.hosted.asking import LanguageModel, LanguageRole
-from plantain.models.hosted.describer import HostedDescriber
 from plantain.models.hosted.editor import HostedEditor, ImageModel
 from plantain.models.hosted.prompts.fill import (
     blind_prompt,
+    describe_prompt,
     judge_prompt,
     lines_asked,
+    procedures_prompt,
     system_of,
     with_images,
     write_prompt,
 )
-from plantain.models.hosted.published import read_lines
-from plantain.models.hosted.reports import read_report, report_schema
+from plantain.models.hosted.reports import read_lines, read_report, report_schema
 from plantain.records import Observations, Rubric
-from plantain.roles import EncodedImage, JudgeRequest, LookRequest, Reply, WriteRequest
+from plantain.roles import (
+    ChangeDescription,
+    DescribeRequest,
+    EncodedImage,
+    JudgeRequest,
+    LookRequest,
+    Reply,
+    WriteRequest,
+)
 from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA, digest_of
 
 VERSION = "1"
-"""Of this adapter; raised when the same model and prompt could be asked or read differently."""
+"""Version of this adapter, part of fingerprints; raise it with each change of requests or reading."""
+
+LONGEST = 1200
+"""Characters of any one answer; longer ones are requested again, never cut."""
+
+_TEXT: JsonObject = {"type": "string"}
+_TEXTS: JsonObject = {"type": "array", "items": _TEXT}
+_FIELDS = ("modality", "action", "entity", "region", "context", "prompt", "rephrasings", "description")
+DESCRIPTION = object_schema({name: _TEXTS if name == "rephrasings" else _TEXT for name in _FIELDS})
+PROCEDURES = object_schema({"procedures": _TEXTS})
+
+
+class HostedDescriber(LanguageRole):
+    """Describes changes with a hosted language model that looks at one image with both sides."""
+
+    def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
+        super().__init__(model, options)
+        self.fingerprint = f"describe@{VERSION} {self._asked_by(('describe', 'procedures', 'again'))}"
+
+    async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:
+        """Return the description of a pair; `malformed` after two unreadable answers. A given prompt is kept."""
+        prompt = describe_prompt(self._library, request)
+        read = partial(read_description, given=request.prompt)
+        return await self._ask(prompt, (request.pair, prompt.text), request.seed, read, DESCRIPTION)
+
+    async def procedures(
+        self, organ: str, known: Sequence[str], most: int, seed: int
+    ) -> Reply[tuple[str, ...]]:
+        """Return at most `most` procedures on an organ that are not known yet."""
+        prompt = procedures_prompt(self._library, organ, known, most)
+        read = partial(read_procedures, known=known, most=most)
+        return await self._ask(prompt, (prompt.text,), seed, read, PROCEDURES)
+
+
+def read_description(text: str, given: str) -> ChangeDescription:
+    """Read a description: every field is required and at most `LONGEST` characters long.
+
+    Args:
+        text: the answer.
+        given: the owner's prompt, which replaces the one in the answer; "" if there is none.
+
+    Raises:
+        Unreadable: a field is missing or too long.
+    """
+    found = read_object(text, {"description", "action"})
+    texts = {name: _text(found, name) for name in _FIELDS if name != "rephrasings"}
+    prompt = given or texts["prompt"]
+    others = _new(_list(found, "rephrasings"), [prompt])
+    if not others:
+        raise Unreadable("rephrasings: none of them differs from the instruction")
+    if any(len(one) > LONGEST for one in others):
+        raise Unreadable("rephrasings: one is far longer than a sentence")
+    del texts["prompt"]
+    return ChangeDescription(prompt=prompt, rephrasings=others, **texts)
+
+
+def read_procedures(text: str, known: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return the procedures that are not known yet. Raise Unreadable if a list of short texts is missing."""
+    listed = _list(read_object(text, {"procedures"}), "procedures")
+    if any(len(one) > 200 for one in listed):
+        raise Unreadable("procedures must be a list of short texts")
+    return _new([one.rstrip(".") for one in listed], known)[:most]
+
+
+def _new(proposed: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return each proposal once, without the known ones, whatever their case and full stop."""
+    seen = {_plain(one) for one in known} | {""}
+    kept: dict[str, str] = {}
+    for one in proposed:
+        if _plain(one) not in seen:
+            kept.setdefault(_plain(one), one)
+    return tuple(kept.values())
+
+
+def _plain(text: str) -> str:
+    return text.casefold().strip(" .!")
+
+
+def _list(found: JsonObject, name: str) -> list[str]:
+    listed = found.get(name)
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise Unreadable(f"{name} must be a list of sentences")
+    return [" ".join(one.split()) for one in listed]
+
+
+def _text(found: JsonObject, name: str) -> str:
+    value = found.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise Unreadable(f"{name} is missing")
+    if len(value) > LONGEST:
+        raise Unreadable(f"{name} has {len(value)} characters; a sentence is required")
+    return " ".join(value.split())
 
 
 class HostedWriter(LanguageRole):
-    """Writes instructions with a hosted language model, looking at the original picture."""
+    """Writes instructions with a hosted language model that is shown the original image."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
         self.fingerprint = f"hosted@{VERSION} {self._asked_by(('write_initial', 'refine', 'again'))}"
 
     async def write(self, request: WriteRequest) -> Reply[str]:
-        """An instruction; `malformed` when none could be read twice."""
+        """Return an instruction; `malformed` after two unreadable answers."""
         prompt = write_prompt(self._library, request)
-        pictures = (request.original, request.failed_edit) if request.failed_edit else (request.original,)
-        return await self._ask(prompt, (*pictures, prompt.text), request.seed, read_instruction)
+        images = (request.original, request.failed_edit) if request.failed_edit else (request.original,)
+        return await self._ask(prompt, (*images, prompt.text), request.seed, read_instruction)
 
 
 class HostedJudge(LanguageRole):
     """Reports on edits by any rubric with a hosted language model.
 
-    Asks for JSON by the rubric's schema, or in MedEBench's published answer format where the prompts ask for that. In
-    the blind form it first looks at the images without knowing what was asked; see `blind`.
+    Requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts request that. In the
+    blind form the first call shows the images without the instruction; see `blind`.
     """
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
@@ -61,10 +166,10 @@ class HostedJudge(LanguageRole):
         self.fingerprint = self.fingerprint_by(MED_BANANA)
 
     def fingerprint_by(self, rubric: Rubric) -> str:
-        """The prompts and the schema that the rubric makes, and how the model is asked.
+        """Return the fingerprint for a rubric: its prompts, its schema, and the model's settings.
 
         Raises:
-            InputError: the rubric names a template that there is not.
+            InputError: the rubric names an unknown template.
         """
         if self.looks_first:
             blind.check_blind(rubric)
@@ -79,9 +184,9 @@ class HostedJudge(LanguageRole):
         return f"hosted@{VERSION} {prompts} leniency={self._leniency}{form} rubric={known} schema={schema}"
 
     async def look(self, request: LookRequest) -> Reply[str]:
-        """The first turn of the blind form: what differs between two pictures and which findings are in which, as JSON.
+        """Return the first turn of the blind form as JSON: differences between two images, and findings of each.
 
-        The model learns nothing of instruction, finding or case; `malformed` when nothing could be read twice.
+        The request contains neither instruction, finding nor case; `malformed` after two unreadable answers.
         """
         prompt, first = self._library.render("look", {}), request.edited_first
         parts = blind.shown(prompt.text, request, first)
@@ -89,7 +194,7 @@ class HostedJudge(LanguageRole):
         return await self._ask(prompt, parts, request.seed, read, blind.LOOK_SCHEMA)
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Return observations per criterion; `malformed` when no whole report could be read twice.
+        """Return observations per criterion; `malformed` after two incomplete or unreadable reports.
 
         In the blind form `request.seen` is the reply of `look`.
         """
@@ -114,7 +219,7 @@ class HostedJudge(LanguageRole):
 
 
 def _shown(text: str, request: JudgeRequest) -> list[str | EncodedImage]:
-    """Return a judge's prompt with its images: at their marks, or else before the text, each after its name."""
+    """Return a judge's prompt with its images: at their marks, or before the text, each after its name."""
     images = {"before": request.original, "edited": request.edited, "truth": request.truth}
     parts = with_images(text, {name: [image] if image else [] for name, image in images.items()})
     if len(parts) > 1:
@@ -129,7 +234,7 @@ def in_role(
     language: Callable[[], LanguageModel],
     image: Callable[[], ImageModel],
 ) -> object:
-    """Return a provider's model in a role: "editor" of an image model, "writer", "judge" or "describer" of words."""
+    """Return a provider's model in a role: "editor" by an image model; "writer", "judge" or "describer" by text."""
     if role == "editor":
         return HostedEditor(image(), options)
     model = language()

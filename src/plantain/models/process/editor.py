@@ -11,12 +11,10 @@ import orjson
 
 from plantain.engines.contract import remote_engine
 from plantain.models.diffusers.weights import folder_digest
-from plantain.models.framed import FramedRequest, framed_request
-from plantain.models.frames import FramePolicy
+from plantain.models.frames import FramedRequest, FramePolicy, framed_request
 from plantain.models.presets import Preset
-from plantain.models.process.exchange import Settings, run_batch
-from plantain.models.process.program import Program
-from plantain.models.process.settings import WorkerCommand
+from plantain.models.process.program import Program, Settings, run_batch
+from plantain.models.process.provider import WorkerCommand
 from plantain.models.remote import normal_form, on_worker, wants_normal_form
 from plantain.records import InputError, Outcome, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed

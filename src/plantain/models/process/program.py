@@ -1,22 +1,29 @@
-"""Another program as an editor: started once, given manifests by path, watched, and killed when it hangs."""
+"""Another program as an editor: started once, and killed if it hangs; edits are exchanged in a folder by manifest."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import orjson
+
+from plantain.files.opening import read_inside
 from plantain.files.redaction import redacted
 from plantain.files.secrets import environment_without_keys
-from plantain.models.process.settings import WorkerCommand
-from plantain.pixels.decode import one_line
-from plantain.records import Outcome, OutcomeKind
+from plantain.models.frames import FramedRequest
+from plantain.models.process.provider import WorkerCommand
+from plantain.pixels.decode import BadImage, decode_output, one_line
+from plantain.pixels.encode import encode_mask, encode_png
+from plantain.records import OK, Outcome, OutcomeKind
 
 LINE = 1 << 20
-"""A program that prints this many bytes without a line's end is not talking to us."""
+"""Most bytes of one line of output; a program that prints more is ended."""
 
 LAST_MOMENTS_S = 2.0
 """A program that has closed its output has this long to end by itself."""
@@ -37,9 +44,9 @@ class Program:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the program
 
     async def run(self, manifest: Path) -> Outcome | None:
-        """Has a manifest done; None when the program says that it is, else what happened to it.
+        """Run one manifest; return None on success, else the outcome.
 
-        A program that crashed or hung is gone afterwards; the next manifest starts it anew.
+        A program that crashed or hung is ended; the next manifest starts it again.
         """
         try:
             async with asyncio.timeout(self.command.timeout_s):
@@ -56,7 +63,7 @@ class Program:
             return Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
 
     async def close(self, *, at_once: bool = False) -> None:
-        """Ends the program: by closing its input, and by a signal when that is not enough."""
+        """End the program by closing its input, then by SIGKILL."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -68,7 +75,7 @@ class Program:
             except TimeoutError:
                 at_once = True
         if at_once and process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):  # it can have ended, and nobody noted it yet
+            with contextlib.suppress(ProcessLookupError):  # it may have just ended
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
@@ -115,3 +122,117 @@ class Program:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code} before it was done"
         last = f": {one_line(lines[-1])}" if lines else ""
         return Outcome(OutcomeKind.TRANSPORT, f"{self.name}: the program {how}{last}")
+
+
+CONTRACT = 1
+"""Version of the manifest; a program refuses one that it does not know."""
+
+REMARKS = {
+    "refused": OutcomeKind.REFUSED,
+    "not_applicable": OutcomeKind.NOT_APPLICABLE,
+    "no_image": OutcomeKind.NO_IMAGE,
+}
+"""Outcomes that a program may write instead of an image."""
+
+Settings = Mapping[str, str | int | float | bool]
+
+
+async def run_batch(
+    program: Program, settings: Settings, requests: Sequence[FramedRequest]
+) -> list[bytes | Outcome]:
+    """Return a program's output for each request, in order: PNG of the original's size, or why there is none."""
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="plantain-"))
+    try:
+        manifest, faults = await asyncio.to_thread(_write_manifest, folder, program.name, settings, requests)
+        fault = await program.run(manifest) if len(faults) < len(requests) else None
+        results = await asyncio.to_thread(
+            lambda: [
+                faults.get(number) or _read_result(folder, number, request)
+                for number, request in enumerate(requests)
+            ]
+        )
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    if fault is None:
+        return results
+    lost = (OutcomeKind.NO_IMAGE, OutcomeKind.MALFORMED)  # a crash can leave half an image
+    return [
+        fault if number not in faults and isinstance(result, Outcome) and result.kind in lost else result
+        for number, result in enumerate(results)
+    ]
+
+
+def _write_manifest(
+    folder: Path, name: str, settings: Settings, requests: Sequence[FramedRequest]
+) -> tuple[Path, dict[int, Outcome]]:
+    """Write images, regions and the manifest; return its path, and by number the requests that cannot be read."""
+    (folder / "in").mkdir()
+    (folder / "out").mkdir()
+    jobs: list[dict[str, object]] = []
+    faults: dict[int, Outcome] = {}
+    for number, request in enumerate(requests):
+        try:
+            jobs.append(_job(folder, number, request))
+        except BadImage as error:
+            faults[number] = Outcome(OutcomeKind.MALFORMED, str(error))
+    manifest = folder / "manifest.json"
+    document = {
+        "contract": CONTRACT,
+        "model": name,
+        "settings": dict(settings),
+        "out": str(folder / "out"),
+        "jobs": jobs,
+    }
+    manifest.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    return manifest, faults
+
+
+def _job(folder: Path, number: int, request: FramedRequest) -> dict[str, object]:
+    image, mask = folder / "in" / f"{number}.png", folder / "in" / f"{number}-region.png"
+    image.write_bytes(encode_png(request.canvas()))
+    region = request.canvas_region()
+    if region is not None:
+        mask.write_bytes(encode_mask(region))
+    return {
+        "id": str(number),
+        "image": str(image),
+        "region": None if region is None else str(mask),
+        "instruction": request.instruction,
+        "seed": request.seed,
+        "parameters": dict(request.parameters),
+        "width": request.frame.canvas_width,
+        "height": request.frame.canvas_height,
+    }
+
+
+def _read_result(folder: Path, number: int, request: FramedRequest) -> bytes | Outcome:
+    """Return the program's output for one edit."""
+    path = folder / "out" / f"{number}.png"
+    remark = _remark(folder / "out" / f"{number}.json")
+    if remark is not None:
+        return remark
+    if not path.is_file():
+        return Outcome(OutcomeKind.NO_IMAGE, f"the program wrote no {path.name}")
+    try:
+        return request.leave(decode_output(read_inside(folder, path), f"output {path.name}"))
+    except BadImage as error:
+        return Outcome(OutcomeKind.MALFORMED, str(error))
+
+
+def _remark(path: Path) -> Outcome | None:
+    """Return the outcome that the program wrote instead of an image; None if absent or "ok"."""
+    if not path.is_file():
+        return None
+    try:
+        document = orjson.loads(read_inside(path.parent, path))
+        kind, reason = str(document.get("outcome", "ok")), one_line(redacted(str(document.get("reason", ""))))
+    except (ValueError, AttributeError) as error:
+        return Outcome(
+            OutcomeKind.MALFORMED, f"the program's {path.name} is not a JSON object: {one_line(str(error))}"
+        )
+    if kind == OK.kind.value:
+        return None
+    if kind not in REMARKS:
+        known = ", ".join(("ok", *REMARKS))
+        return Outcome(OutcomeKind.MALFORMED, f"the program's outcome {one_line(kind)!r} is none of {known}")
+    return Outcome(REMARKS[kind], reason or "the program gave no reason")

@@ -1,22 +1,66 @@
-"""The provider `process`: models that run in an environment of their own, by the name of their worker."""
+"""The provider `process`: editors that run in an environment of their own, and their settings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field
+
 from plantain.models.presets import Preset, presets
-from plantain.models.process.settings import Settings
 from plantain.records import InputError
 from plantain.records.suggestions import nearest
+from plantain.roles.options import Free, ProviderSettings, Section
 
-__all__ = ["MODELS", "Settings", "load"]
+
+class WorkerCommand(Section):
+    """The command of the worker `process/NAME`; the contract is in docs/design/open-models.md.
+
+    Attributes:
+        command: program and arguments; the program is usually another environment's Python.
+        folder: its working directory; unset for the current one, which Python then does not import from.
+        timeout_s: seconds for one batch, the loading of weights included.
+        batch_size: most edits in one manifest.
+        settings: passed to the worker unchanged.
+        environment: names of variables with keys that are passed to it; other variables with keys are removed.
+    """
+
+    command: tuple[str, ...] = Field(min_length=1)
+    folder: Path | None = None
+    timeout_s: float = Field(default=1800.0, gt=0.0, le=86_400.0)
+    batch_size: int = Field(default=16, ge=1, le=10_000)
+    settings: Mapping[str, str | int | float | bool] = Field(default_factory=dict)
+    environment: tuple[str, ...] = ()
+
+
+class Settings(ProviderSettings):
+    """`[providers.process]`.
+
+    Attributes:
+        workers: how to start the models of `process/NAME`, by name.
+        side: side of the canvas on which edits are made; unset for the model's own.
+    """
+
+    workers: Free[Mapping[str, WorkerCommand]] = Field(default_factory=dict)
+    side: int | None = Field(default=None, ge=32, le=4096)
+
+    def relative_to(self, folder: Path) -> Self:
+        placed = {
+            name: worker.model_copy(update={"folder": folder / worker.folder}) if worker.folder else worker
+            for name, worker in self.workers.items()
+        }
+        return self.but(workers=placed)
+
 
 MODELS: dict[str, tuple[str, ...]] = {name: ("editor",) for name in presets() if name.startswith("process/")}
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """The editor; its program is started with the first edit.
+    """Return the editor; its program is started with the first edit.
 
     Raises:
-        InputError: another role, or nobody has said how the program is started.
+        InputError: another role, or no command for the worker.
     """
     if role != "editor":
         raise InputError(f"models.{role}: {name!r} can be an editor, not a {role}")

@@ -1,7 +1,7 @@
 """Anatomy of a brain MR slice: head, inner table of the skull, midline, lobes, dura and sella.
 
 Bone is black on every sequence and scalp is brighter. Of all closed lines around the head that change little from ray
-to ray, the line that is darkest against both of its sides is the bone; the brain is what it encloses.
+to ray, the line that is darkest against both of its sides is the bone; it encloses the brain.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def brain_map(pixels: Pixels, plane: str) -> AnatomyMap:
         plane: "axial", "coronal", "sagittal" or "unknown", which is taken for axial.
 
     Raises:
-        CannotShow: there is no head on a dark background.
+        CannotShow: no head on a dark background was found.
     """
     small = reduced(pixels)
     level = without_frame(small[..., 1].astype(np.float32))
@@ -102,6 +102,8 @@ def _places(
         convexity &= down < 0.7
     elif plane == "axial":
         falx &= (down < 0.32) | (down > 0.72)
+    if plane != "sagittal":
+        convexity &= across > 0.3  # nearer to the midline the border is the falx
     places = {name: lobe & deep for name, lobe in lobes.items()}
     places |= {"brain": deep, "convexity": convexity, "falx": falx}
     points = {"centre": (centre, float(rows.mean()))}
@@ -224,6 +226,6 @@ def _sella(
     y, x_ = np.unravel_index(int(np.argmax(room)), room.shape)
     pocket = ellipse((float(x_), float(y)), (0.8 * room[y, x_] + 1, 0.8 * room[y, x_] + 1))
     if room[y, x_] < 0.025 * width or float(smooth[pocket].mean()) > 0.33 * tissue:
-        return None  # what is less dark is a ventricle
+        return None  # a ventricle is less dark
     # On sagittal and coronal slices the pocket is the sphenoid sinus, and the sella is on its roof.
     return float(x_), float(y) - (0.0 if plane == "axial" else 0.8 * float(room[y, x_]))

@@ -118,7 +118,6 @@ def _places(right: Mask, left: Mask, midline: float, thorax: float) -> dict[str,
         "basal": lungs & (height > 0.6),
         "lateral rib": lungs & lateral & (height > 0.15) & (height < 0.85),
         "posterior rib": lungs & ~lateral & (away > 0.14) & (height > 0.08) & (height < 0.6),
-        "clavicle": (away > 0.12) & (away < 0.42) & (np.abs(height - 0.06) < 0.11),
         "upper mediastinum": (away < 0.24) & (rows > apex - 0.02 * depth) & (rows < apex + 0.5 * depth),
         "heart": ellipse((midline + 0.09 * thorax, apex + 0.74 * depth), (0.36 * thorax, 0.34 * depth)),
     }
@@ -173,7 +172,7 @@ def _dark_areas(smooth: Field, box: _Box) -> Iterator[_DarkArea]:
                 not LEAST_AREA < area / (height * width) < MOST_AREA
                 or not 0.18 < high / height < 0.8
                 or broad > 0.5 * width
-                or (own & edge).sum() > 0.06 * (broad + high)  # air beside the body touches the film's edge
+                or (own & edge).sum() > 0.06 * (broad + high)  # air next to the body touches the film's edge
             ):
                 continue
             whole = hull(own)

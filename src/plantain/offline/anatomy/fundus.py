@@ -31,14 +31,14 @@ def fundus_map(pixels: Pixels) -> AnatomyMap:
         pixels: uint8 (H, W, 3), RGB.
 
     Raises:
-        CannotShow: there is no round, lit field in colour.
+        CannotShow: no round, lit field in colour was found.
     """
     small = reduced(pixels)
     aperture = filled(largest_part(blur(small.max(axis=2).astype(np.float32), 1.0) > 18.0))
     columns, rows = np.flatnonzero(aperture.any(axis=0)), np.flatnonzero(aperture.any(axis=1))
     diameter = float(max(columns.size, rows.size))
     if diameter < 0.4 * SIDE or aperture[:8, :8].any() or aperture.sum() < 0.5 * columns.size * rows.size:
-        raise CannotShow("not a fundus photograph: there is no round, lit field on black")
+        raise CannotShow("not a fundus photograph: no round, lit field on black was found")
     red, green, blue = (float(small[..., channel][aperture].mean()) for channel in range(3))
     if red < 1.12 * green or red < 1.2 * blue:
         raise CannotShow("not a colour fundus photograph: the field is not red to orange")

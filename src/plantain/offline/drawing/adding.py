@@ -33,7 +33,7 @@ class Rendering:
         pixels: uint8 (H, W, 3).
         mask: bool (H, W), every pixel that was meant to change.
         support: "local", "diffuse" or "warp".
-        note: one line on what was drawn and where.
+        note: finding and place in one line.
     """
 
     pixels: Pixels
@@ -84,15 +84,21 @@ def _any(stroke: Stroke, finding: Finding) -> bool:
 
 
 def add(
-    pixels: Pixels, image: SourceImage, finding: Finding, intent: Intent, rng: np.random.Generator
+    pixels: Pixels,
+    image: SourceImage,
+    finding: Finding,
+    intent: Intent,
+    rng: np.random.Generator,
+    placing: np.random.Generator | None = None,
 ) -> Rendering:
-    """Draw a finding; what the intent leaves open is drawn by lot.
+    """Draw a finding; values that the intent leaves open are drawn at random.
 
     Args:
         pixels: uint8 (H, W, 3), the prepared original.
-        image, finding: what is known of both.
+        image, finding: their records.
         intent: from the instruction.
-        rng: the only source of randomness.
+        rng: of all random choices.
+        placing: of side, zone and place instead.
 
     Raises:
         CannotShow: the finding cannot be drawn on this image.
@@ -101,11 +107,14 @@ def add(
     if not finding.draw:
         raise CannotShow(f"the procedural editor cannot draw {finding.title}")
     if any("T1" in stroke.on for stroke in finding.draw) and UNKNOWN in (plane, sequence):
-        raise CannotShow("plane or sequence of the slice is not recorded and cannot be told from its pixels")
+        raise CannotShow(
+            "plane or sequence of the slice is not recorded and cannot be inferred from its pixels"
+        )
     anatomy = map_of(pixels, replace(image, plane=plane))
     zones, sides = zones_on(finding, image), sides_on(finding, image)
-    zone = intent.zone or (zones[int(rng.integers(len(zones)))] if zones else None)
-    side = intent.side or (sides[int(rng.integers(len(sides)))] if sides else None)
+    placing = placing or rng
+    zone = intent.zone or (zones[int(placing.integers(len(zones)))] if zones else None)
+    side = intent.side or (sides[int(placing.integers(len(sides)))] if sides else None)
     extent = float(rng.uniform(*EXTENTS[intent.extent or "moderate"]))
     strength = STRENGTHS[intent.conspicuity or "moderate"] * float(rng.uniform(0.92, 1.08))
     strength *= contrast_of(pixels, anatomy, image.modality)
@@ -114,7 +123,7 @@ def add(
         anchor: Point | None = None
         for stroke in strokes_on(finding, sequence, zone):
             where = anatomy.place(stroke.at or zone or "field") & anatomy.side(half)
-            sketch = Sketch(drawn, anatomy, where, half, stroke, extent, strength, anchor, rng)
+            sketch = Sketch(drawn, anatomy, where, half, stroke, extent, strength, anchor, rng, placing)
             drawn, at = PRIMITIVES[stroke.shape](sketch)
             anchor = anchor or at
     rendering = finished(pixels, drawn, finding, anatomy)

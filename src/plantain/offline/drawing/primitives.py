@@ -10,7 +10,7 @@ import numpy as np
 
 from plantain.offline.anatomy.maps import CannotShow, blur, enlarged, signed_distance
 from plantain.offline.drawing.sketch import Point, Sketch, lobed, paint, ramp, texture
-from plantain.pixels.arrays import Field
+from plantain.pixels.arrays import Field, Mask
 
 Drawn = tuple[Field, Point]
 """The image after a step, float32 (H, W, 3), and where the step was placed."""
@@ -51,8 +51,8 @@ def mass(sketch: Sketch) -> Drawn:
     uneven = np.clip(
         1 + 0.13 * texture(sketch, 0.5 * radius) + 0.07 * texture(sketch, 0.15 * radius), 0.5, 1.4
     )
-    alpha = alpha * uneven * ramp(depth / np.float32(6) + 1 if sketch.stroke.based else np.ones_like(depth))
-    return paint(sketch, alpha, hides=sketch.stroke.hides, reach=max(0.8 * radius, 6)), centre
+    alpha, within = alpha * uneven, _up_to_border(sketch, depth) if sketch.stroke.based else None
+    return paint(sketch, alpha, hides=sketch.stroke.hides, reach=max(0.8 * radius, 6), within=within), centre
 
 
 def band(sketch: Sketch) -> Drawn:
@@ -81,7 +81,7 @@ def line(sketch: Sketch) -> Drawn:
     if not worth.max() > 0:
         raise CannotShow("no rib was found there")
     ys, xs = np.nonzero(worth > 0.7 * np.percentile(worth[allowed], 99.5))
-    pick = int(sketch.rng.integers(ys.size))
+    pick = int(sketch.placing.integers(ys.size))
     x, y = sketch.anchor or (float(xs[pick]), float(ys[pick]))
     angle = float(turn[int(y), int(x)])
     rows, columns = np.mgrid[: sketch.shape[0], : sketch.shape[1]].astype(np.float32)
@@ -128,12 +128,12 @@ def spots(sketch: Sketch) -> Drawn:
         alpha = np.maximum(alpha, np.float32(rng.uniform(0.75, 1.0)) * spot)
         drawn += 1
     if drawn < 3:
-        raise CannotShow("there is no room for it in this image")
+        raise CannotShow("no space for it in this image")
     return paint(sketch, alpha, hides=stroke.hides, reach=max(large, 4)), (x, y)
 
 
 def crescent(sketch: Sketch) -> Drawn:
-    """What a structure covers and its copy, moved off one border, does not: a crescent along that border."""
+    """A crescent along one border of a structure: the structure without its copy that is moved off the border."""
     alpha, _, at = _crescent(sketch)
     alpha = alpha * np.clip(1 + 0.06 * texture(sketch, 0.1 * sketch.yard), 0.7, 1.2)
     if sketch.anatomy.midline is None:
@@ -172,7 +172,7 @@ def border(sketch: Sketch) -> Drawn:
     larger = np.where(off > 0, np.float32(1.0), np.float32(0.55 + 0.1 * sketch.rng.random()))
     move = np.sign(off) * bulge * larger * np.float32(sketch.size)
     warped = _warped(sketch.image, columns - move, rows)
-    # Resampling costs grain where pixels move; it is put back from the original.
+    # Resampling reduces grain where pixels move; it is restored from the original.
     lost = (sketch.image - blur(sketch.image, 0.8)) - (warped - blur(warped, 0.8))
     moved = ramp(np.abs(move) / 2)[..., None]
     return np.asarray(warped + moved * lost, np.float32), (middle, (top + bottom) / 2)
@@ -214,21 +214,29 @@ def _warped(plane: Field, columns: Field, rows: Field) -> Field:
     return np.asarray(out, np.float32).reshape(plane.shape)
 
 
+def _up_to_border(sketch: Sketch, depth: Field) -> Mask:
+    """The organ on this side, bool (H, W); near the border of the map, which is coarser, only where it is bright."""
+    level = sketch.image[..., -1]
+    side = enlarged(sketch.anatomy.side(sketch.side), sketch.shape) > 0.5
+    bright = level > np.float32(0.4) * np.median(level[depth > 6])
+    return np.asarray((depth > 6) | ((depth > -8) & side & bright), bool)
+
+
 def _on_border(sketch: Sketch, depth: Field) -> Point:
     """A random point of `where` that is a third of the size inside the organ's border."""
-    wanted = 0.35 * sketch.size
     near = enlarged(sketch.where, sketch.shape) > 0.5
-    ys, xs = np.nonzero(near & (np.abs(depth - wanted) < 3))
-    if ys.size == 0:
-        raise CannotShow("there is no border for it in this image")
-    pick = int(sketch.rng.integers(ys.size))
-    return float(xs[pick]), float(ys[pick])
+    first, allowed = (
+        near & (np.abs(depth - 0.35 * share * sketch.size) < 3) for share in (sketch.middle, 1.0)
+    )
+    if not (first.any() and allowed.any()):
+        raise CannotShow("no border for it in this image")
+    return sketch.chosen(first, allowed)
 
 
 def _crescent(sketch: Sketch) -> tuple[Field, Field, Point]:
     """Alpha, the signed distance beyond the moved border in pixels, and the middle of the crescent.
 
-    Of a negative size the copy moves outwards, and the crescent is what it covers outside the structure.
+    Of a negative size the copy moves outwards, and the crescent is its part outside the structure.
     """
     depth = enlarged(signed_distance(sketch.where), sketch.shape) * np.float32(sketch.scale)
     lateral = 1.0 if sketch.side == "left" else -1.0  # the patient's left is on the image's right
@@ -241,20 +249,29 @@ def _crescent(sketch: Sketch) -> tuple[Field, Field, Point]:
     near, far = (float(end) for end in np.percentile(ahead[depth > 0], (2, 98)))
     # The copy moves less the further it is from the border, so that the crescent tapers off.
     way = abs(sketch.size) * ramp((ahead - near) / (0.8 * (far - near)))
-    if sketch.stroke.shape == "crescent" and abs(down) > abs(across):
-        # A meniscus: the level of the fluid climbs towards the chest wall.
-        low, high = (float(end) for end in np.percentile(columns[depth > 0], (2, 98)))
-        out = np.clip((columns - (low + high) / 2) * lateral / ((high - low) / 2), 0, 1)
-        way, across, norm = way * (1 + 1.4 * out**3), 0.0, abs(down)
     sign = 1 if sketch.size > 0 else -1
-    moved = _warped(depth, columns + sign * way * (across / norm), rows + sign * way * (down / norm))
     soft = np.float32(sketch.stroke.soft)
+    if sketch.stroke.meniscus:
+        moved = _meniscus(depth, columns, rows, lateral, sketch.size)
+    else:
+        moved = _warped(depth, columns + sign * way * (across / norm), rows + sign * way * (down / norm))
     alpha = ramp(sign * depth / np.float32(11) + 0.5) * ramp(-sign * moved / soft + 0.5)
-    alpha = alpha * ramp(way / soft)
+    if not sketch.stroke.meniscus:
+        alpha = alpha * ramp(way / soft)
     if not (alpha > 0.5).any():
-        raise CannotShow("there is no room for it in this image")
+        raise CannotShow("no space for it in this image")
     ys, xs = np.nonzero(alpha > 0.5)
     return np.asarray(alpha, np.float32), np.asarray(moved, np.float32), (float(xs.mean()), float(ys.mean()))
+
+
+def _meniscus(depth: Field, columns: Field, rows: Field, lateral: float, size: float) -> Field:
+    """Height above the surface of free fluid in pixels: concave, a little higher medially, highest at the side."""
+    inside = depth > 0
+    low, high = (float(end) for end in np.percentile(columns[inside], (2, 98)))
+    out = np.clip((columns - low) / (high - low), 0, 1)
+    out = out if lateral > 0 else 1 - out
+    surface = np.percentile(rows[inside], 98) - size * (0.65 + 0.25 * (1 - out) ** 3 + 1.1 * out**3)
+    return np.asarray(surface - rows, np.float32)
 
 
 def _ridges(level: Field, sigma: float) -> tuple[Field, Field]:

@@ -24,6 +24,8 @@ from plantain.offline.language import Intent
 from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.records import Finding, SourceImage, Stroke
 
+MIDLINE = 0.04
+"""Distance from the midline, in the map's yardstick, within which no tissue is taken from the other side."""
 LEAST_EXCESS = 9.0
 """Grey levels by which a finding must differ from the other side to be found."""
 WIDE_HEART = 0.42
@@ -38,7 +40,7 @@ def remove(
     """Find a finding and take it away; the arguments are those of `adding.add`.
 
     Raises:
-        CannotShow: it was not found, or what is under it cannot be known.
+        CannotShow: it was not found, or the tissue under it is unknown.
     """
     plane, sequence = completed(image, pixels)
     strokes = strokes_on(finding, sequence, intent.zone)
@@ -58,7 +60,7 @@ def remove(
         place = _place(finding, intent, strokes, anatomy) & anatomy.side(intent.side)
         drawn = _levelled(level, anatomy, strokes, place, length)
     else:
-        raise CannotShow(f"what is under {finding.title} cannot be known from this image")
+        raise CannotShow(f"the tissue under {finding.title} cannot be inferred from this image")
     rendering = finished(pixels, drawn, finding, anatomy)
     return replace(rendering, note=f"{finding.title}: removed, length {length:.2f}")
 
@@ -74,7 +76,7 @@ def _place(finding: Finding, intent: Intent, strokes: tuple[Stroke, ...], anatom
 
 
 def _comparable(stroke: Stroke, finding: Finding, anatomy: AnatomyMap) -> bool:
-    """Return True if the other side shows what was there before: a one-sided finding that covers no border."""
+    """Return True if the other side shows the tissue without the finding: it is one-sided and covers no border."""
     one_sided = "left" in finding.sides and anatomy.midline is not None
     return one_sided and stroke.shape in ("mass", "opacity")
 
@@ -95,7 +97,12 @@ def _levelled(
     excess = sign * (smooth - reference - np.float32(np.median((smooth - reference)[both])))
     inside = place & both & ~heart  # the heart is not alike on both sides
     peak = float(np.percentile(excess[inside], 99.7)) if inside.any() else 0.0
-    marked = ((excess > max(0.28 * peak, 5.0)) & grow(place, 0.03 * anatomy.yard) & both).astype(np.uint8)
+    reach = 0.03 if chest else largest
+    marked = ((excess > max(0.28 * peak, 5.0)) & grow(place, reach * anatomy.yard) & both).astype(np.uint8)
+    if not chest:  # sulci differ between the sides, but they are thin
+        size = 2 * round(0.3 * min(abs(stroke.size[0]) for stroke in strokes) * anatomy.yard) + 1
+        kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
+        marked = np.asarray(cv2.morphologyEx(marked, cv2.MORPH_OPEN, kernel), np.uint8)
     count, labels, stats, _ = cv2.connectedComponentsWithStats(marked)
     masses = np.bincount(labels.ravel(), (excess * inside).ravel(), count)
     masses[0] = 0
@@ -116,11 +123,14 @@ def _levelled(
     twin = cv2.warpAffine(level, matrix, shape[::-1], borderMode=cv2.BORDER_REPLICATE).reshape(level.shape)
     ring = grow(mask, 0.05 * anatomy.yard) & ~mask & both
     off = float(np.median((smooth - reference)[ring])) if ring.any() else 0.0
+    own = labels == first
+    if np.abs(np.nonzero(own)[1] - (anatomy.midline or 0.0)).min() < MIDLINE * anatomy.yard:
+        raise CannotShow("it reaches the midline, so that the other side does not show the tissue under it")
     return np.asarray(level + alpha * (twin + np.float32(off) - level), np.float32)
 
 
 def _reference(smooth: Field, anatomy: AnatomyMap, *, local: bool) -> tuple[Field, Mask]:
-    """What each place is compared with, and where that can be done."""
+    """Return the level to compare each place with, and the mask of comparable places."""
     region = anatomy.organ
     if local:
         around = cv2.medianBlur(np.clip(smooth, 0, 255).astype(np.uint8), 2 * round(0.09 * anatomy.yard) + 1)
@@ -153,7 +163,9 @@ def _filled(level: Field, anatomy: AnatomyMap, strokes: tuple[Stroke, ...], plac
         extent = stats[:, [cv2.CC_STAT_WIDTH, cv2.CC_STAT_HEIGHT]].max(axis=1)
         # Vessels are long; what fills little of its box is a vessel, too.
         solid = stats[:, cv2.CC_STAT_AREA] / (stats[:, cv2.CC_STAT_WIDTH] * stats[:, cv2.CC_STAT_HEIGHT])
-        spot = (extent < 5 * largest) & (solid > 0.4) & (stats[:, cv2.CC_STAT_AREA] > 12)
+        # Bright spots may merge into large clusters; no vessel is bright.
+        most, least = (15, 0.2) if sign > 0 else (5, 0.4)
+        spot = (extent < most * largest) & (solid > least) & (stats[:, cv2.CC_STAT_AREA] > 12)
         spot[0] = False
         found |= spot[labels]
     if found.sum() < 60:
@@ -193,4 +205,4 @@ def _narrowed(level: Field, anatomy: AnatomyMap, stroke: Stroke, rng: np.random.
         raise CannotShow(f"the heart is not wide: {width:.2f} of the thorax")
     inwards = replace(stroke, size=(-stroke.size[0], -stroke.size[1]))
     extent = float(rng.uniform(0.3, 0.9))
-    return PRIMITIVES["border"](Sketch(level, anatomy, where, "", inwards, extent, 1.0, None, rng))[0]
+    return PRIMITIVES["border"](Sketch(level, anatomy, where, "", inwards, extent, 1.0, None, rng, rng))[0]

@@ -1,4 +1,4 @@
-"""What a drawing primitive receives, and the shapes and paint that primitives share."""
+"""The argument of the drawing primitives, and the shapes and paint that they share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Sketch:
         extent: where in the stroke's size range to draw, in [0, 1].
         strength: factor on the stroke's grey levels; it follows the contrast of the image.
         anchor: where the finding's first step was placed; None for the first.
-        rng: the only source of randomness.
+        rng: of shape and texture.
+        placing: of the place, so that another size is drawn at the same place.
     """
 
     image: Field
@@ -42,6 +43,7 @@ class Sketch:
     strength: float
     anchor: Point | None
     rng: np.random.Generator
+    placing: np.random.Generator
 
     @property
     def scale(self) -> float:
@@ -68,14 +70,31 @@ class Sketch:
         """Grey levels to add at full strength, float32 (C,)."""
         return np.asarray(self.stroke.level, np.float32) * np.float32(self.strength)
 
+    @property
+    def middle(self) -> float:
+        """The middle of the stroke's size range over the size drawn."""
+        return 0.5 * sum(self.stroke.size) * self.yard / self.size
+
     def spot(self, margin: float) -> Point:
-        """Return a random point of `where`, at least `margin` pixels inside it if it is that wide."""
+        """Return a random point of `where`, at least `margin` pixels inside it if it is that wide.
+
+        The point is chosen for the middle size and moved inwards if this size needs more room.
+        """
         depth = cv2.distanceTransform(np.pad(self.where, 1).astype(np.uint8), cv2.DIST_L2, 5)[1:-1, 1:-1]
         if not depth.max() > 0:
-            raise CannotShow("there is no room for it in this image")
-        ys, xs = np.nonzero(depth >= min(margin / self.scale, 0.75 * float(depth.max())))
-        pick = int(self.rng.integers(ys.size))
-        return (float(xs[pick]) + 0.5) * self.scale, (float(ys[pick]) + 0.5) * self.scale
+            raise CannotShow("no space for it in this image")
+        deepest = 0.75 * float(depth.max())
+        first, allowed = (depth >= min(share * margin / self.scale, deepest) for share in (self.middle, 1.0))
+        x, y = self.chosen(first, allowed)
+        return (x + 0.5) * self.scale, (y + 0.5) * self.scale
+
+    def chosen(self, first: Mask, allowed: Mask) -> Point:
+        """Return the pixel (x, y) of `allowed` that is nearest to a random pixel of `first`."""
+        ys, xs = np.nonzero(first)
+        pick = int(self.placing.integers(ys.size))
+        rows, columns = np.nonzero(allowed)
+        nearest = int(np.argmin((rows - ys[pick]) ** 2 + (columns - xs[pick]) ** 2))
+        return float(columns[nearest]), float(rows[nearest])
 
     def rim(self) -> Mask:
         """Return the pixels just outside the organ, bool (H, W)."""
@@ -136,19 +155,26 @@ def texture(sketch: Sketch, grain: float) -> Field:
     return np.asarray((whole - whole.mean()) / max(float(whole.std()), 1e-6), np.float32)
 
 
-def paint(sketch: Sketch, alpha: Field, *, hides: float = 0.0, reach: float = 12.0) -> Field:
+def paint(
+    sketch: Sketch, alpha: Field, *, hides: float = 0.0, reach: float = 12.0, within: Mask | None = None
+) -> Field:
     """Return the image with the stroke's grey levels added under `alpha`; its grain is kept.
 
     Args:
         alpha: float32 (H, W), 0 to 1.
         hides: how much of the structure under it disappears, 0 to 1.
         reach: structure finer than this many pixels disappears.
+        within: bool (H, W), the pixels that change and whose mean replaces that structure; None for all.
     """
     image = sketch.image
+    share = np.ones(sketch.shape, np.float32) if within is None else within.astype(np.float32)
+    soft = blur(share, 1.2)
     if hides:
-        flat = blur(image, reach) - blur(image, 1.2)
+        weight = share[..., None]
+        mean = blur(image * weight, reach) / np.maximum(blur(share, reach), 1e-2)[..., None]
+        flat = np.asarray(soft[..., None] * mean - blur(image * weight, 1.2), np.float32)
         image = image + (np.float32(hides) * alpha)[..., None] * flat
-    level = sketch.level()
+    level, alpha = sketch.level(), alpha * soft
     # Near white and black there is less room, so that nothing is cut off.
     room = np.where(level > 0, (250 - image) / 70, image / 35)
     return np.asarray(image + alpha[..., None] * level * np.clip(room, 0.1, 1), np.float32)

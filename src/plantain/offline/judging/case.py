@@ -1,4 +1,4 @@
-"""One edit before the judge: what was asked, the map of the image, and the measured change."""
+"""One edit to judge: the request, the map of the image, and the measured change."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from plantain.records import Direction, Finding, SourceImage, Stroke
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """What the criteria read.
+    """The input of the criteria.
 
     Attributes:
         intent: from the instruction.
-        finding: the finding that was asked for; image: what is known of the original.
+        finding: the requested finding; image: the record of the original.
         added: the finding was added, not removed.
         strokes: how the finding may be drawn here; empty where nothing is known of its shape.
         anatomy: map of the image without the finding.

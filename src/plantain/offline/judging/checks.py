@@ -42,21 +42,21 @@ def at_most(value: float, passes: float, fails: float, text: str, code: FailureC
 def result_of(checks: Sequence[Check]) -> CriterionResult:
     """Return a criterion's result: failed if a check fails, undecided if one cannot tell, else passed.
 
-    The confidence is the margin of the deciding check: 0.5 on its threshold, 1 far from it. It is no probability.
+    The confidence is the margin of the deciding check: 0.5 on its threshold, 1 far from it. It is not a probability.
     """
     failed = [check for check in checks if check.passed is False]
     if failed:
         codes = tuple(dict.fromkeys(check.code for check in failed))
-        return CriterionResult(False, _confidence(max(c.margin for c in failed)), codes, _said(failed))
+        return CriterionResult(False, _confidence(max(c.margin for c in failed)), codes, _text(failed))
     undecided = [check for check in checks if check.passed is None]
     if undecided:
-        return CriterionResult(None, None, (), f"cannot tell: {_said(undecided)}")
-    return CriterionResult(True, _confidence(min((c.margin for c in checks), default=0.0)), (), _said(checks))
+        return CriterionResult(None, None, (), f"cannot tell: {_text(undecided)}")
+    return CriterionResult(True, _confidence(min((c.margin for c in checks), default=0.0)), (), _text(checks))
 
 
 def _confidence(margin: float) -> float:
     return round(0.5 + 0.5 * margin, 3)
 
 
-def _said(checks: Sequence[Check]) -> str:
+def _text(checks: Sequence[Check]) -> str:
     return "; ".join(check.text for check in checks)

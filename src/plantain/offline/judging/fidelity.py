@@ -48,7 +48,7 @@ def fidelity(case: Case) -> list[Check]:
         checks.append(at_least(score, 0.93, 0.88, f"SSIM outside the edit {score:.3f}", excess))
     kept = _grain(pair.clean, pair.shown, mask)
     if kept is not None:
-        text = f"grain {kept:.2f} of what it was"
+        text = f"grain {kept:.2f} of the original's"
         checks += [
             at_least(kept, 0.6, 0.45, text, FailureCode.LOST_GRAIN),
             at_most(kept, 1.6, 2.2, text, FailureCode.BLENDING_ARTEFACT),

@@ -98,7 +98,7 @@ def _level(pixels: Pixels, weights: np.ndarray) -> Field:
 
 
 def _moved(first: Field, second: Field) -> tuple[int, int]:
-    """Whole pixels (x, y) by which the second image lies off the first; (0, 0) where that cannot be told."""
+    """Shift (x, y) of the second image in whole pixels; (0, 0) if unknown."""
     one, other = first - blur(first, 3.0), second - blur(second, 3.0)
     if np.abs(one - other).mean() < 0.5 * np.abs(one).mean():
         return 0, 0

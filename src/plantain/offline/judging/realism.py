@@ -35,7 +35,7 @@ def realism(case: Case) -> list[Check]:
     seam = _seam(pair.shown - pair.clean, mask)
     checks.append(at_most(seam, 0.3, 0.5, f"{seam:.0%} of the outline is one even step", blending))
     if not case.added or any(stroke.shape == "spots" for stroke in case.strokes):
-        return checks  # what is under a finding is new; all fine structure of spots is theirs
+        return checks  # tissue under a removed finding is new; spots replace all fine structure
     kept = _own_texture(case, case.change.mask)
     if kept is not None:
         text = f"fine structure under it correlates {kept:.2f} with the original's"

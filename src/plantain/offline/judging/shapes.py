@@ -25,7 +25,7 @@ def sign_checks(case: Case, change: Change) -> list[Check]:
     text = f"{change.brighter:.0%} of it is brighter with the finding"
     shapes = {stroke.shape for stroke in case.strokes}
     signs = {np.sign(sum(stroke.level)) for stroke in case.strokes} - {0.0}
-    if "border" in shapes:  # it covers what is darker, and what moves along with it darkens and brightens
+    if "border" in shapes:  # it covers darker tissue, and moved structure darkens and brightens
         return [
             at_least(change.brighter, 0.55, 0.45, text, FailureCode.DISTORTION),
             at_most(change.brighter, 0.97, 0.985, text, OTHER),
@@ -81,7 +81,7 @@ def _covers(case: Case, change: Change, stroke: Stroke, towards: tuple[float, fl
     """How far the change covers its structure up to the border in a direction, on the better of its sides."""
     places = case.anatomy.places
     structure = places.get("aerated", places.get(stroke.at, case.anatomy.organ))
-    if case.anatomy.midline is None:  # a crescent around the disc: away from it the retina goes on
+    if case.anatomy.midline is None:  # a crescent around the disc: away from it the retina continues
         away = case.anatomy.points.get("temporal", (1.0, 0.0))[0]
         return leaves(
             change, case.anatomy, ~structure, (-towards[0], -towards[1]), "left" if away > 0 else "right"
@@ -152,12 +152,12 @@ def _spots(case: Case, change: Change, stroke: Stroke) -> list[Check]:
 
 def _crescent(case: Case, change: Change, stroke: Stroke) -> list[Check]:
     covers = _covers(case, change, stroke, stroke.towards)
+    passes, fails = (1.5, 1.25) if stroke.meniscus else (2.0, 1.6)  # fluid is less slender than air or a scar
+    text = f"its area is that of {change.long:.1f} of the largest disc in it"
     return [
         _no_hill(change),
         at_least(covers, 0.6, 0.4, f"{covers:.0%} of it reaches the border", OTHER),
-        at_least(
-            change.long, 2.0, 1.6, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER
-        ),
+        at_least(change.long, passes, fails, text, OTHER),
     ]
 
 

@@ -1,1 +1,1 @@
-"""DICOM: files as they are found, their frames, and pictures as a viewer shows them."""
+"""DICOM: files, their frames, and images as a viewer renders them."""

@@ -26,7 +26,7 @@ DAMAGE: tuple[type[Exception], ...] = (
     *(BytesLengthException, InvalidDicomError, MemoryError, RecursionError),
 )
 
-# pydicom quotes what it finds odd, which may be a patient's name; set once, since catch_warnings is not thread-safe.
+# pydicom quotes odd values, which may be a patient's name; set once, since catch_warnings is not thread-safe.
 warnings.filterwarnings("ignore", module=r"pydicom\.")
 pydicom.config.settings.reading_validation_mode = pydicom.config.IGNORE
 
@@ -40,10 +40,10 @@ _BARE = re.compile(rb"[\x02\x08]\x00.\x00([A-Z]{2}|..\x00\x00)|\x00[\x02\x08]\x0
 
 
 def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
-    """Parses a file. One without preamble (128 bytes and "DICM") is read where its content is plainly DICOM.
+    """Parse a file. One without preamble (128 bytes and "DICM") is read where its content is plainly DICOM.
 
     Raises:
-        BadImage: it is no DICOM file, is damaged, or unpacks to more than 256 MB.
+        BadImage: not a DICOM file, damaged, or larger than 256 MB.
     """
     name = one_line(name)
     try:
@@ -94,9 +94,9 @@ def frame_count(dataset: Dataset) -> int:
 
 
 def unreadable(name: str, error: Exception) -> BadImage:
-    """One line for what pydicom or a codec said, with how to get the codecs where one is missing."""
+    """Return one line for an error of pydicom or a codec, with the remedy for a missing codec."""
     why = one_line(" ".join(str(error).split()) or type(error).__name__)[:160]
-    codec = f"; `{install_line('dicom')}` brings codecs" if "plugin" in why or "missing" in why else ""
+    codec = f"; `{install_line('dicom')}` installs codecs" if "plugin" in why or "missing" in why else ""
     return BadImage(f"{name}: its pixels cannot be read ({why}){codec}")
 
 

@@ -1,1 +1,1 @@
-"""What a release says of itself: dataset card, datasheet, Croissant, citation."""
+"""Documents of a release: dataset card, datasheet, Croissant, citation."""

@@ -24,7 +24,7 @@ _HUB_NAMES = {spdx: spdx.lower() for spdx in KNOWN} | {
     "PDDL-1.0": "pddl",
     "ODbL-1.0": "odbl",
 }
-"""What the Hugging Face hub calls licences."""
+"""Names of licences on the Hugging Face hub."""
 
 
 def card(
@@ -62,7 +62,7 @@ def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
     if configs:
         first = next((config for config in configs if config.default), configs[0])
         failed = next((config for config in configs if config.name == "failed"), first)
-        more = "" if failed is first else f"\n\n# what the judge did not let pass: {_loading(failed)}"
+        more = "" if failed is first else f"\n\n# edits that the judge rejected: {_loading(failed)}"
         if train := next((config for config in configs if config.name == "train"), None):
             more = f"\n\n# original, instruction, edited, mask, to train an editor: {_loading(train)}{more}"
         return (

@@ -38,11 +38,11 @@ USES_FORBIDDEN = (
     "Diagnosis, treatment, triage or any other clinical decision.",
     "Passing an edited image off as a recording of a patient, or putting one into a clinical record or a trial.",
     "Finding out who a source image shows.",
-    "Estimating how often a finding occurs: what was edited was chosen, not sampled.",
+    "Estimating how often a finding occurs: edits were chosen, not sampled.",
 )
 BIASES = (
     "Findings look the way that the editing model draws them, which need not be the way that patients have them.",
-    "What counts as a success is what the judge model lets through; its blind spots are in the labels.",
+    "A success is an edit that the judge model accepted; its blind spots are in the labels.",
     "Findings that are easy to draw succeed more often, so successes are not spread as tasks were.",
     "The sources fix who is represented; their age, sex, ethnicity and devices are mostly not recorded here.",
 )
@@ -54,7 +54,7 @@ LIMITS = (
 )
 
 MARKED_PROVIDERS = ("gemini", "imagen", "google", "gpt-image", "openai")
-"""Parts of editor names whose providers are known to watermark or label what they make."""
+"""Parts of editor names whose providers are known to watermark or label their images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class ImageCounts:
 
     Attributes:
         roles: how many by role.
-        signed: of all, those with a C2PA manifest of ours.
-        unmarked: of all, those without the XMP mark: they came from a release that had not set it.
+        signed: images with a C2PA manifest of ours.
+        unmarked: images without the XMP mark, from a release that did not set it.
     """
 
     roles: Mapping[str, int]
@@ -154,7 +154,7 @@ def render(template: str, **context: object) -> str:
 
 
 def models(facts: RunFacts) -> list[tuple[str, str, str]]:
-    """Return (step, model asked for, model that answered), for a table."""
+    """Return (step, requested model, model that answered), for a table."""
     order = {"write": 0, "edit": 1, "look": 2, "judge": 3}
     rows = [(step, pair[0], pair[1]) for step, pairs in facts.models.items() for pair in pairs]
     return sorted(rows, key=lambda row: (order.get(row[0], 9), row))

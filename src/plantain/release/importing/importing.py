@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -12,13 +11,14 @@ from pathlib import Path
 from typing import cast
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received
 from plantain.journal import BlobRef, BlobStore, Journal, JsonValue, RecordedTask, RunHeader
 from plantain.journal.cards import cards_of, keep_card
-from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.disk.unfinished import check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
 from plantain.privacy.licence_terms import as_json, from_json
@@ -27,9 +27,9 @@ from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource, digest
 from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED
+from plantain.release.proof.inventory import CONTROL
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, journal_parts
-from plantain.release.withdraw import remove_unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ImportSummary:
 
 @dataclass(slots=True)
 class _Survey:
-    """What the records name: hashes of edits, of masks, and of originals.
+    """Content of the records: hashes of edits, of masks, and of originals.
 
     `returned` has the sizes of source images that an editor returned unchanged: its raw answer is one of them.
     """
@@ -93,8 +93,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; import a release's folder")
     check_received(path)
-    if run.exists() and (not run.is_dir() or any(run.iterdir())):
-        raise InputError(f"{run}: is not an empty folder; an import makes a new run")
+    check_new_run(run)
     held = _blobs(originals) if originals is not None else None
     source: ReleaseSource
     if OurRelease.recognised(path):
@@ -105,27 +104,17 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
         header, facts = _our_header(path, {})
     else:
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
-    run.parent.mkdir(parents=True, exist_ok=True)
-    part = run.with_name(f".{run.name}.importing")
-    remove_unfinished(run.parent)
-    shutil.rmtree(part, ignore_errors=True)
     try:
-        survey, stored = asyncio.run(_fill(part, source, header, facts, held))
-        if (path / PROVENANCE).is_file():  # the providers' own bytes are in no release
-            shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
-        for card in cards_of(path):
-            keep_card(part, card)
-        os.sync()  # one for all images; before the run has its name, nothing of it need survive
-        if run.exists():
-            run.rmdir()
-        part.rename(run)
-        sync_folder(run.parent)
+        with new_run(run) as part:
+            survey, stored = asyncio.run(_fill(part, source, header, facts, held))
+            if (path / PROVENANCE).is_file():  # the providers' own bytes are in no release
+                shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
+            for card in cards_of(path):
+                keep_card(part, card)
     except (OverflowError, sqlite3.IntegrityError) as error:
         raise InputError(
             f"{path}: two records contradict each other, or a number is out of range: {error}"
         ) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return ImportSummary(
         run=run,
         kind=kind,
@@ -139,32 +128,56 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _StatedFacts:
+    """Facts in run.json that an import keeps; terms are read by `licence_terms.from_json`."""
+
+    run_id: str = ""
+    name: str = ""
+    seed: int = 0
+    frozen: dict[str, object] = field(default_factory=dict)
+    code_version: str = ""
+    models: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    left_out: int = 0
+    method: dict[str, str] = field(default_factory=dict)
+    original_terms: dict[str, object] = field(default_factory=dict)
+    terms: dict[str, object] = field(default_factory=dict)
+
+
 def _our_header(root: Path, facts: dict[str, object]) -> tuple[RunHeader, dict[str, JsonValue]]:
-    """Return the original run's header and facts, as far as run.json has them."""
+    """Return the original run's header and facts; run.json may have only some of them."""
     try:
-        header = RunHeader(
-            run_id=str(facts.get("run_id", "")) or tree_id(root),
-            name=str(facts.get("name", root.resolve().name)),
-            seed=int(str(facts.get("seed", 0))),
-            frozen=cast("dict[str, JsonValue]", dict(cast("dict[str, object]", facts.get("frozen", {})))),
-            code_version=str(facts.get("code_version", "")),
-        )
-        kept: dict[str, JsonValue] = {
-            "models": cast("JsonValue", facts.get("models", {})),
-            "left_out": int(str(facts.get("left_out", 0))),
-            "method": cast("JsonValue", dict(cast("dict[str, object]", facts.get("method", {})))),
-            # Without run.json the licence is unknown: an export must not choose another one.
-            "original_terms": cast("JsonValue", as_json(from_json(facts.get("original_terms", {})))),
-            "terms": cast("JsonValue", as_json(from_json(facts.get("terms", {}))) if facts else None),
-            "run_id": header.run_id,
-            "name": header.name,
-            "seed": header.seed,
-            "code_version": header.code_version,
-            "frozen": header.frozen,
-        }
-    except (TypeError, ValueError) as error:
+        stated = TypeAdapter(_StatedFacts).validate_python(facts)
+        original_terms, terms = as_json(from_json(stated.original_terms)), as_json(from_json(stated.terms))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{root}/run.json: facts: {where}: {first['msg']}") from error
+    except TypeError as error:
         raise InputError(f"{root}/run.json: facts: {error}") from error
-    return header, kept
+    if CONTROL.search(stated.run_id + stated.name):
+        raise InputError(f"{root}/run.json: facts: run_id or name contains control characters")
+    header = RunHeader(
+        run_id=stated.run_id or tree_id(root),
+        name=stated.name or root.resolve().name,
+        seed=stated.seed,
+        frozen=cast("dict[str, JsonValue]", stated.frozen),
+        code_version=stated.code_version,
+    )
+    kept = {
+        "models": stated.models,
+        "left_out": stated.left_out,
+        "method": stated.method,
+        # Without run.json the licence is unknown: an export must not choose another one.
+        "original_terms": original_terms,
+        "terms": terms if facts else None,
+        "run_id": header.run_id,
+        "name": header.name,
+        "seed": header.seed,
+        "code_version": header.code_version,
+        "frozen": header.frozen,
+    }
+    return header, cast("dict[str, JsonValue]", kept)
 
 
 def _blobs(folder: Path) -> BlobStore:
@@ -199,6 +212,7 @@ def _survey(source: ReleaseSource) -> _Survey:
     """Check every record before anything is written."""
     survey = _Survey()
     for record in _once(source):
+        _check_record(record)
         survey.tasks += 1
         survey.attempts += len(record.attempts)
         image = record.image
@@ -210,13 +224,36 @@ def _survey(source: ReleaseSource) -> _Survey:
                 f"image {image.id!r} is in {known} and in {image.dataset}: import them one by one"
             )
         for attempt in record.attempts:
-            for picture, kept in ((attempt.edited, survey.edited), (attempt.mask, survey.masks)):
-                if picture is not None:
-                    kept.add(_checked(picture.sha256, record))
+            for recorded, kept in ((attempt.edited, survey.edited), (attempt.mask, survey.masks)):
+                if recorded is not None:
+                    kept.add(_checked(recorded.sha256, record))
             raw = attempt.raw
             if raw is not None and _checked(raw.sha256, record) == image.prepared_sha256:
                 survey.returned[raw.sha256] = raw.bytes
     return survey
+
+
+def _check_record(record: TaskRecord) -> None:
+    """Raise InputError for a negative round, or a name with control characters: names are printed and used in paths."""
+    image = record.image
+    names = {
+        "task_id": record.task_id,
+        "finding": record.finding,
+        "modality": record.modality,
+        "split": record.split,
+        "image.id": image.id,
+        "image.dataset": image.dataset,
+        "image.group": image.group or "",
+    }
+    for field_name, name in names.items():
+        if CONTROL.search(name):
+            raise InputError(
+                f"task {record.task_id!r}: {field_name}: {name[:80]!r} contains control characters"
+            )
+    rounds = [record.generation, record.round or 0]
+    rounds += [number for one in record.attempts for number in (one.generation, one.round or 0)]
+    if min(rounds) < 0:
+        raise InputError(f"task {record.task_id!r}: generation or round: {min(rounds)} is negative")
 
 
 def _checked(text: str, record: TaskRecord) -> str:
@@ -232,7 +269,7 @@ def _store_images(
     """Store the images that records name; others in the folder are ignored.
 
     Raises:
-        InputError: one of them is no image, or too large to be decoded later.
+        InputError: one of them is not an image, or too large to be decoded later.
     """
     wanted = survey.edited | survey.masks
     stored = _Stored()
@@ -241,7 +278,7 @@ def _store_images(
         media_type = media_type_of(data)
         stored.originals[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
 
-    for where, data in source.pictures():
+    for where, data in source.images():
         judged, name = data, digest(data)
         if name in survey.originals and name not in stored.originals:
             check_header(data, where)
@@ -268,7 +305,7 @@ def _images(
     for record in _once(source):
         if record.image.id not in seen:
             seen.add(record.image.id)
-            # Without the original its hash is a reference to what the owner may pass on.
+            # Without the original its hash refers to an image that only its owner may pass on.
             sha256 = record.image.prepared_sha256
             size, media_type = stored.originals.get(sha256, (returned.get(sha256, 0), "image/jpeg"))
             yield record.image, BlobRef(sha256, size, media_type)
@@ -276,8 +313,8 @@ def _images(
 
 def _recorded(source: ReleaseSource) -> Iterator[RecordedTask]:
     for record in _once(source):
-        row, attempts, verdicts, scores, pictures = journal_parts(record)
-        blobs = tuple(BlobRef(p.sha256, p.bytes, p.media_type, p.pixel_sha256) for p in pictures)
+        row, attempts, verdicts, scores, images = journal_parts(record)
+        blobs = tuple(BlobRef(p.sha256, p.bytes, p.media_type, p.pixel_sha256) for p in images)
         yield RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), blobs)
 
 

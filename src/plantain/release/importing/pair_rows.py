@@ -279,7 +279,7 @@ def _image(role: str, cell: object) -> RowImage | None:
 def _parsed(role: str, cell: object) -> object:
     """Return a cell that is text with a JSON object or list as that. Raise InputError for half a character."""
     if isinstance(cell, str) and not cell.isascii() and any("\ud800" <= one <= "\udfff" for one in cell):
-        raise InputError(f"{role}: has half of a surrogate pair, which is no character")
+        raise InputError(f"{role}: has half of a surrogate pair, which is not a character")
     if isinstance(cell, str) and cell[:1] in ("{", "["):
         try:
             return json.loads(cell)

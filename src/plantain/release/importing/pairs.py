@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,14 +24,14 @@ from plantain.files.opening import read_inside
 from plantain.files.source_type import declared_synthetic
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader, StoredScore, TaskRow
-from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.disk.unfinished import check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.statements import NO_VERDICT
 from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_output, decode_untrusted, grey_bits, one_line
 from plantain.pixels.encode import encode_prepared
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.pixels.prepare import prepare, settle_grey
 from plantain.records import (
     OK,
@@ -51,7 +49,6 @@ from plantain.records import (
 from plantain.records.suggestions import fold, suggest
 from plantain.release.importing.pair_rows import PairRow, RejectedRow, RowImage, modality_of, rows_of
 from plantain.release.plan import IMPORTED
-from plantain.release.withdraw import remove_unfinished
 
 AT_ONCE = 32
 """Rows whose images are in memory."""
@@ -60,7 +57,7 @@ SIDE = 1024
 STRETCH = 0.02
 """Largest relative difference of aspect ratio between an edit and its original."""
 REJECTED = "rejected.csv"
-"""Every row that was not imported, with its reason: in the run; beside it, behind its name, if there is no run."""
+"""Every row that was not imported, with its reason: in the run, or next to it if no run was made."""
 
 YES = frozenset({"true", "yes", "1", "1.0", "pass", "passed", "success", "qualified", "accept", "accepted"})
 NO = frozenset(
@@ -131,15 +128,10 @@ def import_pairs(
         InputError: nothing there that can be read, a missing column, no row that can be imported, or `run` is not
             empty. Nothing is left then but the list of rejected rows.
     """
-    if run.exists() and (not run.is_dir() or any(run.iterdir())):
-        raise InputError(f"{run}: is not an empty folder; an import makes a new run")
+    check_new_run(run)
     root, rows = rows_of(path, columns or {}, constants or {}, originals)
-    run.parent.mkdir(parents=True, exist_ok=True)
-    part = run.with_name(f".{run.name}.importing")
-    remove_unfinished(run.parent)
-    shutil.rmtree(part, ignore_errors=True)
     summary = PairsSummary(run)
-    try:
+    with new_run(run) as part:
         asyncio.run(_fill(part, path, root, rows, summary))
         if not summary.tasks:
             if summary.rejected is None:
@@ -150,13 +142,6 @@ def import_pairs(
             raise InputError(
                 f"{path}: no row could be imported; {where}: {reason}; all {summary.rows} are in {listed}"
             )
-        os.sync()  # one for all images; before the run has its name, nothing of it need survive
-        if run.exists():
-            run.rmdir()
-        part.rename(run)
-        sync_folder(run.parent)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return summary
 
 
@@ -314,7 +299,9 @@ def _direction(row: PairRow) -> Direction:
     words = re.findall(r"[a-z]+", row.instruction.lower())
     found = [GUESSED[one] for one in words if one in GUESSED]
     if not found or (len(set(found)) > 1 and words[0] not in GUESSED):
-        raise InputError("direction: is empty, and the instruction says neither only add nor only remove")
+        raise InputError(
+            "direction: is empty, and the instruction is neither clearly an addition nor a removal"
+        )
     return found[0]
 
 

@@ -1,6 +1,6 @@
 """Med-Banana's published tree: images by folder and name, with their conversations where they are there.
 
-Anything else stays unknown: no instruction, verdict or round is made up. A path only says that an edit succeeded or
+Anything else stays unknown: no instruction, verdict or round is made up. A path only states that an edit succeeded or
 failed.
 """
 
@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ from plantain.records import (
 )
 from plantain.release.importing.reading import LARGEST_IMAGE, digest
 from plantain.release.naming import safe
-from plantain.release.task_record import AttemptRecord, RecordedPicture, ScoreRecord, TaskRecord
+from plantain.release.task_record import AttemptRecord, RecordedImage, ScoreRecord, TaskRecord
 
 _FOLDER = re.compile(r"(?P<dataset>.+)-(?P<task>edit|remove)(?P<failed>-failed)?")
 _FILE = re.compile(
@@ -68,13 +69,14 @@ class PublishedTree:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._names = {safe(f.name): f for f in load_taxonomy().findings if not f.normal}
+        self._image = cache(_read_image)  # records are read three times, and decoding is most of the time
 
     @staticmethod
     def recognised(root: Path) -> bool:
         """Return True if the folder contains such a folder."""
         return any(_FOLDER.fullmatch(path.name) and path.is_dir() for path in root.iterdir())
 
-    def pictures(self) -> Iterator[tuple[str, bytes]]:
+    def images(self) -> Iterator[tuple[str, bytes]]:
         """Yield every image with its path."""
         for image in self.edits():
             yield str(image.path), image.path.read_bytes()
@@ -94,7 +96,7 @@ class PublishedTree:
                 yield TreeImage(path, key, place["failed"] is not None, number)
 
     def records(self) -> Iterator[TaskRecord]:
-        """Yield every task in the order of its key. Raises InputError for a file that is no image."""
+        """Yield every task in the order of its key. Raises InputError for a file that is not an image."""
         found: dict[TreeKey, list[TreeImage]] = defaultdict(list)
         for image in self.edits():
             found[image.key].append(image)
@@ -174,7 +176,32 @@ class PublishedTree:
                 prepared_sha256="",
                 geometry=Geometry(0, 0, "unknown", 0, 0, 0, 0),
             ),
-            attempts=tuple(_attempt(n, by_round.get(n), rounds.get(n or 0, {})) for n in numbers),
+            attempts=tuple(self._attempt(n, by_round.get(n), rounds.get(n or 0, {})) for n in numbers),
+        )
+
+    def _attempt(
+        self, number: int | None, image: TreeImage | None, entry: Mapping[str, object]
+    ) -> AttemptRecord:
+        """Return one round. A published verdict has three of the four criteria: it is kept as text and as a score."""
+        prompt = entry.get("generate_prompt")
+        instruction = entry.get("instruction") or (prompt.get("prompt") if isinstance(prompt, dict) else None)
+        verdict = entry.get("verdict") or entry.get("verification")
+        text = orjson.dumps(verdict).decode() if isinstance(verdict, dict) else ""
+        edited = None if image is None else self._image(image.path)
+        return AttemptRecord(
+            generation=0,
+            round=number,
+            superseded=False,
+            role="",
+            instruction=str(instruction) if instruction else None,
+            edit_outcome=OK if edited is not None else None,
+            edited=edited,
+            raw=None,
+            mask=None,
+            support=None,
+            judge_outcome=Outcome(OutcomeKind.OK, text) if edited is not None or text else None,
+            verdicts=(),
+            scores=_published(verdict) if isinstance(verdict, dict) else (),
         )
 
 
@@ -187,30 +214,6 @@ def _rounds(entry: Mapping[str, object]) -> dict[int, Mapping[str, object]]:
     }
 
 
-def _attempt(number: int | None, image: TreeImage | None, entry: Mapping[str, object]) -> AttemptRecord:
-    """Return one round. A published verdict has three of the four criteria: it is kept as text and as a score."""
-    prompt = entry.get("generate_prompt")
-    instruction = entry.get("instruction") or (prompt.get("prompt") if isinstance(prompt, dict) else None)
-    verdict = entry.get("verdict") or entry.get("verification")
-    text = orjson.dumps(verdict).decode() if isinstance(verdict, dict) else ""
-    edited = None if image is None else _picture(image.path)
-    return AttemptRecord(
-        generation=0,
-        round=number,
-        superseded=False,
-        role="",
-        instruction=str(instruction) if instruction else None,
-        edit_outcome=OK if edited is not None else None,
-        edited=edited,
-        raw=None,
-        mask=None,
-        support=None,
-        judge_outcome=Outcome(OutcomeKind.OK, text) if edited is not None or text else None,
-        verdicts=(),
-        scores=_published(verdict) if isinstance(verdict, dict) else (),
-    )
-
-
 def _published(verdict: Mapping[str, object]) -> tuple[ScoreRecord, ...]:
     """Return a published verdict as the score that keeps its booleans and reason."""
     detail = {name: verdict[name] for name in _VERDICT if isinstance(verdict.get(name), bool | str)}
@@ -219,13 +222,13 @@ def _published(verdict: Mapping[str, object]) -> tuple[ScoreRecord, ...]:
     return (ScoreRecord(PUBLISHED, value, "" if value is not None else "no decision was published", detail),)
 
 
-def _picture(path: Path) -> RecordedPicture:
+def _read_image(path: Path) -> RecordedImage:
     data = path.read_bytes()
     try:
         decode_untrusted(data, str(path))
     except BadImage as error:
         raise InputError(str(error)) from error
-    return RecordedPicture(digest(data), len(data), "image/jpeg")
+    return RecordedImage(digest(data), len(data), "image/jpeg")
 
 
 def tree_id(root: Path) -> str:

@@ -34,7 +34,7 @@ class ReleaseSource(Protocol):
         """Yield every task; of repeated ones the first is used."""
         ...
 
-    def pictures(self) -> Iterator[tuple[str, bytes]]:
+    def images(self) -> Iterator[tuple[str, bytes]]:
         """Yield images as (where, bytes), some of them more than once."""
         ...
 
@@ -77,22 +77,22 @@ class OurRelease:
                         yield _parse("" if line is None else line, f"{path}: record")
                 return
 
-    def pictures(self) -> Iterator[tuple[str, bytes]]:
+    def images(self) -> Iterator[tuple[str, bytes]]:
         for path in files_like(self.root, "data/*/*.parquet"):
             # A training table has nothing that the table of successes has not.
             if path.parent.name != "trajectories" and not (
                 path.parent.name == "train" and any(self.root.glob("data/success/*.parquet"))
             ):
-                yield from _pictures_of_table(path)
+                yield from _images_of_table(path)
         for path in files_like(self.root, "wds/*.tar"):
             for name, data in _members(path, (".jpg", ".png")):
                 yield f"{path}:{name}", data
         for folder in files_like(self.root, "*"):
             if folder.is_dir() and not folder.is_symlink() and folder.name not in ("data", "wds"):
-                yield from tree_pictures(folder)
+                yield from tree_images(folder)
 
 
-def tree_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
+def tree_images(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield images two levels down: `{dataset}-{task}/{disease}/*.jpeg`, and originals. Links are not followed."""
     endings = ("jpeg", "jpg", "png") if folder.name == FOLDER else ("jpeg", "jpg")
     for path in sorted(path for ending in endings for path in files_like(folder, f"*/*.{ending}")):
@@ -124,7 +124,7 @@ def _from_lines(path: Path) -> Iterator[TaskRecord]:
             yield _parse(line, f"{path}: line {number}")
 
 
-def _pictures_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
+def _images_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
     for name, cell in _cells(path, ("image", "edited", "mask", "original", "jpg_0", "jpg_1")):
         data = cell.get("bytes") if isinstance(cell, dict) else cell
         if isinstance(data, bytes):

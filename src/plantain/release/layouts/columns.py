@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 
 from plantain.findings import load_taxonomy
-from plantain.journal.payload import dumps
+from plantain.journal.rows import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
 from plantain.release.judges import kept_cards
 from plantain.release.staging import Staging
@@ -83,7 +83,7 @@ _JUDGED: Types = {
     **dict.fromkeys(("qualified", "qualified_all_pass", "qualified_weighted"), YES_NO),
     "score": pa.float64(),
 }
-_SAID: Types = {"opinion": YES_NO, "codes": TEXTS, "reason": TEXT}
+_STATED: Types = {"opinion": YES_NO, "codes": TEXTS, "reason": TEXT}
 _NAMED = ("evidence", "image", "mask", "original", "edited", "record", "rounds")
 
 
@@ -106,7 +106,7 @@ class ReleaseColumns:
     ) -> None:
         self._rubric = rubric.name
         self._cards = cards
-        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_SAID, *INSTRUCTIONS, *CARD, *_NAMED}
+        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_STATED, *INSTRUCTIONS, *CARD, *_NAMED}
         self.criteria = {c.name: _unlike(c.name, fixed, "criterion") for c in rubric.criteria}
         self.facts = {name: _unlike(name, {*fixed, *self.criteria.values()}, "fact") for name in rubric.facts}
         self._values = {c.name: f"{self.criteria[c.name]}_value" for c in rubric.criteria if c.scale}
@@ -116,7 +116,7 @@ class ReleaseColumns:
             **self._passed,
             **dict.fromkeys(self._values.values(), pa.float64()),
             **dict.fromkeys(self.facts.values(), YES_NO),
-            **_SAID,
+            **_STATED,
         }
         attempt = {**ATTEMPT, **self.verdict}
         image = {**TASK, **attempt, "evidence": TEXT, "image": IMAGE, "mask": IMAGE, **CARD}

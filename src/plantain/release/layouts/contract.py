@@ -13,10 +13,10 @@ from plantain.files.installed import entry_named, installed, load_entry
 from plantain.files.writing import create
 from plantain.records import InputError
 from plantain.release.originals import INDEX
-from plantain.release.pictures import PictureRequest, Pictures
 from plantain.release.plan import ORIGINAL, ReleaseFile
+from plantain.release.released_images import ImageRequest, ReleasedImages
 from plantain.release.staging import StagedEntry, Staging, make_folder, sync_everything
-from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, from_json
+from plantain.release.task_record import AttemptRecord, RecordedImage, TaskRecord, from_json
 
 GROUP = "plantain.layouts"
 """Entry point group: name of the layout -> a `Layout`."""
@@ -38,10 +38,10 @@ class Layout:
     Attributes:
         write: writes its files, except those that are done; called again when an export is resumed.
         path_of: path of an edited image in a tree of files, relative to the release, "" to leave it out;
-            `write_pictures` writes it there. None for a layout without such a tree.
+            `write_images` writes it there. None for a layout without such a tree.
     """
 
-    write: Callable[[Staging, Pictures], None]
+    write: Callable[[Staging, ReleasedImages], None]
     path_of: Callable[[TaskRecord, AttemptRecord], str] | None = None
 
 
@@ -62,24 +62,24 @@ def chosen(names: Iterable[str]) -> dict[str, Layout]:
     return found
 
 
-def write_pictures(staging: Staging, pictures: Pictures, name: str) -> None:
+def write_images(staging: Staging, released: ReleasedImages, name: str) -> None:
     """Write the edited images of a layout's tree at their `path_of`, in batches that become durable together."""
 
     def read(entry: StagedEntry) -> tuple[bytes, ReleaseFile]:
         record = from_json(entry.record)
         attempt = record.attempts[entry.first]
         assert attempt.edited is not None
-        image = pictures.read(PictureRequest(attempt.edited, record.task_id, attempt.round or 0))
+        image = released.read(ImageRequest(attempt.edited, record.task_id, attempt.round or 0))
         return image.data, image.listed(record.task_id, attempt, attempt.role, path=entry.path)
 
     _write_batches(staging, name, read)
 
 
-def write_originals(staging: Staging, pictures: Pictures) -> None:
+def write_originals(staging: Staging, released: ReleasedImages) -> None:
     """Write source images as `originals/DATASET/ID.jpeg`, each once, then their index."""
 
     def read(entry: StagedEntry) -> tuple[bytes, ReleaseFile]:
-        image = pictures.read(PictureRequest(original_of(staging, entry), "", 0, edited=False))
+        image = released.read(ImageRequest(original_of(staging, entry), "", 0, edited=False))
         return image.data, image.listed(None, None, ORIGINAL, path=entry.path)
 
     def index() -> Iterator[bytes]:
@@ -94,11 +94,11 @@ def write_originals(staging: Staging, pictures: Pictures) -> None:
         staging.write_chunks(INDEX, index)
 
 
-def original_of(staging: Staging, entry: StagedEntry) -> RecordedPicture:
+def original_of(staging: Staging, entry: StagedEntry) -> RecordedImage:
     """Return the original of an entry's task."""
-    picture = staging.original(from_json(entry.record).image.prepared_sha256)
-    assert picture is not None
-    return picture
+    original = staging.original(from_json(entry.record).image.prepared_sha256)
+    assert original is not None
+    return original
 
 
 _Batch = tuple[list[Path], list[Future[ReleaseFile]]]
@@ -127,7 +127,7 @@ def _write_batches(
 
         def finish(batch: _Batch) -> None:
             files = [one.result() for one in batch[1]]
-            # Recorded last: files that are not recorded are written anew.
+            # Recorded last: files that are not recorded are written again.
             sync_everything(staging.out, batch[0])
             staging.record(files)
 

@@ -20,10 +20,10 @@ from plantain.release.layouts.columns import (
     task_cells,
 )
 from plantain.release.layouts.contract import Layout, original_of
-from plantain.release.layouts.preference import preference_rows
 from plantain.release.originals import MEDIA
-from plantain.release.pictures import PictureRequest, Pictures
+from plantain.release.pairs import WITHIN_TASK_SUCCESS, AttemptPair, pairs_of
 from plantain.release.plan import ORIGINAL, ReleaseFile
+from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
@@ -41,7 +41,7 @@ Row = tuple[dict[str, Cell], int, list[ReleaseFile]]
 """Cells, their weight in bytes, and the images among them."""
 
 
-def write_tables(staging: Staging, pictures: Pictures) -> None:
+def write_tables(staging: Staging, released: ReleasedImages) -> None:
     """Write every table that was planned.
 
     `data/success`, `data/failed` and the like have an edited image a row, in `success` with its original; `train` the
@@ -50,12 +50,12 @@ def write_tables(staging: Staging, pictures: Pictures) -> None:
     """
     columns = planned_columns(staging)
     rows: dict[str, Callable[[Iterable[StagedEntry]], Iterator[Row]]] = {
-        "originals": lambda entries: _original_rows(entries, staging, pictures),
-        "images": lambda entries: _edit_rows(entries, staging, pictures, columns, "image"),
-        "train": lambda entries: _edit_rows(entries, staging, pictures, columns, "edited"),
+        "originals": lambda entries: _original_rows(entries, staging, released),
+        "images": lambda entries: _edit_rows(entries, staging, released, columns, "image"),
+        "train": lambda entries: _edit_rows(entries, staging, released, columns, "edited"),
         "trajectories": lambda entries: _trajectory_rows(entries, columns),
         "verdicts": lambda entries: _verdict_rows(entries, columns),
-        "preference": lambda entries: preference_rows(entries, pictures, columns),
+        "preference": lambda entries: preference_rows(entries, released, columns),
     }
     for layout, rows_of in rows.items():
         for stem, shards, _ in staging.shards(layout):
@@ -127,30 +127,30 @@ def _leaves(field: pa.Field, above: str = "") -> Iterator[str]:
 def _edit_rows(
     entries: Iterable[StagedEntry],
     staging: Staging,
-    pictures: Pictures,
+    released: ReleasedImages,
     columns: ReleaseColumns,
     edited: str,
 ) -> Iterator[Row]:
     """Yield a row for every planned attempt, its image in the column `edited`; of successes with their original."""
 
-    def wanted() -> Iterator[tuple[tuple[TaskRecord, AttemptRecord, list[str]], list[PictureRequest]]]:
+    def wanted() -> Iterator[tuple[tuple[TaskRecord, AttemptRecord, list[str]], list[ImageRequest]]]:
         for entry in entries:
             record = from_json(entry.record)
             attempt = record.attempts[entry.first]
             success = attempt.role == "success"
             named = {
                 edited: attempt.edited,
-                "mask": attempt.mask if attempt.mask and pictures.holds(attempt.mask) else None,
+                "mask": attempt.mask if attempt.mask and released.holds(attempt.mask) else None,
                 ORIGINAL: staging.original(record.image.prepared_sha256) if success else None,
             }
             requests = [
-                PictureRequest(picture, record.task_id, attempt.round or 0, edited=column == edited)
-                for column, picture in named.items()
-                if picture is not None
+                ImageRequest(image, record.task_id, attempt.round or 0, edited=column == edited)
+                for column, image in named.items()
+                if image is not None
             ]
             yield (record, attempt, [column for column, one in named.items() if one is not None]), requests
 
-    for number, ((record, attempt, named), images) in enumerate(pictures.stream(wanted())):
+    for number, ((record, attempt, named), images) in enumerate(released.stream(wanted())):
         cells: dict[str, Cell] = {
             "mask": None,
             ORIGINAL: None,
@@ -165,17 +165,19 @@ def _edit_rows(
         listed = []
         for column, image in zip(named, images, strict=True):
             name = stem if column == edited else f"{stem}-{column}"
-            path = f"{name}.{MEDIA[image.picture.media_type]}"
+            path = f"{name}.{MEDIA[image.recorded.media_type]}"
             cells[column] = {"bytes": image.data, "path": path}
             role = attempt.role if column == edited else column
             listed.append(image.listed(record.task_id, attempt, role, row=number, member=column))
         yield cells, sum(len(image.data) for image in images), listed
 
 
-def _original_rows(entries: Iterable[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[Row]:
+def _original_rows(
+    entries: Iterable[StagedEntry], staging: Staging, released: ReleasedImages
+) -> Iterator[Row]:
     originals = (original_of(staging, entry) for entry in entries)
-    wanted = ((one, [PictureRequest(one, "", 0, edited=False)]) for one in originals)
-    for number, (original, (image,)) in enumerate(pictures.stream(wanted)):
+    wanted = ((one, [ImageRequest(one, "", 0, edited=False)]) for one in originals)
+    for number, (original, (image,)) in enumerate(released.stream(wanted)):
         path, known = staging.described_original(original.sha256)
         cells: dict[str, Cell] = orjson.loads(known)
         cells["image"] = {"bytes": image.data, "path": path.rpartition("/")[2]}
@@ -201,5 +203,74 @@ def _trajectory_rows(entries: Iterable[StagedEntry], columns: ReleaseColumns) ->
         yield cells, 8 * len(entry.record), []
 
 
+Slot = tuple[AttemptRecord, ReleasedImage]
+
+
+def preference_rows(
+    entries: Iterable[StagedEntry], released: ReleasedImages, columns: ReleaseColumns
+) -> Iterator[tuple[dict[str, Cell], int, list[ReleaseFile]]]:
+    """Yield cells, weight in bytes and images of every planned pair."""
+
+    def wanted() -> Iterator[tuple[tuple[StagedEntry, TaskRecord, AttemptPair], list[ImageRequest]]]:
+        for entry in entries:
+            record = from_json(entry.record)
+            pair = next(p for p in pairs_of(record) if (p.chosen, p.rejected) == (entry.first, entry.second))
+            requests = [
+                ImageRequest(attempt.edited, record.task_id, attempt.round or 0)
+                for attempt in (record.attempts[pair.chosen], record.attempts[pair.rejected])
+                if attempt.edited is not None
+            ]
+            yield (entry, record, pair), requests
+
+    for number, ((entry, record, pair), (chosen, rejected)) in enumerate(released.stream(wanted())):
+        better, worse = record.attempts[pair.chosen], record.attempts[pair.rejected]
+        slots: list[Slot] = [(better, chosen), (worse, rejected)]
+        if not pair.chosen_first:
+            slots.reverse()
+        cells = {
+            **_pair_cells(record, slots, pair.chosen_first, columns),
+            "positive_instruction": better.instruction,
+            "negative_instruction": worse.instruction,
+            "judge": better.verdict.judge if better.verdict else None,
+            "judge_margin": _margin(better, worse),
+            **task_cells(record),
+            **columns.card_cells(better.verdict),
+            "record": entry.record.decode(),
+        }
+        embedded = [
+            image.listed(record.task_id, attempt, attempt.role, row=number, member=f"jpg_{slot}")
+            for slot, (attempt, image) in enumerate(slots)
+        ]
+        yield cells, len(chosen.data) + len(rejected.data), embedded
+
+
+def _pair_cells(
+    record: TaskRecord, slots: list[Slot], chosen_first: bool, columns: ReleaseColumns
+) -> dict[str, Cell]:
+    (first, first_image), (second, second_image) = slots
+    cells: dict[str, Cell] = {
+        "jpg_0": first_image.data,
+        "jpg_1": second_image.data,
+        "label_0": int(chosen_first),
+        "caption": f"{record.direction.value.capitalize()} {record.finding}",
+        "caption_0": first.instruction,
+        "caption_1": second.instruction,
+        "same_instruction": first.instruction == second.instruction,
+        "pair_kind": WITHIN_TASK_SUCCESS,
+    }
+    for slot, (attempt, image) in enumerate(slots):
+        cells[f"round_{slot}"] = attempt.round
+        cells[f"sha256_{slot}"] = image.sha256
+        cells |= {f"{name}_{slot}": value for name, value in columns.slot_cells(attempt).items()}
+    return cells
+
+
+def _margin(better: AttemptRecord, worse: AttemptRecord) -> float | None:
+    """Return the difference of the judge's scores, in [-1, 1]; null where either is unscored."""
+    scores = [one.verdict.score for one in (better, worse) if one.verdict is not None]
+    known = [score for score in scores if score is not None]
+    return round(known[0] - known[1], 6) if len(known) == 2 else None
+
+
 LAYOUT = Layout(write_tables)
-"""Also the layout `preference`, whose table comes with the others: what is written is what was planned."""
+"""Also the layout `preference`: only planned tables are written."""

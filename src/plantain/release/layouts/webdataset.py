@@ -10,25 +10,25 @@ import orjson
 
 from plantain.release.layouts.columns import ReleaseColumns, instruction_cells, planned_columns, task_cells
 from plantain.release.layouts.contract import Layout, original_of
-from plantain.release.pictures import PictureRequest, Pictures, Released
 from plantain.release.plan import ORIGINAL, ReleaseFile
+from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
-from plantain.release.task_record import AttemptRecord, RecordedPicture, TaskRecord, from_json
+from plantain.release.task_record import AttemptRecord, RecordedImage, TaskRecord, from_json
 
 Sample = tuple[list[tuple[str, bytes]], ReleaseFile]
 """Members of a tar by name, and the line of the image in the list of files."""
 
 
-def write_webdataset(staging: Staging, pictures: Pictures) -> None:
+def write_webdataset(staging: Staging, released: ReleasedImages) -> None:
     """Write `wds/success-train-00000.tar` and the like; masks under the same keys, and originals, in other tars.
 
     All samples of a tar have the same fields, which readers expect. Only some edits have masks, and many edits share
     an original. The index is the release's manifest.
     """
     columns = planned_columns(staging)
-    _write(staging, "webdataset", lambda entries: _edits(entries, pictures, columns))
-    _write(staging, "masks", lambda entries: _masks(entries, pictures))
-    _write(staging, "wds-originals", lambda entries: _originals(entries, staging, pictures))
+    _write(staging, "webdataset", lambda entries: _edits(entries, released, columns))
+    _write(staging, "masks", lambda entries: _masks(entries, released))
+    _write(staging, "wds-originals", lambda entries: _originals(entries, staging, released))
 
 
 def sample_key(record: TaskRecord, attempt: AttemptRecord) -> str:
@@ -54,8 +54,10 @@ def _fill(file: HashingFile, samples: Iterator[Sample]) -> Iterator[ReleaseFile]
     file.write(bytes(2 * tarfile.BLOCKSIZE + -(file.size + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE))
 
 
-def _edits(entries: Iterator[StagedEntry], pictures: Pictures, columns: ReleaseColumns) -> Iterator[Sample]:
-    for entry, record, attempt, image in _read(entries, pictures, lambda attempt: attempt.edited):
+def _edits(
+    entries: Iterator[StagedEntry], released: ReleasedImages, columns: ReleaseColumns
+) -> Iterator[Sample]:
+    for entry, record, attempt, image in _read(entries, released, lambda attempt: attempt.edited):
         key = sample_key(record, attempt)
         fields = {
             **task_cells(record),
@@ -70,17 +72,19 @@ def _edits(entries: Iterator[StagedEntry], pictures: Pictures, columns: ReleaseC
         yield members, image.listed(record.task_id, attempt, attempt.role, member=f"{key}.jpg")
 
 
-def _masks(entries: Iterator[StagedEntry], pictures: Pictures) -> Iterator[Sample]:
-    for _, record, attempt, image in _read(entries, pictures, lambda attempt: attempt.mask):
+def _masks(entries: Iterator[StagedEntry], released: ReleasedImages) -> Iterator[Sample]:
+    for _, record, attempt, image in _read(entries, released, lambda attempt: attempt.mask):
         name = f"{sample_key(record, attempt)}.png"
         yield [(name, image.data)], image.listed(record.task_id, attempt, "mask", member=name)
 
 
-def _originals(entries: Iterator[StagedEntry], staging: Staging, pictures: Pictures) -> Iterator[Sample]:
+def _originals(
+    entries: Iterator[StagedEntry], staging: Staging, released: ReleasedImages
+) -> Iterator[Sample]:
     """Yield originals, named by the hash in `original_sha256` of other samples."""
     originals = (original_of(staging, entry) for entry in entries)
-    wanted = ((one, [PictureRequest(one, "", 0, edited=False)]) for one in originals)
-    for original, (image,) in pictures.stream(wanted):
+    wanted = ((one, [ImageRequest(one, "", 0, edited=False)]) for one in originals)
+    for original, (image,) in released.stream(wanted):
         name = f"{original.sha256}.{'jpg' if original.media_type == 'image/jpeg' else 'png'}"
         _, cells = staging.described_original(original.sha256)
         members = [(name, image.data), (f"{original.sha256}.json", cells)]
@@ -89,22 +93,22 @@ def _originals(entries: Iterator[StagedEntry], staging: Staging, pictures: Pictu
 
 def _read(
     entries: Iterator[StagedEntry],
-    pictures: Pictures,
-    choose: Callable[[AttemptRecord], RecordedPicture | None],
-) -> Iterator[tuple[StagedEntry, TaskRecord, AttemptRecord, Released]]:
+    released: ReleasedImages,
+    choose: Callable[[AttemptRecord], RecordedImage | None],
+) -> Iterator[tuple[StagedEntry, TaskRecord, AttemptRecord, ReleasedImage]]:
     """Yield every planned attempt with its chosen image."""
 
-    def wanted() -> Iterator[tuple[tuple[StagedEntry, TaskRecord, AttemptRecord], list[PictureRequest]]]:
+    def wanted() -> Iterator[tuple[tuple[StagedEntry, TaskRecord, AttemptRecord], list[ImageRequest]]]:
         for entry in entries:
             record = from_json(entry.record)
             attempt = record.attempts[entry.first]
-            picture = choose(attempt)
-            assert picture is not None
-            edited = picture is attempt.edited
-            request = PictureRequest(picture, record.task_id, attempt.round or 0, edited=edited)
+            image = choose(attempt)
+            assert image is not None
+            edited = image is attempt.edited
+            request = ImageRequest(image, record.task_id, attempt.round or 0, edited=edited)
             yield (entry, record, attempt), [request]
 
-    for item, (image,) in pictures.stream(wanted()):
+    for item, (image,) in released.stream(wanted()):
         yield (*item, image)
 
 

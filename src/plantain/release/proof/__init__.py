@@ -1,1 +1,1 @@
-"""What proves a release: manifest, sums, provenance, and the check of all of it."""
+"""Proof of a release: manifest, sums, provenance, and their verification."""

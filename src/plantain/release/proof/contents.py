@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from plantain.files.unpacking import unpacks_too_far
 from plantain.pixels.decode import BadImage, check_header
-from plantain.pixels.fingerprint import pixel_sha256
+from plantain.pixels.likeness import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.inventory import ReleaseProblem
@@ -134,7 +134,7 @@ def _parquet(
             yield problem("schema", f"its columns are not those of its table (differing: {differing})")
             return
         if table.metadata.num_rows != rows:
-            yield problem("rows", f"has {table.metadata.num_rows} rows, and the manifest says {rows}")
+            yield problem("rows", f"has {table.metadata.num_rows} rows, and the manifest states {rows}")
             return
         columns = [
             column.name for column in schema if column.type == IMAGE or pa.types.is_binary(column.type)
@@ -159,7 +159,7 @@ def _parquet(
                     del listed[row, name]
                     if entry.task != task:
                         yield problem(
-                            "rows", f"row {row} is of task {task}, and the manifest says {entry.task}"
+                            "rows", f"row {row} is of task {task}, and the manifest states {entry.task}"
                         )
                     else:
                         yield from _image(memoryview(cells[name][index].as_buffer()), entry, options)
@@ -180,7 +180,7 @@ def _tar(
     with tarfile.open(path, "r:") as tar:
         for member in tar:
             if not member.isreg() or member.name in seen or member.size > file.bytes:
-                detail = f"{member.name[:200]!r} is no plain member, or comes twice"
+                detail = f"{member.name[:200]!r} is not a plain member, or occurs twice"
                 yield ReleaseProblem(file.path, "image", detail)
                 continue
             seen.add(member.name)
@@ -193,7 +193,7 @@ def _tar(
             elif ending != "json" or stem not in stems:
                 yield ReleaseProblem(file.path, "image", f"{member.name[:200]!r} is not in the manifest")
             elif orjson.loads(data).get("task_id") != stems[stem]:
-                detail = f"{member.name} is of another task than the manifest says"
+                detail = f"{member.name} is of another task than in the manifest"
                 yield ReleaseProblem(file.path, "rows", detail)
     for name in listed:
         yield ReleaseProblem(file.path, "image", f"{name} is in the manifest and not in the tar")

@@ -17,7 +17,7 @@ LONGEST_PATH = 1024
 
 EMPTY = "is an empty folder"
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,7 +28,7 @@ class ReleaseProblem:
         path: the file concerned, relative to the release; "" for the release as a whole.
         kind: "missing", "extra", "size", "checksum", "sums", "manifest", "path", "link", "unreadable", "unfinished",
             "rows", "schema", "image", "pixels", "signature", "reference", "count", "licence", "record", "against".
-        detail: what is wrong, in a sentence without its subject.
+        detail: the fault, in a sentence without its subject.
     """
 
     path: str
@@ -36,7 +36,7 @@ class ReleaseProblem:
     detail: str
 
     def __str__(self) -> str:
-        return f"{self.path or 'release'}: {self.kind}: {self.detail}"
+        return f"{self.path or 'release'}: {self.kind}: {self.detail}".replace("\n", "\\n")
 
 
 @dataclass(slots=True)
@@ -64,16 +64,16 @@ class Inventory:
         images: (path, role, hash in the journal) of edited images, by task, generation and round; taken out as their
             records are found.
         originals: a file with each original, by hash.
-        beside: a file with the original next to edits of a task, by (task, hash); taken out likewise.
+        next_to_edits: a file with the original next to edits of a task, by (task, hash); taken out likewise.
         trajectory_rows: rows of the Parquet tables of trajectories; None where there are none.
-        problems: what was found on the way.
+        problems: problems found so far.
         system: files and folders of systems and downloads, which are not of the release.
     """
 
     files: dict[str, KnownFile] = field(default_factory=dict)
     images: dict[_Attempt, tuple[str, str, str]] = field(default_factory=dict)
     originals: dict[str, str] = field(default_factory=dict)
-    beside: dict[tuple[str, str], str] = field(default_factory=dict)
+    next_to_edits: dict[tuple[str, str], str] = field(default_factory=dict)
     trajectory_rows: int | None = None
     problems: list[ReleaseProblem] = field(default_factory=list)
     system: list[str] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Inventory:
         return self.files.setdefault(path, KnownFile())
 
     def get(self, path: str) -> KnownFile:
-        """Return what is known of a path; nothing of one that is new."""
+        """Return the entry of a path; an empty one if it is new."""
         return self.files.get(path) or KnownFile()
 
     def report(self, path: str, kind: str, detail: str) -> None:
@@ -95,7 +95,7 @@ class Inventory:
         if entry.role == ORIGINAL:
             self.originals.setdefault(entry.sha256, entry.path)
             if entry.task is not None:
-                self.beside.setdefault((entry.task, entry.sha256), entry.path)
+                self.next_to_edits.setdefault((entry.task, entry.sha256), entry.path)
         if entry.is_edit:
             key = (entry.task, entry.generation, entry.round)
             found = (entry.path, entry.role, entry.source_sha256 or entry.sha256)
@@ -130,9 +130,9 @@ def take_stock(out: Path, inventory: Inventory, listed: Collection[str]) -> None
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if is_system_file(path) and path not in listed:
-                inventory.system.append(_shown(path))
+                inventory.system.append(_shown(path).replace("\n", "\\n"))
             elif path == STAGING:
-                inventory.report(path, "unfinished", "says that the export did not finish; run it again")
+                inventory.report(path, "unfinished", "is left by an unfinished export; run it again")
             elif _shown(path) != path:
                 inventory.report(_shown(path), "extra", "has a name that is not UTF-8")
             elif entry.is_symlink():
@@ -149,7 +149,7 @@ def why_unsafe(path: str) -> str | None:
     """Return why a path from a release must not be followed, or None."""
     if not path or len(path) > LONGEST_PATH:
         return "is empty or longer than any path of a release"
-    if _CONTROL.search(path):
+    if CONTROL.search(path):
         return "contains control characters"
     if path.startswith("/") or "\\" in path or ".." in path.split("/"):
         return "leads out of the release"

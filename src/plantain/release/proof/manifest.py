@@ -43,8 +43,8 @@ SCHEMA = pa.schema(
 )
 """Columns: those of `ReleaseFile`, and `rows`: how many a Parquet file has, or lines a JSON Lines file."""
 
-BESIDE = "document"
-"""Role of what stands beside the data: cards, licences, sums."""
+DOCUMENT = "document"
+"""Role of files other than data: cards, licences, sums."""
 
 _KEY = "plantain.release"
 _BATCH = 5000
@@ -52,7 +52,7 @@ _FIELDS = [field.name for field in fields(ReleaseFile)]
 
 
 class BadManifest(ValueError):
-    """A manifest that cannot be read; the message says why."""
+    """A manifest that cannot be read; the message states why."""
 
 
 def write_manifest(
@@ -176,7 +176,7 @@ def write_sums(out: Path, path: str, files: Iterable[tuple[str, str]]) -> tuple[
 
 
 def read_sums(path: Path) -> Iterator[tuple[int, str, str] | tuple[int, str]]:
-    """Yield (line number, SHA-256, path) of every line, or (line number, what is wrong with it)."""
+    """Yield (line number, SHA-256, path) of every line, or (line number, fault)."""
     last = ""
     with path.open("rb") as file:
         for number, raw in enumerate(iter(lambda: file.readline(LONGEST_PATH + 80), b""), start=1):

@@ -81,7 +81,7 @@ def open_signer(options: ExportOptions) -> C2paSigner:
         raise InputError(f"{options.sign_cert}: cannot be signed with: {error} (needed: {needed})") from error
     if signed_attempt(trial)[0] not in ("Valid", "Trusted"):
         raise InputError(
-            f"{options.sign_cert}: what it signs does not validate; does {options.sign_key.name} belong to it? "
+            f"{options.sign_cert}: its signature does not validate; does {options.sign_key.name} belong to it? "
             f"(needed: {needed})"
         )
     return signer

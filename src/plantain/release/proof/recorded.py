@@ -39,7 +39,7 @@ Problems = Iterator[ReleaseProblem]
 
 @dataclass(slots=True)
 class _Recorded:
-    """What the task records name."""
+    """Content of the task records."""
 
     tasks: Counter[str] = field(default_factory=Counter)
     originals: set[str] = field(default_factory=set)
@@ -81,7 +81,7 @@ def _guard(path: str, problems: Problems) -> Problems:
         yield from problems
     except (ValueError, OverflowError, OSError, KeyError, TypeError, AttributeError, InputError) as error:
         detail = " ".join(str(error).split())[:300] or type(error).__name__
-        yield ReleaseProblem(path, "record", f"is not what it should be: {detail}")
+        yield ReleaseProblem(path, "record", f"cannot be read: {detail}")
 
 
 # --- tasks ------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def _trajectories(
     for (task, _, round), (path, role, _) in inventory.images.items():
         detail = f"its {role} image of task {task}, round {round}, is of no recorded attempt"
         yield ReleaseProblem(path, "reference", detail)
-    for (task, _), path in inventory.beside.items():
+    for (task, _), path in inventory.next_to_edits.items():
         yield ReleaseProblem(path, "reference", f"its original of task {task} is of another image")
     for sha256 in inventory.originals.keys() - recorded.originals:
         detail = f"its original {sha256[:16]} is of no recorded image"
@@ -125,7 +125,7 @@ def _trajectories(
 def _images(record: TaskRecord, inventory: Inventory) -> Problems:
     """Check that the original of a task may be here, and that its edits are the judged ones."""
     image = record.image
-    inventory.beside.pop((record.task_id, image.prepared_sha256), None)
+    inventory.next_to_edits.pop((record.task_id, image.prepared_sha256), None)
     original = inventory.originals.get(image.prepared_sha256)
     if original is not None and image.licence not in FREE_TO_LEAVE:
         detail = (
@@ -141,7 +141,7 @@ def _images(record: TaskRecord, inventory: Inventory) -> Problems:
         if attempt.edited is None or attempt.edited.sha256 != sha256:
             yield ReleaseProblem(path, "reference", f"{where} is not the one that was judged")
         elif attempt.role != role:
-            detail = f"{where} is called {role}, and its record says {attempt.role}"
+            detail = f"{where} is called {role}, and its record states {attempt.role}"
             yield ReleaseProblem(path, "reference", detail)
 
 
@@ -174,7 +174,7 @@ def _facts(out: Path, inventory: Inventory, recorded: _Recorded) -> Problems:
     document = orjson.loads(_read(out / FACTS))
     counted = {state: n for state, n in document["facts"]["tasks"].items() if n}
     if counted != dict(recorded.tasks):
-        detail = f"says {_counts(counted)}, and there are {_counts(recorded.tasks)}"
+        detail = f"states {_counts(counted)}, and there are {_counts(recorded.tasks)}"
         yield ReleaseProblem(FACTS, "count", detail)
     rows, tasks = inventory.trajectory_rows, sum(recorded.tasks.values())
     if rows is not None and rows != tasks:
@@ -240,9 +240,9 @@ def _licences(out: Path, inventory: Inventory, recorded: _Recorded) -> Problems:
     listed_parts = orjson.loads(_read(out / PARTS))
     parts = {part["dataset"]: part for part in listed_parts if not part["part"].startswith(PART)}
     if inventory.originals and not any(part["part"].startswith(PART) for part in listed_parts):
-        yield problem("says nothing of the originals in the release")
+        yield problem("does not mention the originals in the release")
     for dataset in sorted(recorded.licences.keys() - parts.keys()):
-        yield problem(f"says nothing of images of {dataset}")
+        yield problem(f"does not mention images of {dataset}")
     for dataset, part in sorted(parts.items()):
         if inventory.get(str(part["file"])).listed is None:
             yield problem(f"names {part['file'][:200]!r}, which is not in the release")
@@ -256,5 +256,5 @@ def _licences(out: Path, inventory: Inventory, recorded: _Recorded) -> Problems:
 
 def _read(path: Path) -> bytes:
     if path.stat().st_size > _SMALL:
-        raise ValueError("is too large to be what it should be")
+        raise ValueError("is too large")
     return path.read_bytes()

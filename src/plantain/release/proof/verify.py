@@ -1,4 +1,4 @@
-"""Verifies a release: every file against SHA256SUMS and manifest, what is inside it, and that its records agree.
+"""Verifies a release: every file against SHA256SUMS and manifest, its content, and the agreement of its records.
 
 Files are hashed in threads, and opened only if their checksum is right. SHA256SUMS and the manifest are checked against
 each other, so that a change to either is distinguished from a change to the file.
@@ -34,7 +34,7 @@ from plantain.release.proof.inventory import (
     unlisted,
     why_unsafe,
 )
-from plantain.release.proof.manifest import BESIDE, MANIFEST, SUMS, BadManifest, ManifestReader, read_sums
+from plantain.release.proof.manifest import DOCUMENT, MANIFEST, SUMS, BadManifest, ManifestReader, read_sums
 from plantain.release.proof.recorded import NEEDED, check_records
 
 _LARGEST_FACTS = 64 << 20
@@ -108,7 +108,7 @@ def verify_release(out: Path, *, against: Path | None = None, pixels: bool = Fal
         inventory = check.inventory
         take_stock(out, inventory, _own_system_files(out / SUMS))
         if not {SUMS, MANIFEST} & inventory.files.keys():
-            raise InputError(f"{out}: contains neither {SUMS} nor {MANIFEST}, so it is no release")
+            raise InputError(f"{out}: contains neither {SUMS} nor {MANIFEST}, so it is not a release")
         reader = stack.enter_context(JournalReader.open(against)) if against is not None else None
         present = [known.size for known in inventory.files.values() if known.size is not None]
         _read_sums_file(check)
@@ -184,7 +184,7 @@ def _groups(jobs: Iterable[_Job]) -> Iterator[list[_Job]]:
 
 
 def _jobs(check: _Check) -> Iterator[_Job]:
-    """Yield every file that is there and listed; report what is missing, extra or listed once only."""
+    """Yield every file that is there and listed; report missing, extra and partly listed files."""
     inventory = check.inventory
     has_sums = inventory.get(SUMS).size is not None
     trusted = False
@@ -271,13 +271,13 @@ def _check_group(check: _Check, group: list[_Job]) -> list[tuple[str, list[Relea
 def _check_file(check: _Check, job: _Job) -> list[ReleaseProblem]:
     path, entry = check.out / job.path, job.entry
     if entry is not None and job.size != entry.bytes and job.sums in (None, entry.sha256):
-        detail = f"has {job.size:,} bytes, and the manifest says {entry.bytes:,}"
+        detail = f"has {job.size:,} bytes, and the manifest states {entry.bytes:,}"
         return [ReleaseProblem(job.path, "size", detail)]
     found = _hash(path)
     by_sums = job.sums is None or found == job.sums
     by_manifest = entry is None or found == entry.sha256
     if by_sums and by_manifest:
-        if entry is None or entry.role == BESIDE:
+        if entry is None or entry.role == DOCUMENT:
             return []
         options = CheckOptions(check.pixels, check.can_read_signatures, check.columns)
         return check_contents(path, entry, job.rows, job.inside, options)
@@ -287,7 +287,7 @@ def _check_file(check: _Check, job: _Job) -> list[ReleaseProblem]:
         ]
     if by_sums and job.sums is not None:
         return [ReleaseProblem(MANIFEST, "manifest", f"gives another hash for {job.path} than {SUMS}")]
-    return [ReleaseProblem(job.path, "checksum", "is not what was released")]
+    return [ReleaseProblem(job.path, "checksum", "differs from the released file")]
 
 
 def _hash(path: Path) -> str:

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 
-from plantain.journal.errors import BadBlob
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, newest_call
 from plantain.journal.questions.telemetry import costs
+from plantain.journal.rows import BadBlob
 from plantain.pixels.decode import BadImage
 from plantain.records import InputError
 from plantain.review.study import ORIGINAL

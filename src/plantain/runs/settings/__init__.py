@@ -1,1 +1,1 @@
-"""What a recipe or a settings file says of models: limits, providers, transport."""
+"""The sections about models of recipes and settings files: limits, providers, roles, consent."""

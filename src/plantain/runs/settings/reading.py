@@ -1,4 +1,4 @@
-"""Reading a TOML file that a person wrote into a validated model, with errors that name the file and the field."""
+"""Reading a TOML file into a validated model, with errors that name the file and the field."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Role = Literal["writer", "editor", "judge", "describer"]
 """The sections `[settings.ROLE]` that there can be."""
 
 RESERVED = frozenset({"baseline", "outputs", "python"})
-"""Names before a slash that are no providers."""
+"""Names before a slash that are not providers."""
 
 MOST = 5
 """Problems named in one message."""
@@ -34,11 +34,13 @@ FOLLOWED_BY = {FREE: (), EDITS: ("editor",), JUDGES: ("judge",), WORDS: ("writer
 
 
 class SectionError(ValueError):
-    """A section that its class refuses: its fields -> what is wrong with each; "" for the section as a whole."""
+    """A section that its class rejects: field -> problem; "" for the section as a whole."""
 
     def __init__(self, name: str, problems: Mapping[str, str]) -> None:
-        self.problems = {".".join(filter(None, (name, field))): said for field, said in problems.items()}
-        super().__init__("; ".join(_line(field, said) for field, said in self.problems.items()))
+        self.problems = {
+            ".".join(filter(None, (name, field))): message for field, message in problems.items()
+        }
+        super().__init__("; ".join(_line(field, message) for field, message in self.problems.items()))
 
 
 def _read_providers(tables: Any, info: ValidationInfo) -> dict[str, ProviderSettings]:
@@ -72,7 +74,7 @@ def validated(own: type[M], name: str, table: object, strictly: bool) -> M:
         own: the class.
         name: of the section, "" where the caller adds it.
         table: as it was read.
-        strictly: as from TOML, where "3" is no number.
+        strictly: as from TOML, where "3" is not a number.
     """
     try:
         # As JSON, whose strict reading takes text for a path and a list for a tuple, but never "3" for 3.
@@ -110,7 +112,7 @@ def in_role(
         )
         if option not in known:
             names = [field for field, info in known.items() if FREE not in info.metadata]
-            names += [said for said, field in OPTION_OF.items() if field in known]
+            names += [message for message, field in OPTION_OF.items() if field in known]
             hint = suggest(name, names, otherwise=f"{provider} takes {', '.join(sorted(names)) or 'none'}")
             raise InputError(f"unknown key 'settings.{role}.{name}'; {hint}")
         for marker, roles in FOLLOWED_BY.items():
@@ -127,7 +129,7 @@ def in_role(
         read = validated(type(settings), "", values, strictly=True)
     except SectionError as error:
         raise InputError(
-            "; ".join(f"{origin.get(at, at)}: {said}" for at, said in error.problems.items())
+            "; ".join(f"{origin.get(at, at)}: {message}" for at, message in error.problems.items())
         ) from error
     stated = {option: getattr(read, option) for option in values}
     return settings.but(**stated).within(origin=origin)
@@ -139,7 +141,7 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
     Args:
         path: the file.
         model: its shape.
-        what: what it is, e.g. "recipe", for the message when it is absent.
+        what: kind of file, e.g. "recipe", for messages.
 
     Raises:
         InputError: names the file and the fields, and for an unknown key the nearest known one.
@@ -151,7 +153,7 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
     try:
         return validated(model, "", read_toml_table(path), strictly=True)
     except SectionError as error:
-        lines = [_line(field, said) for field, said in error.problems.items()]
+        lines = [_line(field, message) for field, message in error.problems.items()]
         rest = f" (and {len(lines) - MOST} more)" if len(lines) > MOST else ""
         raise InputError(f"{path}: {'; '.join(lines[:MOST])}{rest}") from error
 
@@ -159,7 +161,7 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
 def check_provider_names(
     providers: Mapping[str, ProviderSettings], models: Iterable[str], path: Path
 ) -> None:
-    """Refuse a section of no provider: a misspelt one would leave its limits unsaid. Raise InputError."""
+    """Raise InputError for a section of an unknown provider: limits under a misspelt name would be ignored."""
     ours = provider_names()
     known = {*ours, *(name.partition("/")[0] for name in models)}
     for name, section in providers.items():
@@ -174,38 +176,38 @@ def check_provider_names(
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> dict[str, str]:
-    """Return what is wrong by field, each field once."""
+    """Return the problems by field, each field once."""
     problems: dict[str, str] = {}
     for problem in error.errors():
         where = [str(part) for part in problem["loc"] if not str(part).startswith("(")]
         cause = problem.get("ctx", {}).get("error")
         if isinstance(cause, SectionError):
-            for field, said in cause.problems.items():
-                problems.setdefault(".".join((*where, field)), said)
+            for field, message in cause.problems.items():
+                problems.setdefault(".".join((*where, field)), message)
         else:
-            problems.setdefault(".".join(where), _said(problem, where, model))
+            problems.setdefault(".".join(where), _message(problem, where, model))
     return problems
 
 
-def _said(problem: Any, where: list[str], model: type[BaseModel]) -> str:
+def _message(problem: Any, where: list[str], model: type[BaseModel]) -> str:
     if problem["type"] == "extra_forbidden":
         return f"unknown key; {suggest(where[-1], _section_at(where[:-1], model).model_fields)}"
     if problem["type"] == "literal_error" and isinstance(problem["input"], str):
         choices = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
         return f"{problem['input']!r}; {suggest(problem['input'], filter(None, choices))}"
-    said = problem["msg"].removeprefix("Value error, ")
-    return f"{said[0].lower()}{said[1:]}"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{message[0].lower()}{message[1:]}"
 
 
-def _line(field: str, said: str) -> str:
+def _line(field: str, message: str) -> str:
     """Return a problem as one line: an unknown key comes first, as in "unknown key 'limits.budget'; did you mean"."""
-    if said.startswith("unknown key;"):
-        return said.replace("unknown key;", f"unknown key {field!r};", 1)
-    return f"{field}: {said}" if field else said
+    if message.startswith("unknown key;"):
+        return message.replace("unknown key;", f"unknown key {field!r};", 1)
+    return f"{field}: {message}" if field else message
 
 
 def _section_at(where: list[str], model: type[BaseModel]) -> type[BaseModel]:
-    """Return the section that a path of keys leads to; names of tables in it are the person's own."""
+    """Return the section at a path of keys; names of tables in it are free."""
     section = model
     for part in where:
         if part in section.model_fields:

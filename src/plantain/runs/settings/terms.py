@@ -1,4 +1,4 @@
-"""The terms under which a run calls models: which, how fast, for how much money, and with whose permission."""
+"""The terms of a run: its models, limits, budget, providers and consent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ S = TypeVar("S", bound=ProviderSettings)
 class ConsentGiven(Section):
     """The owners' permission to send their images to the hosted models, as the file states it.
 
-    `by` is the person who gives it. `agreement` is the document that it rests on.
+    `by` names the signatory. `agreement` names the document.
     `tenant` narrows it to one part of a cloud, by name: a Google Cloud project, or an Azure resource.
     """
 
@@ -50,7 +50,7 @@ Permissions = (
 
 
 def permission_for(given: Permissions, to: Destination) -> Consent | None:
-    """The permission that covers an address: its tenant's own first, else one for every hosted model."""
+    """Return the permission for an address: that of its tenant, else the one for every hosted model."""
     every = (given,) if isinstance(given, ConsentGiven) else given or ()
     for tenant in dict.fromkeys((to.tenant, "")):
         for one in every:
@@ -61,7 +61,7 @@ def permission_for(given: Permissions, to: Destination) -> Consent | None:
 
 
 class Limits(Section):
-    """What may be spent, by the run as a whole; free to change when it is resumed.
+    """Limits of the whole run; a resumed run may change them.
 
     `concurrency` bounds the calls in flight to each model; where it is not set, open models have as many as keep
     every device busy.
@@ -83,11 +83,11 @@ class Limits(Section):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Under what terms a run calls models.
+    """The terms of a run.
 
     Attributes:
         models: every model that it calls, "provider/model", once.
-        limits: what may be spent.
+        limits: limits on money, calls and time.
         providers: the sections `[providers.NAME]`.
         consent: the owners' permission, where it was stated.
         consent_section: where the file states it, for messages.
@@ -116,7 +116,7 @@ class Terms:
         section = self.provider(model)
         if not isinstance(section, own):
             kind = own.__module__.rpartition(".")[0].rpartition(".")[2]
-            raise InputError(f"{model}: is no model of {kind}; give {kind}/FOLDER or {kind}/HUB-ID")
+            raise InputError(f"{model}: is not a model of {kind}; give {kind}/FOLDER or {kind}/HUB-ID")
         return section
 
     def options(self, model: str, role: str = "") -> ProviderSettings:
@@ -137,16 +137,16 @@ class Terms:
         return found
 
     def kind(self, model: str) -> str:
-        """Which of the known providers answers for "name/model": a named endpoint says so itself."""
+        """Return the known provider that serves "name/model"; a named endpoint states its own."""
         return self.provider(model).kind or model.partition("/")[0]
 
     def listed(self, model: str) -> str:
-        """The name under which the table of known models has a model: of a deployment, that of what it serves."""
+        """Return a model's name in the table of known models; for a deployment, that of the model it serves."""
         kind, name = self.kind(model), model.partition("/")[2]
         return f"{kind}/{(self.provider(model).get('deployments') or {}).get(name, name)}"
 
     def sampling(self) -> dict[str, JsonValue]:
-        """Return what is frozen of each provider's section, where it differs from the default."""
+        """Return the frozen part of each provider's section, where it differs from the default."""
         frozen: dict[str, JsonValue] = {}
         for name, section in sorted(self.providers.items()):
             if part := section.frozen_part():
@@ -166,12 +166,14 @@ class Settings(Section):
     engine: EngineSection = HERE
 
 
-def providers_beside(path: Path, providers: Mapping[str, ProviderSettings]) -> dict[str, ProviderSettings]:
+def resolve_provider_paths(
+    path: Path, providers: Mapping[str, ProviderSettings]
+) -> dict[str, ProviderSettings]:
     """Return the sections of a file with their paths relative to it. Raise InputError for a file that is missing."""
     placed = {}
     for name, section in providers.items():
         try:
-            placed[name] = section.beside(path.resolve().parent)
+            placed[name] = section.relative_to(path.resolve().parent)
         except ValueError as error:
             raise InputError(f"{path}: providers.{name}.{error}") from error
     return placed
@@ -182,7 +184,7 @@ PROVIDERS = "providers"
 
 
 def recorded_part(terms: Terms, before: str | None) -> str:
-    """Return what a run records of its providers' addresses, beside what it recorded before."""
+    """Return the provider addresses that a run records, merged with those recorded before."""
     known = {
         name: section.model_dump(mode="json", exclude_defaults=True, exclude={"prompts", "proxy"})
         for name, section in terms.providers.items()
@@ -195,8 +197,8 @@ def _recorded_providers(run: Path, models: Sequence[str]) -> dict[str, ProviderS
     """Return the recorded sections of these models' providers on this machine.
 
     Raises:
-        InputError: a model was called at an address elsewhere. A run may be a stranger's, and no key of ours goes
-            where it says.
+        InputError: a model was called at an address elsewhere. The run may come from a stranger, so no key of the
+            user is sent to its address.
     """
     if not (run / JOURNAL_NAME).is_file():
         return {}
@@ -240,7 +242,7 @@ def load_terms(
     return Terms(
         named,
         settings.limits,
-        providers_beside(path, settings.providers),
+        resolve_provider_paths(path, settings.providers),
         settings.consent,
         settings=settings.settings,
         engine=engine_named(settings.engine, engine),

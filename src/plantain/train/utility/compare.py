@@ -20,7 +20,7 @@ TRAINING_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """What training with edits changed.
+    """The effect of training with edits.
 
     Attributes:
         n: real images in each training set.
@@ -66,9 +66,9 @@ def compare_arms(
     rest, held_out = real.split(TRAINING_SHARE, derive_seed(0, "utility"))
     edits = edits.select(~np.isin(edits.groups, held_out.groups))
     if len(rest) < n or not len(edits):
-        lacks = f"{len(rest)} real images" if len(rest) < n else "no edit of other originals"
+        short = f"{len(rest)} real images" if len(rest) < n else "no edit of other originals"
         raise InputError(
-            f"{lacks} to train on, with {len(held_out)} held out: give more images, or a smaller --n"
+            f"{short} to train on, with {len(held_out)} held out: give more images, or a smaller --n"
         )
     steps = epochs * max(1, n // batch)
     scores: dict[str, list[npt.NDArray[np.float64]]] = {arm: [] for arm in ARMS}

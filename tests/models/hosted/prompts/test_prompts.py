@@ -128,9 +128,9 @@ def test_unusable_template_is_one_line_before_any_call(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({}, "The patient's left is on the right of the picture as shown"),
+        ({}, "The patient's left is on the right of the image as shown"),
         ({"laterality": "mirrored"}, "shown mirrored: the patient's left is on its left"),
-        ({"laterality": "not recorded"}, "is not recorded: left and right are those of the picture"),
+        ({"laterality": "not recorded"}, "is not recorded: left and right are those of the image"),
         ({"modality": "brain_mri", "plane": "sagittal"}, ""),
         ({"modality": "fundus"}, ""),
     ],

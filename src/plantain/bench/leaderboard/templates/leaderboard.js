@@ -36,7 +36,7 @@
       copy.addEventListener("click", function () { dialog.close(); });
       dialog.replaceChildren(copy);
       var words = document.createElement("p");
-      words.textContent = frame.dataset.said || "";
+      words.textContent = frame.dataset.caption || "";
       dialog.appendChild(words);
       dialog.showModal();
     });

@@ -1,1 +1,1 @@
-"""Looking inside open editors: where their attention lay while they edited."""
+"""Record the attention of open editors while they edit."""

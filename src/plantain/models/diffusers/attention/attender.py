@@ -34,13 +34,13 @@ USUAL_IMAGE_GUIDANCE = 1.5
 
 @dataclass(frozen=True, slots=True)
 class AttentionLook:
-    """Where an editor looked, or why nobody knows.
+    """An editor's attention, or the reason why it was not recorded.
 
     Attributes:
         attention: float32 (h, w), at latent size, on the model's canvas; None with a `reason`.
-        frame: where the image lies on that canvas.
+        frame: position of the image on that canvas.
         tokens: positions of the concept in the prompt.
-        edited: uint8 (H, W, 3), what the editor drew, at the image's own size; None when it drew nothing.
+        edited: uint8 (H, W, 3), the edit at the image's own size; None if there is none.
         layers: recorded.
         what: was recorded, in words.
     """
@@ -72,7 +72,7 @@ class Attender:
     Args:
         plan: of the editor.
         device: of torch.
-        watching: what is recorded.
+        watching: settings of the record.
 
     Raises:
         InputError: the method cannot be looked into, or not in this way.
@@ -87,11 +87,11 @@ class Attender:
     def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
     ) -> AttentionLook:
-        """Edits an image as `DiffusersEditor` does and says where the model looked for `concept`.
+        """Edit an image as `DiffusersEditor` does and return the model's attention to `concept`.
 
         Args:
             pixels: uint8 (H, W, 3), the original.
-            instruction: as the editor is handed it; the preset's words are put around it.
+            instruction: without the preset's words, which are added.
             seed: of the edit.
             concept: words of the instruction.
             parameters: settings of this edit.

@@ -1,7 +1,7 @@
-"""Where an editor of joint attention looked: what each place of its picture took from the words of a phrase.
+"""Record joint attention: the share that each place of the image takes from the words of a phrase.
 
-FLUX.1 Kontext, FLUX.2 and Qwen-Image-Edit have no cross-attention: words, the picture that is drawn and the reference
-picture are one sequence, in this order, and attend to each other. The share that a place takes from a word is an entry
+FLUX.1 Kontext, FLUX.2 and Qwen-Image-Edit have no cross-attention: words, output image and reference
+image are one sequence, in this order, and attend to each other. The share that a place takes from a word is an entry
 of that attention's softmax, over all keys. It is recomputed here from queries and keys as the model normed them, with
 its own rotation, by one more attention whose values are the unit vectors of the phrase's tokens: its output is those
 columns of the softmax, and no matrix of places by places exists at any time.
@@ -31,7 +31,7 @@ class JointAttentionRecorder(AttentionRecorder):
         transformer: of Kontext, FLUX.2 or Qwen-Image-Edit; LoRA layers must be on it already.
         grid: (height, width) of the output in tokens.
         tokens: of the phrase among the text's; negative ones count from the text's end.
-        total: how many steps there will be; asked when the first begins.
+        total: number of steps; called at the first step.
         layers, steps: which count; "some" are `SOME` evenly spaced ones, of steps fewer where a run is short
             (`usual_steps`), unless layers were chosen.
         heads: which count.
@@ -141,9 +141,9 @@ def _queries_and_keys(waiting: dict[str, Tensor], rotation: Any) -> tuple[Tensor
     """Queries and keys of the whole sequence as the layer multiplied them: (n, length, heads, dim)."""
     pairs = (("norm_added_q", "norm_q"), ("norm_added_k", "norm_k"))
     if torch.is_complex(rotation[0]):  # Qwen's: one tensor for images, one for words; FLUX's: cosines, sines
-        pictures, words = rotation
+        images, words = rotation
         turned = {
-            name: apply_rotary_emb_qwen(states, words if "added" in name else pictures, use_real=False)
+            name: apply_rotary_emb_qwen(states, words if "added" in name else images, use_real=False)
             for name, states in waiting.items()
         }
         queries, keys = (torch.cat([turned[added], turned[own]], dim=1) for added, own in pairs)

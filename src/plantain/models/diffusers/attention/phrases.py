@@ -1,4 +1,4 @@
-"""Where the words of a concept stand among the tokens that an editor reads."""
+"""Find the tokens of a concept in the text that an editor reads."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Protocol
 
 from diffusers import DiffusionPipeline
 
-PICTURE = {
+IMAGE_TOKENS = {
     "qwen-image-edit": "",
     "qwen-image-edit-plus": "Picture 1: <|vision_start|><|image_pad|><|vision_end|>",
 }
-"""What these pipelines put before the instruction, inside their template (diffusers 0.42)."""
+"""Text that these pipelines put before the instruction, inside their template (diffusers 0.42)."""
 
 LONGEST = 512
 """Tokens of a prompt that Kontext and klein read (their pipelines' `max_sequence_length`)."""
 
 
 class OffsetTokenizer(Protocol):
-    """A tokenizer that says which letters each token covers."""
+    """A tokenizer that returns the characters that each token covers."""
 
     model_max_length: int
 
@@ -35,7 +35,7 @@ def concept_tokens(tokenizer: OffsetTokenizer, prompt: str, concept: str) -> tup
 
     Args:
         tokenizer: the editor's own.
-        prompt: the whole text that the editor is handed.
+        prompt: the whole text passed to the editor.
         concept: the words looked for.
     """
     offsets = tokenizer(
@@ -53,7 +53,7 @@ def mention_tokens(
         offsets: (first letter, letter after the last) of each token, in the text that was tokenized.
         prompt: the part of that text in which mentions count.
         concept: the words looked for.
-        start: where that part begins in the text.
+        start: offset of that part in the text.
     """
     words = concept.strip()
     if not words:
@@ -73,11 +73,11 @@ def joint_tokens(method: str, pipe: DiffusionPipeline, prompt: str, concept: str
     Args:
         method: name of the way in which the pipeline edits.
         pipe: the editor.
-        prompt: the instruction as the editor is handed it.
+        prompt: the instruction as passed to the editor.
         concept: the words looked for.
 
     Returns:
-        Positions; negative ones count from the end, as for Qwen-Image-Edit, which puts the picture's tokens before.
+        Positions; negative ones count from the end, as for Qwen-Image-Edit, which puts the image's tokens first.
 
     Raises:
         ValueError: a method whose text tokens are not known.
@@ -92,16 +92,16 @@ def joint_tokens(method: str, pipe: DiffusionPipeline, prompt: str, concept: str
             add_generation_prompt=True,
             enable_thinking=False,
         )
-    elif method in PICTURE:
+    elif method in IMAGE_TOKENS:
         return _from_the_end(method, pipe, prompt, concept)
     else:
-        raise ValueError(f"{method}: where its words stand is not known")
+        raise ValueError(f"{method}: the position of its words is unknown")
     offsets = _offsets(tokenizer, text, padding="max_length", truncation=True, max_length=LONGEST)
     return mention_tokens(offsets, prompt, concept, start=text.rindex(prompt))
 
 
 def _from_the_end(method: str, pipe: DiffusionPipeline, prompt: str, concept: str) -> tuple[int, ...]:
-    text = pipe.prompt_template_encode.format(PICTURE[method] + prompt)
+    text = pipe.prompt_template_encode.format(IMAGE_TOKENS[method] + prompt)
     offsets = _offsets(pipe.tokenizer, text)
     found = mention_tokens(offsets, prompt, concept, start=text.rindex(prompt))
     return tuple(position - len(offsets) for position in found)

@@ -1,4 +1,4 @@
-"""What every recorder of attention shares: hooks that come off again, steps that are counted, a running sum."""
+"""The base of attention recorders: removable hooks, a count of steps, a running sum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plantain.records import InputError
 
 
 class AttentionRecorder:
-    """Sums attention while a pipeline runs inside its `with` block; changes nothing of what is drawn.
+    """Sum attention while a pipeline runs inside its `with` block; the edit is unchanged.
 
     Args:
         network: the pipeline's UNet or transformer; LoRA layers must be on it already.
@@ -39,7 +39,7 @@ class AttentionRecorder:
         self.step = -1
 
     def hang(self) -> None:
-        """Hangs the hooks of its kind; said by subclasses."""
+        """Register the hooks; defined by subclasses."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -67,7 +67,7 @@ class AttentionRecorder:
 
     @property
     def wanted(self) -> bool:
-        """Whether the call of the network that runs now is one of those that are recorded."""
+        """Return True if the current call of the network is recorded."""
         return not self._repeated and (not isinstance(self._steps, tuple) or self.step in self._steps)
 
     def add(self, seen: Tensor) -> None:
@@ -105,7 +105,7 @@ class AttentionRecorder:
 def last_output(
     waiting: dict[str, Tensor], name: str
 ) -> Callable[[nn.Module, tuple[Any, ...], Tensor], None]:
-    """A hook that keeps what a module gave last."""
+    """Return a hook that keeps a module's last output."""
 
     def hook(_module: nn.Module, _inputs: tuple[Any, ...], states: Tensor) -> None:
         waiting[name] = states.detach()

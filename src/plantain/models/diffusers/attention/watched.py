@@ -30,7 +30,7 @@ class WatchedEditor:
 
     @property
     def names_sides(self) -> bool:
-        """True if the editor was told where the patient's left and right are."""
+        """Return True if the prompt states the patient's left and right."""
         return self._plan.names_sides
 
     async def look(

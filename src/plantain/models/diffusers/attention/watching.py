@@ -1,4 +1,4 @@
-"""What of an editor's attention is recorded. Imports no torch: command lines read it."""
+"""Settings for recording attention. Imports no torch: command lines read it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ LEVELS = ("down", "mid", "up")
 """Parts of a UNet by which layers can be chosen."""
 
 TOKENS = ("last", "mean")
-"""Which of a concept's tokens: the last one (MedEBench, 4), or the mean of all."""
+"""Token of a concept: the last one (MedEBench, 4), or the mean over its tokens."""
 
 BLOCKS = ("output", "reference")
-"""Of joint attention: what the positions of the output, or those of the reference picture, take from the words."""
+"""Of joint attention: shares of the output's positions, or of those of the reference image."""
 
 Choice: TypeAlias = tuple[int, ...] | Literal["some", "all"]
 """Numbers counted from 0; or all; or "some": all of a UNet, and `SOME` evenly spaced ones of a transformer."""
@@ -56,7 +56,7 @@ def usual_steps(layers: int, recorded: int, total: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """What is recorded, where the paper leaves it open.
+    """Choices of the record that the paper leaves open.
 
     Attributes:
         parts: of the UNet, from down, mid, up; all layers of a part count alike.
@@ -88,7 +88,7 @@ class Watching:
                 raise InputError(f"--{name}: name numbers from 0 on, or all")
 
     def as_json(self) -> dict[str, JsonValue]:
-        """For the record; what was not chosen is left out, as it was before it could be."""
+        """Return the settings that differ from the defaults, for the record."""
         usual = Watching()
         settings: dict[str, JsonValue] = {
             "parts": list(self.parts),

@@ -25,7 +25,7 @@ ALPHA = 1.3
 
 
 class ImagicRunner(Runner):
-    """One image at a time; 1,500 optimisation steps before each edit, unless told otherwise."""
+    """One image at a time; 1,500 optimisation steps before each edit, by default."""
 
     pipeline_class = StableDiffusionPipeline
     inference = False
@@ -59,9 +59,9 @@ class ImagicRunner(Runner):
                 )
         return done.images, done.nsfw_content_detected or [False]
 
-    def _latents(self, picture: Image.Image) -> torch.Tensor:
+    def _latents(self, image: Image.Image) -> torch.Tensor:
         vae = self.pipe.vae
-        pixels = self.pipe.image_processor.preprocess(picture).to(self.device, vae.dtype)
+        pixels = self.pipe.image_processor.preprocess(image).to(self.device, vae.dtype)
         latents: torch.Tensor = vae.encode(pixels).latent_dist.mode() * vae.config.scaling_factor
         return latents
 

@@ -83,7 +83,7 @@ def name_image_tokens(
 ) -> tuple[tuple[object, ...], dict[str, Any]]:
     """Tell the text encoder which of its tokens are patches of an image: 1, and 0 for words.
 
-    Since transformers 5.20 it places patches in height and width only if it is told; the pipelines of diffusers 0.42 do
+    Since transformers 5.20 it places patches in height and width only on request; the pipelines of diffusers 0.42 do
     not tell it, and it then numbers them like words, without an error (diffusers issues 14189, 14194).
     """
     if keywords.get("mm_token_type_ids") is None and keywords.get("image_grid_thw") is not None:
@@ -157,7 +157,7 @@ class LongCatRunner(_ReadingRunner):
 
 @contextmanager
 def reference_area(side: int | None) -> Iterator[None]:
-    """Apply another working size to the reference image, which these pipelines bring to a megapixel by constants.
+    """Apply another working size to the reference image, which these pipelines resize to a megapixel by constants.
 
     Without this a smaller `side` would save neither memory nor time.
     """

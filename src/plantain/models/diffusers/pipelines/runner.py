@@ -119,7 +119,7 @@ class Runner(ABC):
 
     @abstractmethod
     def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        """Edit originals of one size; `regions` are masks of theirs, for methods that are told where to edit."""
+        """Edit originals of one size; `regions` are masks of theirs, for methods that require a region."""
 
     def call(self, jobs: Sequence[Job], steering: Steering, **arguments: Any) -> Drawings:
         """Call the pipeline with the settings that are set, and a generator for each edit."""
@@ -138,11 +138,11 @@ class Runner(ABC):
         }
 
     def recorded(self, job: Job) -> dict[str, object]:
-        """Return what the record contains in addition to the instruction, if the model is given something else."""
+        """Return entries of the record in addition to the instruction, if the model gets another prompt."""
         return {}
 
     def close(self) -> None:
-        """Free the memory as far as Python can."""
+        """Free the memory that Python can release."""
         del self.pipe
 
 

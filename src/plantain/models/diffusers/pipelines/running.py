@@ -21,7 +21,7 @@ WHERE = "providers.diffusers"
 
 
 def quantization(running: Running, device: str, precision: torch.dtype, part: str) -> dict[str, object]:
-    """What `from_pretrained` is told so that the denoiser's weights take fewer bits; {} for as they are.
+    """Return arguments of `from_pretrained` for weights of fewer bits; {} for unchanged weights.
 
     bitsandbytes on NVIDIA's GPUs where it is installed, else torchao; on a processor torchao's 8 bits only.
 
@@ -55,7 +55,7 @@ def _torchao_bits(bits: int, precision: torch.dtype) -> object:
     """Of torchao's ways of 4 bits the one whose kernel is torch's own: its usual one needs a package of its own (mslk).
 
     Raises:
-        InputError: 4 bits beside another precision than bfloat16, which that kernel does not take.
+        InputError: 4 bits with a precision other than bfloat16, which that kernel does not support.
     """
     from torchao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig
 
@@ -69,7 +69,7 @@ def _torchao_bits(bits: int, precision: torch.dtype) -> object:
 
 
 def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
-    """What a pipeline calls the network that takes the steps."""
+    """Return a pipeline's attribute for the denoising network."""
     names = pipeline_class._get_signature_keys(pipeline_class)[0]
     return "transformer" if "transformer" in names else "unet"
 
@@ -94,7 +94,7 @@ def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
 
     Raises:
         InputError: its networks do not know the setting.
-        ValueError, RuntimeError, ImportError: as diffusers says it of a backend.
+        ValueError, RuntimeError, ImportError: from diffusers, about a backend.
     """
     denoiser = getattr(pipe, denoiser_name(type(pipe)))
     if running.attention_backend:

@@ -30,7 +30,7 @@ from plantain.models.diffusers.jobs import Job, Steering
 from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
 
 NO_WATERMARK = {"add_watermarker": False}
-"""diffusers' own watermark depends on what is installed; a release adds plantain's."""
+"""diffusers' own watermark depends on installed packages; a release adds plantain's."""
 
 
 class InstructPix2PixRunner(Runner):
@@ -84,7 +84,7 @@ class SdxlInstructPix2PixRunner(InstructPix2PixRunner):
 
 
 class InpaintRunner(Runner):
-    """Draws what the text says in the region.
+    """Draw the prompt in the region.
 
     Weights with nine input channels were trained for it. For any others, such as a model of radiographs, the original's
     latents are restored around the region at every step. (RadEdit also inverts the original and has a second mask.)

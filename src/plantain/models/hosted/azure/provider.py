@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from plantain.files.installing import require_extra
 from plantain.files.secrets import Secret
-from plantain.models.extras import require_extra
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.known import known_model, roles_at
 from plantain.models.hosted.openai import provider as openai
@@ -29,7 +29,7 @@ class Settings(openai.OpenAIOptions):
     """`[providers.azure]`.
 
     Attributes:
-        auth: how to sign in: "key" or "entra"; "" for the key if the environment has one, else Entra.
+        auth: "key" or "entra"; "" for the key if the environment has one, else Entra.
         api_version: version of the resource's interface.
         deployments: names of deployments -> the model of OpenAI that each serves, whose price it has.
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import quote
 
+from plantain.files.installing import require_extra
 from plantain.files.redaction import redacted
 from plantain.files.secrets import Secret
-from plantain.models.extras import require_extra
 from plantain.models.hosted.azure.provider import Settings
 from plantain.models.hosted.connection import Tokens
 from plantain.models.hosted.faults import Fault
@@ -49,10 +49,10 @@ class AzureWire(OpenAIWire):
 
 
 def _fetcher(name: str, options: Settings) -> Callable[[], tuple[str, float]]:
-    """Return what fetches a token: by a service principal in the environment, a managed identity or `az login`.
+    """Return a function that fetches a token: by a service principal, a managed identity or `az login`.
 
-    azure-identity raises the same error for an interruption and a refusal; after a first token only Entra's own
-    refusal, by its number, is final.
+    azure-identity raises the same error for an interruption and a refusal; after a first token only a refusal with a
+    number of Entra ("AADSTS...") is final.
     """
     require_extra(name, "azure", "azure.identity")
     settings: dict[str, object] = {}

@@ -1,12 +1,16 @@
-"""The batcher: collects the requests of many tasks into jobs for one model, and returns each its answer."""
+"""Batch jobs of one model: each is created exactly once, polled to its end, and its answers are fetched.
+
+The batcher collects the requests of many tasks into jobs and returns the answer to each.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import os
+import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import orjson
@@ -14,14 +18,114 @@ import orjson
 from plantain.journal.batches import BatchLedger, JobRow, LeftWithJob, current_call
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.batch.files import JobFiles, Line, index
-from plantain.models.hosted.batch.poller import JobPoller
-from plantain.models.hosted.batch.service import NOT_BILLED, BatchService
+from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
 from plantain.models.hosted.faults import Fault
 from plantain.records import Outcome, OutcomeKind
-from plantain.roles.batch_rules import BatchRules
+from plantain.roles.options import BatchRules
+
+SLOWEST = 10.0
+"""Most multiple of the first interval between two looks at a job, or two tries after a fault."""
+
+PATIENT = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
+"""Temporary faults. A job waits as long as they last: submitting it again could be billed twice."""
+
+
+class JobPoller:
+    """Follows one job. Waits grow with the tries, and are at least as long as the provider requests."""
+
+    def __init__(
+        self, service: BatchService, ledger: BatchLedger, files: JobFiles, rules: BatchRules
+    ) -> None:
+        self._service = service
+        self._ledger = ledger
+        self._files = files
+        self._rules = rules
+        self._jitter = random.Random()
+
+    async def run(self, job: JobRow, *, fresh: bool) -> BatchJob:
+        """Return the job as it ended, its answers on disk.
+
+        Args:
+            job: as journalled, its request file on disk while it has no id at the provider.
+            fresh: the provider cannot know it yet.
+
+        Raises:
+            Fault: the provider does not take the job; that is the answer to its requests.
+            LeftWithJob: the user has to act first; resuming continues from here.
+        """
+        if not job.provider_id:
+            made = await self._create(job, fresh=fresh)
+            await self._ledger.move(job.key, "running", provider_id=made.id)
+            job = replace(job, provider_id=made.id)
+            await asyncio.to_thread(self._files.drop_requests, job.key)
+        ended = await self._end_of(job)
+        await self._fetch(job, ended)
+        await self._ledger.move(job.key, "ended", reason="" if ended.state is JobState.DONE else ended.state)
+        return ended
+
+    async def _create(self, job: JobRow, *, fresh: bool) -> BatchJob:
+        """Create the job, unless the provider has one with its key: the answer to `create` can be lost."""
+        file_id, tries = "", 0
+        while True:
+            try:
+                found = None if fresh else await self._service.find(job.key)
+                if found is not None:
+                    return found
+                file_id = file_id or await self._service.upload(job.key, self._files.requests(job.key))
+                fresh = False
+                return await self._service.create(job.key, job.path, file_id)
+            except Fault as fault:
+                if fault.outcome.kind not in PATIENT:
+                    await self._ledger.move(job.key, "ended", reason=fault.outcome.reason)
+                    fatal = replace(fault.outcome, fatal=True)
+                    raise Fault(fatal, fault.status, fault.raw, NOT_BILLED) from None
+                await self._sit_out(job, fault, tries)
+                tries += 1
+
+    async def _end_of(self, job: JobRow) -> BatchJob:
+        tries, looks = 0, 0
+        while True:
+            try:
+                seen = await self._service.look(job.provider_id)
+                if seen.state is not JobState.RUNNING:
+                    return seen
+                if tries:
+                    await self._ledger.note(job.key, "")
+                    tries = 0
+                await asyncio.sleep(self._rules.poll_s * min(SLOWEST, 1.25**looks))
+                looks += 1
+            except Fault as fault:
+                if fault.status == 404:
+                    return BatchJob(job.provider_id, JobState.UNKNOWN)
+                await self._sit_out(job, fault, tries)
+                tries += 1
+
+    async def _fetch(self, job: JobRow, ended: BatchJob) -> None:
+        """Download the answer files that are missing here; a file exists only when it is complete."""
+        for number, file_id in enumerate(ended.answers):
+            tries = 0
+            while not self._files.answer(job.key, number).exists():
+                try:
+                    with self._files.naming_full_disk(0), self._files.nameless() as raw:
+                        await self._service.fetch(file_id, raw)
+                        await asyncio.to_thread(self._files.keep_answer, raw, job.key, number)
+                except Fault as fault:
+                    if fault.status == 404:
+                        break
+                    await self._sit_out(job, fault, tries)
+                    tries += 1
+
+    async def _sit_out(self, job: JobRow, fault: Fault, tries: int) -> None:
+        """Wait for a fault to pass; `plantain status` shows it. Raise LeftWithJob if it will not pass by itself."""
+        if fault.outcome.fatal or fault.outcome.kind not in PATIENT:
+            raise LeftWithJob(fault.outcome.reason) from None
+        await self._ledger.note(job.key, fault.outcome.reason)
+        wait = self._rules.poll_s * min(SLOWEST, 2.0 ** min(tries, 10)) * self._jitter.uniform(0.5, 1.0)
+        await asyncio.sleep(max(wait, fault.outcome.retry_after or 0.0))
+
 
 Result = Line | BaseException
-"""What answers a request: a line to read, or what to raise instead."""
+"""The answer to a request: a line to read, or an exception to raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +135,7 @@ class Waiting:
     key: str
     call: int
     line: bytes
-    pictures: int
+    images: int
 
 
 class Batcher:
@@ -50,7 +154,7 @@ class Batcher:
         self._run: tuple[BatchLedger, JobFiles, Callable[[], Awaitable[None]]] | None = None
         self._places: dict[str, asyncio.Future[Result]] = {}
         self._queue: list[Waiting] = []
-        self._queued_bytes = self._queued_pictures = 0
+        self._queued_bytes = self._queued_images = 0
         self._first_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._forming: set[asyncio.Task[None]] = set()
@@ -61,7 +165,7 @@ class Batcher:
         """Work for this run from now on; `sweep` is called when a job has ended."""
         self._run, self._left = (ledger, files, sweep), False
 
-    def ask(self, body: JsonObject, pictures: int = 0) -> Awaitable[JsonObject]:
+    def ask(self, body: JsonObject, images: int = 0) -> Awaitable[JsonObject]:
         """Return the answer to a request, when its job has ended; at once if an earlier process's job has it.
 
         The awaitable keeps the request only until it is in a job: it may be a megabyte, and the answer may take a day.
@@ -69,7 +173,7 @@ class Batcher:
 
         Args:
             body: as it would be posted online.
-            pictures: how many images the answer will contain.
+            images: how many images the answer will contain.
 
         Raises:
             Fault: there is none.
@@ -77,7 +181,7 @@ class Batcher:
         """
         call = current_call.get()
         key = f"{call}-{hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]}"
-        return self._answer(Waiting(key, call, self.service.line(key, self.path, body), pictures))
+        return self._answer(Waiting(key, call, self.service.line(key, self.path, body), images))
 
     async def _answer(self, request: Waiting) -> JsonObject:
         ledger = self._bound()[0]
@@ -104,7 +208,7 @@ class Batcher:
         self._follow(job, keys, fresh=False)
 
     def leave(self) -> None:
-        """Stop with the run: jobs continue at the provider, and what was never sent is given up."""
+        """Stop with the run: jobs continue at the provider; requests that were not sent are dropped."""
         self._left = True
         self._stop_timer()
         self._resolve([request.key for request in self._take_queue()], _not_sent())
@@ -112,7 +216,7 @@ class Batcher:
             task.cancel()
 
     async def close(self) -> None:
-        """End what `leave` has stopped; afterwards nothing of this batcher runs any more."""
+        """Wait for all tasks of this batcher to end."""
         self.leave()
         await asyncio.gather(*self._forming, return_exceptions=True)
         for task in self._following:
@@ -141,9 +245,9 @@ class Batcher:
             self._first_at = now
         self._queue.append(request)
         self._queued_bytes += len(request.line)
-        self._queued_pictures += request.pictures
+        self._queued_images += request.images
         self._stop_timer()
-        if len(self._queue) >= self._rules.requests or self._queued_pictures >= self._rules.images:
+        if len(self._queue) >= self._rules.requests or self._queued_images >= self._rules.images:
             self._form()
             return
         wait = min(self._rules.quiet_s, self._first_at + self._rules.wait_s - now)
@@ -152,12 +256,12 @@ class Batcher:
     def _fits(self, request: Waiting) -> bool:
         return (
             self._queued_bytes + len(request.line) <= self._rules.megabytes * 1e6
-            and self._queued_pictures + request.pictures <= self._rules.images
+            and self._queued_images + request.images <= self._rules.images
         )
 
     def _take_queue(self) -> list[Waiting]:
         taken, self._queue = self._queue, []
-        self._queued_bytes = self._queued_pictures = 0
+        self._queued_bytes = self._queued_images = 0
         return taken
 
     def _stop_timer(self) -> None:
@@ -195,7 +299,7 @@ class Batcher:
         task.add_done_callback(partial(self._done, tasks, keys))
 
     def _done(self, tasks: set[asyncio.Task[None]], keys: list[str], task: asyncio.Task[None]) -> None:
-        """Hand whatever ended a job's task early to those who wait for its answers."""
+        """Pass the error that ended a job's task to the callers that wait for its answers."""
         tasks.discard(task)
         if task.cancelled():
             self._resolve(keys, LeftWithJob())
@@ -203,7 +307,7 @@ class Batcher:
             self._resolve(keys, trouble)
 
     async def _see_through(self, job: JobRow, keys: list[str], *, fresh: bool) -> None:
-        """Have a job created, wait for its end, fetch its answers and hand them out."""
+        """Create a job, wait for its end, fetch its answers and return them to the callers."""
         ledger, files, sweep = self._bound()
         ended = await JobPoller(self.service, ledger, files, self._rules).run(job, fresh=fresh)
         service = self.service
@@ -220,7 +324,7 @@ class Batcher:
 
 
 def _again(why: BaseException) -> BaseException:
-    """Return the same anew: one object raised in many tasks would gather all their tracebacks."""
+    """Return a copy of an exception: one object raised in many tasks would collect all their tracebacks."""
     if isinstance(why, Fault):
         return Fault(why.outcome, why.status, why.raw, why.usage)
     return LeftWithJob(*why.args) if isinstance(why, LeftWithJob) else why

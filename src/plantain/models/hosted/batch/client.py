@@ -1,4 +1,4 @@
-"""The batch client of a run: its batchers, the jobs that earlier processes left, and what is left when it stops."""
+"""The batch client of a run: its batchers, and the jobs that earlier processes left."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchServ
 from plantain.models.hosted.faults import Fault
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.records.counts import counted
-from plantain.roles.batch_rules import BatchRules
-
-"""In the run's folder."""
+from plantain.roles.options import BatchRules
 
 TIDY_S = 10.0
+"""Seconds that deleting a job's files may take."""
 
 
 def batcher_of(jobs: object, rules: BatchRules, service: BatchService, path: str) -> Batcher:
@@ -90,7 +89,7 @@ class BatchClient:
                 await self._close_job(job)
 
     async def close(self) -> str:
-        """Stop everything; later calls do nothing. Return one sentence about jobs that continue; "" if none does."""
+        """Stop everything; later calls do nothing. Return one sentence about the jobs that continue, or ""."""
         for batcher in self.batchers.values():
             await batcher.close()
         if self._run is None:
@@ -100,12 +99,12 @@ class BatchClient:
         left = [(job, requests) for job in ledger.jobs() if (requests := len(ledger.requests(job.key)))]
         if not left:
             return ""
-        ids = [job.provider_id or f"{job.key} (not handed in yet)" for job, _ in left]
+        ids = [job.provider_id or f"{job.key} (not submitted yet)" for job, _ in left]
         named = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
         total = sum(requests for _, requests in left)
         return (
             f"{counted(total, 'request waits', 'requests wait')} in {counted(len(left), 'batch job')} at the "
-            f"provider, which go{'' if len(left) > 1 else 'es'} on without us: {named}; resume to collect the answers"
+            f"provider, which will continue: {named}; resume to collect the answers"
         )
 
     async def _close_job(self, job: JobRow) -> None:
@@ -116,10 +115,9 @@ class BatchClient:
         await ledger.move(job.key, "closed", reason=left)
 
     async def _tidied(self, job: JobRow) -> bool:
-        """Delete a job's files at the provider; return True if none is left, as far as is known.
+        """Delete a job's files at the provider; return True if none is known to be left.
 
-        A run neither fails for it nor waits long: if they cannot be deleted, the next process tries again, and what is
-        left expires by itself.
+        A failure does not end the run: the next process tries again, and the files expire by themselves.
         """
         if not job.provider_id:
             return True

@@ -12,15 +12,14 @@ from typing import IO
 
 from plantain.files.redaction import redacted_line
 from plantain.files.writing import create
-from plantain.journal.disk.blobs import sync_folder
-from plantain.journal.disk.space import raise_if_full
+from plantain.journal.disk.blobs import raise_if_full, sync_folder
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault, read_body
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of an answer file, read when it is asked for: together they do not fit in memory."""
+    """One line of an answer file, read on use: all lines together do not fit in memory."""
 
     file: Path
     offset: int
@@ -38,7 +37,7 @@ def index(
 ) -> dict[str, Line]:
     """Return the line of every request that the files answer, in any order.
 
-    Of several lines for one request the first counts that `read` takes for an answer; it raises Fault for an error.
+    Of several lines for one request the first counts that `read` accepts; it raises Fault for an error.
     A line that is not a JSON object, or names no request, is ignored: its request is unanswered.
     """
     found: dict[str, Line] = {}
@@ -97,7 +96,7 @@ class JobFiles:
 
     @contextlib.contextmanager
     def naming_full_disk(self, needed: int) -> Iterator[None]:
-        """Turn an error of a full disk into DiskFull, with the bytes that were to be written."""
+        """Turn an error of a full disk into DiskFull, with the number of bytes needed."""
         try:
             yield
         except OSError as error:
@@ -129,7 +128,7 @@ class JobFiles:
         self.requests(job).unlink(missing_ok=True)
 
     def keep_only(self, jobs: Collection[str]) -> None:
-        """Delete files of a process that was killed between writing a file and journalling its job."""
+        """Delete the files of jobs that a killed process did not journal."""
         for path in self._folder.glob("*.*"):
             if path.name.partition(".")[0] not in jobs:
                 path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a provider's batch interface must be able to do."""
+"""The batch interface that a provider implements, and the state of a job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plantain.models.hosted.faults import Fault
 from plantain.records import Outcome, OutcomeKind, Usage
 
 NOT_BILLED = Usage(input_tokens=0, output_tokens=0)
-"""Of a request that a job did not answer: providers bill answers only."""
+"""Usage of a request that a job did not answer: providers bill only answers."""
 
 
 class JobState(StrEnum):
@@ -50,7 +50,7 @@ class BatchJob:
         if self.state is JobState.EXPIRED:
             outcome = Outcome(OutcomeKind.RATE_LIMITED, f"{job} expired before this was answered")
         elif self.state is JobState.CANCELLED:
-            why = f"{job} was cancelled at the provider; resume to send again what it left unanswered"
+            why = f"{job} was cancelled at the provider; resume to send its unanswered requests again"
             outcome = Outcome(transport, why, fatal=True)
         elif self.state is JobState.FAILED:
             outcome = self.failure or Outcome(transport, f"{job} failed; the provider gave no reason")
@@ -85,7 +85,7 @@ class BatchService(Protocol):
         ...
 
     def key_of(self, answer: JsonObject) -> str:
-        """Return which request a line of an answer file belongs to; "" if it does not say."""
+        """Return the key of the request that a line of an answer file answers; "" if it has none."""
         ...
 
     def read(self, answer: JsonObject) -> JsonObject:

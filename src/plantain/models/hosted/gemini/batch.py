@@ -10,15 +10,14 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.answers import JsonObject, child, objects, text
 from plantain.models.hosted.batch.client import batcher_of
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState, delete_each
-from plantain.models.hosted.bodies import child, objects, text
 from plantain.models.hosted.connection import TRANSFER_S
 from plantain.models.hosted.faults import Fault, answer_fault, read_body, refused_request
+from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.gemini.provider import Settings
-from plantain.models.hosted.gemini.wire import GeminiWire
-from plantain.models.hosted.outgoing import sending_cleared_file
+from plantain.models.hosted.guarded import sending_cleared_file
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
 
@@ -64,12 +63,13 @@ class GeminiJobs:
         return body
 
     async def upload(self, key: str, file: Path) -> str:
-        """Send the file in one piece to the session that the first answer names, at the recipe's own address."""
+        """Send the file in one piece to the upload session, at the recipe's own address."""
         await self._wire.clear_file(file)
         lines = await asyncio.to_thread(file.read_bytes)
         about = {"displayName": key, "mimeType": "jsonl", "sizeBytes": str(len(lines))}
-        begun = await self._wire.request("POST", UPLOAD, {"file": about}, headers=_command("start", lines))
-        session = urlsplit(begun.headers.get("x-goog-upload-url", ""))._replace(scheme="", netloc="").geturl()
+        started = await self._wire.request("POST", UPLOAD, {"file": about}, headers=_command("start", lines))
+        url = urlsplit(started.headers.get("x-goog-upload-url", ""))
+        session = url._replace(scheme="", netloc="").geturl()
         if not session:
             raise _not_whole("no address for it")
         with sending_cleared_file():
@@ -134,7 +134,7 @@ class GeminiBatch(GeminiJobs):
     def __init__(self, wire: GeminiWire, options: Settings) -> None:
         super().__init__(wire)
         self.aclose = wire.aclose
-        self._batcher = batcher_of(options.jobs, options.batch, self, PATH)
+        self._batcher = batcher_of(options.context.jobs, options.batch, self, PATH)
 
     async def generate(self, body: JsonObject) -> JsonObject:
         """Return the answer's body. Raise as `Batcher.ask` does."""
@@ -170,7 +170,7 @@ def _job(job: JsonObject) -> BatchJob:
 
 
 def _failure(job_id: str, error: JsonObject) -> Outcome | None:
-    """Return what a failed job says about itself: a limit passes, anything else stops the run."""
+    """Return the outcome of a failed job: a limit is temporary, any other error stops the run."""
     code = error.get("code")
     if not isinstance(code, int):
         return None

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from plantain.models.extras import require_extra
+from plantain.files.installing import require_extra
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.known import roles_at
-from plantain.roles.batch_rules import BatchRules
-from plantain.roles.options import ForWords, Free, ProviderOptions
+from plantain.roles.options import BatchSettings, ForWords, ProviderOptions
 
 if TYPE_CHECKING:
     from plantain.models.hosted.gemini.batch import GeminiBatch
-    from plantain.models.hosted.gemini.wire import GeminiWire
+    from plantain.models.hosted.gemini.models import GeminiWire
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 EXTRA = ("gemini", "httpx2", "pybase64")
@@ -22,13 +21,13 @@ MODELS = roles_at("gemini")
 
 
 class GeminiOptions(ProviderOptions):
-    """What Gemini models take at any address. The choices are those of Google's SDK.
+    """Settings of Gemini models at any address. The choices are those of Google's SDK.
 
     Attributes:
         use_seed: send the call's seed.
-        thinking_budget: how much a writer or judge may think in tokens, for models that take a number.
+        thinking_budget: thinking tokens of a writer or judge, for models that take a number.
         safety: threshold of the adjustable filters.
-        service_tier: how soon and at which price it answers.
+        service_tier: latency and price class.
     """
 
     use_seed: bool = True
@@ -41,16 +40,8 @@ class GeminiOptions(ProviderOptions):
     service_tier: Literal["", "flex", "standard", "priority"] = ""
 
 
-class Settings(GeminiOptions):
-    """`[providers.gemini]`.
-
-    Attributes:
-        transport: "batch" sends calls as jobs, at half the price, within a day.
-        batch: how large these jobs may become.
-    """
-
-    transport: Free[Literal["online", "batch"]] = "online"
-    batch: Free[BatchRules] = BatchRules()
+class Settings(GeminiOptions, BatchSettings):
+    """`[providers.gemini]`."""
 
 
 def load(name: str, role: str, options: Settings) -> object:
@@ -68,7 +59,7 @@ def role_of(wire: GeminiWire, role: str, options: GeminiOptions) -> object:
     from plantain.models.hosted.writer_and_judge import in_role
 
     transport: GeminiWire | GeminiBatch = wire
-    if isinstance(options, Settings) and options.jobs is not None:
+    if isinstance(options, Settings) and options.context.jobs is not None:
         from plantain.models.hosted.gemini.batch import GeminiBatch
 
         transport = GeminiBatch(wire, options)
@@ -87,12 +78,12 @@ async def probe_wire(wire: GeminiWire, options: GeminiOptions) -> tuple[bool, st
     from plantain.models.hosted.connection import probe as ask
     from plantain.models.hosted.gemini.models import language_model
 
-    return await ask(wire, language_model(wire, options), options.listed)
+    return await ask(wire, language_model(wire, options), options.context.listed)
 
 
 def _wire(name: str, options: Settings) -> GeminiWire:
     require_extra(name, *EXTRA)
     key = key_of("gemini", options, KEYS)
-    from plantain.models.hosted.gemini.wire import GeminiWire
+    from plantain.models.hosted.gemini.models import GeminiWire
 
     return GeminiWire(name, key, options)

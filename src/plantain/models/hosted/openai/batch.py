@@ -10,20 +10,19 @@ from urllib.parse import quote
 import orjson
 
 from plantain.files.redaction import redacted
-from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.answers import JsonObject, child, objects, text
 from plantain.models.hosted.batch.client import batcher_of
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState, delete_each
-from plantain.models.hosted.bodies import child, objects, text
 from plantain.models.hosted.connection import TRANSFER_S
 from plantain.models.hosted.faults import answer_fault, read_body, refused_request
+from plantain.models.hosted.guarded import sending_cleared_file
 from plantain.models.hosted.openai.provider import Settings
 from plantain.models.hosted.openai.wire import REQUEST_ID, Named, OpenAIWire, edit_in_json
-from plantain.models.hosted.outgoing import sending_cleared_file
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
 
 LABEL = "plantain"
-"""The key of a job's metadata under which it has our key."""
+"""Key of a job's metadata that contains our job key."""
 
 PAGE = 100
 
@@ -34,10 +33,10 @@ STATES = {
     "cancelled": JobState.CANCELLED,
 }
 CROWDED = frozenset({"token_limit_exceeded", "rate_limit_exceeded"})
-"""Codes of a failed job when too much is waiting at the provider."""
+"""Codes of a job that failed because too many requests are queued at the provider."""
 
 LATE = frozenset({"batch_expired", "batch_cancelled"})
-"""Codes of a line that only says that the job ended first: it is no answer."""
+"""Codes of a line for a request that the job did not answer before its end."""
 
 
 class OpenAIJobs:
@@ -58,9 +57,9 @@ class OpenAIJobs:
         status, body = response.get("status_code"), response.get("body")
         failed = isinstance(status, int) and status >= 400
         if failed or error:
-            told = body if failed and isinstance(body, dict) else {"error": error}
+            content = body if failed and isinstance(body, dict) else {"error": error}
             code = status if isinstance(status, int) and failed else 500
-            raise refused_request(self.name, code, orjson.dumps(told).decode(), usage=NOT_BILLED)
+            raise refused_request(self.name, code, orjson.dumps(content).decode(), usage=NOT_BILLED)
         if not isinstance(body, dict) or not body:
             raise answer_fault(OutcomeKind.MALFORMED, "the answer was empty")
         # An edit's answer names no request itself; its line does.
@@ -110,7 +109,7 @@ class OpenAIBatch(OpenAIJobs):
         super().__init__(wire)
         self.model = wire.model
         self.aclose = wire.aclose
-        self._batcher = batcher_of(options.jobs, options.batch, self, path)
+        self._batcher = batcher_of(options.context.jobs, options.batch, self, path)
 
     async def post(self, path: str, body: JsonObject) -> JsonObject:
         """Return the body of the answer. Raise as `Batcher.ask` does."""
@@ -120,7 +119,7 @@ class OpenAIBatch(OpenAIJobs):
 
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
         """Do the same for an edit in its JSON form: a line of a request file has no form fields."""
-        return await self._batcher.ask(edit_in_json(fields, files), pictures=1)
+        return await self._batcher.ask(edit_in_json(fields, files), images=1)
 
 
 def _job(job: JsonObject) -> BatchJob:

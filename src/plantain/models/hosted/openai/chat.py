@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.answers import JsonObject, child, count, objects, stated, text, whole_usage
 from plantain.models.hosted.asking import LanguageModel, Question
-from plantain.models.hosted.bodies import child, count, objects, stated, text, whole_usage
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short
-from plantain.models.hosted.openai.compatible import Settings
+from plantain.models.hosted.openai.compatible import ServerProfile, Settings
 from plantain.models.hosted.openai.responses import served_tier
-from plantain.models.hosted.openai.servers import ServerProfile
 from plantain.models.hosted.openai.wire import OpenAIWire, data_url
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage
@@ -23,14 +21,14 @@ SAMPLING = (
 """Settings that the answer depends on, in addition to the question."""
 
 CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
-"""Names by which DeepSeek and Moonshot count what was read from a cache, outside the prompt's details."""
+"""Names of the cached token count of DeepSeek and Moonshot, outside of the prompt's details."""
 
 
 def language_model(wire: OpenAIWire, options: Settings, server: ServerProfile) -> LanguageModel:
-    """Return a compatible server's model that answers in words.
+    """Return a compatible server's model that answers with text.
 
-    A server that refuses JSON schemas is asked without one from then on: the prompt says the form in words, and every
-    report is checked by us in any case.
+    After a server has refused a JSON schema, requests have none: the prompt also describes the form, and every report
+    is checked here.
     """
     takes_schema = True
 
@@ -69,7 +67,7 @@ def _request(model: str, question: Question, options: Settings, limit: str) -> J
 
 
 def read_text(body: JsonObject) -> str:
-    """Return the answer's words. Raise Fault if it was refused, filtered, cut at its limit, or is empty."""
+    """Return the answer's text. Raise Fault if it was refused, filtered, cut at its limit, or is empty."""
     choice = next(iter(objects(body.get("choices"))), {})
     message = child(choice, "message")
     refusal, reason = text(message, "refusal"), text(choice, "finish_reason")
@@ -96,8 +94,8 @@ def read_usage(body: JsonObject) -> Usage:
     choice = next(iter(objects(body.get("choices"))), {})
     message = child(choice, "message")
     written = count(usage, "completion_tokens")
-    told = (count(read, "cached_tokens"), *(count(usage, name) for name in CACHED))
-    cached = next((tokens for tokens in told if tokens is not None), None)
+    counts = (count(read, "cached_tokens"), *(count(usage, name) for name in CACHED))
+    cached = next((tokens for tokens in counts if tokens is not None), None)
     all_read, all_written = whole_usage(
         count(usage, "prompt_tokens"),
         written,

@@ -6,20 +6,72 @@ A section `[providers.NAME] kind = "openai-compatible"` makes a provider of its 
 from __future__ import annotations
 
 import os
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from plantain.files.installing import require_extra
 from plantain.files.secrets import Secret
-from plantain.models.extras import require_extra
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.openai.provider import EXTRA, OpenAIFormat
-from plantain.models.hosted.openai.servers import ServerProfile, server_named
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 from plantain.roles.options import ForEditors, ForWords
 
 if TYPE_CHECKING:
-    from plantain.models.hosted.openai.served import ServedWire
+    from plantain.models.hosted.openai.wire import ServedWire
+
+OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProfile:
+    """Field names and settings of one kind of server.
+
+    Attributes:
+        name: as a recipe names it.
+        limit: the field that bounds the tokens of an answer.
+        edits: settings of its edits, by the names of our options; empty if it makes no edits.
+        image, images, mask: form fields of an edit with one image, with several, and of the mask; "" for no mask.
+        most_images: most images of one request.
+        version: path of its version, outside /v1, and the name in the answer; () if it has none.
+        note: for a reader.
+    """
+
+    name: str
+    limit: str
+    edits: tuple[str, ...] = ()
+    image: str = "image"
+    images: str = "image[]"
+    mask: str = ""
+    most_images: int = 1
+    version: tuple[str, ...] = ()
+    note: str = ""
+
+
+@cache
+def servers() -> dict[str, ServerProfile]:
+    """Return every known kind of server by its name."""
+    with Path(__file__).with_name("servers.toml").open("rb") as file:
+        table = tomllib.load(file)
+    rows = {
+        name: {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+        for name, row in table.items()
+    }
+    return {name: ServerProfile(name, **row) for name, row in rows.items()}  # type: ignore[arg-type]  # ours
+
+
+def server_named(name: str, where: str) -> ServerProfile:
+    """Return the kind of server of that name; `other` for "". Raise InputError that names the nearest."""
+    known = servers()
+    if not name or name in known:
+        return known[name or OTHER]
+    raise InputError(f"{where}: no server {name!r} is known; {suggest(name, known)}")
+
 
 KIND = "openai-compatible"
 KEYS = ("OPENAI_COMPATIBLE_API_KEY",)
@@ -30,12 +82,12 @@ class Settings(OpenAIFormat):
     """`[providers.openai-compatible]`, and every section of that `kind`.
 
     Attributes:
-        server: what the server is, e.g. "vllm": which names and settings it takes.
+        server: kind of server, e.g. "vllm", which decides its field names and settings.
         use_seed: send the call's seed.
         steps: denoising steps of a diffusion editor.
         guidance: how strongly it follows the instruction.
         true_cfg_scale: its classifier-free guidance.
-        negative_prompt: what it should keep out of the image.
+        negative_prompt: content to avoid in the image.
     """
 
     server: str = ""
@@ -67,7 +119,7 @@ def load(name: str, role: str, options: Settings) -> object:
 
 
 async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Ask the server of "section/model", or of "section/", what it serves; free of charge. Raise as `load` does."""
+    """List the models of the server of "section/model" or "section/"; free of charge. Raise as `load` does."""
     wire = _wire(name, options)
     try:
         return await wire.look()
@@ -86,7 +138,7 @@ def _wire(name: str, options: Settings) -> ServedWire:
         raise InputError(
             f"providers.{section}.base_url: is missing; give the server's address, e.g. http://127.0.0.1:8000/v1"
         )
-    from plantain.models.hosted.openai.served import ServedWire
+    from plantain.models.hosted.openai.wire import ServedWire
 
     named = section != KIND or bool(options.server)
     return ServedWire(name, _key(section, options), options, _server(name, options), named=named)

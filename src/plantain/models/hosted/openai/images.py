@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.bodies import add_counts, child, count, objects, stated, text
+from plantain.models.hosted.answers import JsonObject, add_counts, child, count, objects, stated, text
 from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import answer_fault
 from plantain.models.hosted.images import from_base64
-from plantain.models.hosted.known import picture_tokens
+from plantain.models.hosted.known import image_tokens
+from plantain.models.hosted.openai.compatible import ServerProfile
 from plantain.models.hosted.openai.provider import OpenAIFormat
 from plantain.models.hosted.openai.responses import served_tier
-from plantain.models.hosted.openai.servers import ServerProfile
 from plantain.models.hosted.openai.wire import REQUEST_ID, OpenAIWire
 from plantain.records import InputError, OutcomeKind, Usage
 from plantain.roles import EncodedImage
@@ -29,7 +28,7 @@ OPENAI = ServerProfile(
     "max_output_tokens",
     ("image_quality", "input_fidelity", "moderation", "background", "output_format"),
     mask="mask",
-    most_pictures=16,
+    most_images=16,
 )
 """OpenAI's own service, by its reference."""
 
@@ -55,7 +54,7 @@ def image_model(
     Settings that its kind of server does not take are left out of every request; `sampling` names them.
 
     Raises:
-        InputError: a mask is to be shown to a server that takes none, or the server makes no edits.
+        InputError: the server makes no edits, or takes no mask although the recipe sets one.
     """
     where, own = f"providers.{wire.name.partition('/')[0]}", server is OPENAI
     if not server.edits:
@@ -72,23 +71,23 @@ def image_model(
 
     async def send(parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None) -> JsonObject:
         images = [part for part in parts if isinstance(part, EncodedImage)]
-        name = server.pictures if len(images) > 1 else server.picture
+        name = server.images if len(images) > 1 else server.image
         files = [(name, image) for image in images] + ([(server.mask, mask)] if mask else [])
-        told = {"model": wire.model, "prompt": words_of(parts), **fields}
-        return await wire.post_form(PATH, {**told, "seed": seed % 2**31} if seeded else told, files)
+        body = {"model": wire.model, "prompt": words_of(parts), **fields}
+        return await wire.post_form(PATH, {**body, "seed": seed % 2**31} if seeded else body, files)
 
     def usage(body: JsonObject) -> Usage:
-        return read_usage(body, options.listed or wire.name, size, options.image_quality)
+        return read_usage(body, options.context.listed or wire.name, size, options.image_quality)
 
-    told = {"server": server.name, **fields, "seed": seeded or None, "mask": options.mask or None}
-    told["left_out"] = ",".join(left_out) or None
-    sampling = " ".join(f"{name}={value}" for name, value in stated(told).items())
+    known = {"server": server.name, **fields, "seed": seeded or None, "mask": options.mask or None}
+    known["left_out"] = ",".join(left_out) or None
+    sampling = " ".join(f"{name}={value}" for name, value in stated(known).items())
     mask: Literal["", "clear", "white"] = "" if not options.mask else "clear" if own else "white"
-    return ImageModel(wire.name, sampling, send, read_image, usage, wire.aclose, server.most_pictures, mask)
+    return ImageModel(wire.name, sampling, send, read_image, usage, wire.aclose, server.most_images, mask)
 
 
 def words_of(parts: Sequence[str | EncodedImage]) -> str:
-    """Return the text of a request; images go beside it, and among several each is named in its place."""
+    """Return the text of a request; if it has several images, "(image N)" marks the place of each."""
     several = sum(isinstance(part, EncodedImage) for part in parts) > 1
     lines: list[str] = []
     shown = 0
@@ -105,31 +104,30 @@ def read_image(body: JsonObject) -> bytes:
     """Return the image of an answer.
 
     Raises:
-        Fault: there is none, or only an address, which is not followed; a data URL is read.
+        Fault: no image, or only the address of one, which is not followed; a data URL is read.
         BadImage: it is not base64.
     """
-    images = objects(body.get("data"))
-    encoded, address = (text(images[-1], "b64_json"), text(images[-1], "url")) if images else ("", "")
-    if encoded or address.startswith("data:"):
-        return from_base64(encoded or address)
-    if address:
+    fields = [text(image, name) for image in objects(body.get("data")) for name in ("url", "b64_json")]
+    if encoded := [field for field in fields if field and not field.startswith(("http:", "https:"))]:
+        return from_base64(encoded[-1])
+    if any(fields):
         raise answer_fault(OutcomeKind.MALFORMED, "an address came instead of an image")
-    raise answer_fault(OutcomeKind.NO_IMAGE, "the answer held no image")
+    raise answer_fault(OutcomeKind.NO_IMAGE, "the answer contained no image")
 
 
 def read_usage(body: JsonObject, model: str = "", size: str = SIZE, quality: str = "") -> Usage:
-    """Return tokens of words and images; output that is not stated to be words is image.
+    """Return text and image tokens; output that is not counted as text is image.
 
     Args:
         body: the answer; it names the quality of the image if the request left that to the provider.
         model: "provider/model", to count images whose tokens the answer omits.
-        size, quality: as asked for.
+        size, quality: as requested.
     """
     usage, images = child(body, "usage"), len(objects(body.get("data")))
     read, written = child(usage, "input_tokens_details"), child(usage, "output_tokens_details")
     output, shown = _with_details(count(usage, "output_tokens"), written)
     if images and not output:
-        each = picture_tokens(model, text(body, "size") or size, text(body, "quality") or quality)
+        each = image_tokens(model, text(body, "size") or size, text(body, "quality") or quality)
         output = shown = images * each if each else None
     all_read, seen = _with_details(count(usage, "input_tokens"), read)
     return Usage(
@@ -147,10 +145,10 @@ def read_usage(body: JsonObject, model: str = "", size: str = SIZE, quality: str
 
 
 def _with_details(whole: int | None, details: JsonObject) -> tuple[int | None, int | None]:
-    """Return all tokens, at least those of the details, and those of them that are not stated to be words."""
+    """Return all tokens, at least the sum of the details, and the part that is not counted as text."""
     words = count(details, "text_tokens")
-    told = add_counts(words, count(details, "image_tokens"))
-    tokens = max((n for n in (whole, told) if n is not None), default=None)
+    in_detail = add_counts(words, count(details, "image_tokens"))
+    tokens = max((n for n in (whole, in_detail) if n is not None), default=None)
     if tokens is None:
         return None, None
     return tokens, tokens - words if words is not None else (count(details, "image_tokens") or tokens)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import field_validator
 
-from plantain.models.extras import require_extra
+from plantain.files.installing import require_extra
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.known import roles_at
-from plantain.roles.batch_rules import BatchRules
-from plantain.roles.options import ForEditors, ForWords, Free, ProviderOptions
+from plantain.roles.options import BatchSettings, ForEditors, ForWords, ProviderOptions
 
 if TYPE_CHECKING:
     from plantain.models.hosted.openai.batch import OpenAIBatch
@@ -24,12 +23,12 @@ ADDRESS = "https://api.openai.com/v1"
 
 
 class OpenAIFormat(ProviderOptions):
-    """What requests in OpenAI's formats may say, whoever answers. The choices are those of OpenAI's SDK.
+    """Settings of requests in OpenAI's formats, for any server. The choices are those of OpenAI's SDK.
 
     Attributes:
         image_quality: quality of an edited image, e.g. "high".
-        input_fidelity: how closely an editor keeps to what it was given.
-        mask: send the region where the change belongs to the editor; benchmarks know one.
+        input_fidelity: how closely an editor follows the input image.
+        mask: send the region of the change to the editor; benchmarks know it.
         background: background of an edited image.
         output_format: file format of an edited image.
     """
@@ -43,10 +42,10 @@ class OpenAIFormat(ProviderOptions):
 
 
 class OpenAIOptions(OpenAIFormat):
-    """What OpenAI's own models take at any address.
+    """Settings of OpenAI's own models at any address.
 
     Attributes:
-        service_tier: how soon and at which price it answers.
+        service_tier: latency and price class.
     """
 
     media_resolution: ForWords[Literal["", "low", "high", "auto", "original"]] = ""
@@ -60,18 +59,14 @@ class OpenAIOptions(OpenAIFormat):
         return size
 
 
-class Settings(OpenAIOptions):
+class Settings(OpenAIOptions, BatchSettings):
     """`[providers.openai]`.
 
     Attributes:
-        transport: "batch" sends calls as jobs, at half the price, within a day.
-        batch: how large these jobs may become.
         moderation: how strictly an edit is checked. It is in no type of the SDK: OpenAI's reference has it in the JSON
             form of an edit (schema EditImageBodyJsonParam).
     """
 
-    transport: Free[Literal["online", "batch"]] = "online"
-    batch: Free[BatchRules] = BatchRules()
     moderation: ForEditors[Literal["", "low", "auto"]] = ""
 
 
@@ -90,7 +85,7 @@ def role_of(wire: OpenAIWire, role: str, options: OpenAIOptions) -> object:
     from plantain.models.hosted.writer_and_judge import in_role
 
     transport: OpenAIWire | OpenAIBatch = wire
-    if isinstance(options, Settings) and options.jobs is not None:
+    if isinstance(options, Settings) and options.context.jobs is not None:
         from plantain.models.hosted.openai.batch import OpenAIBatch
 
         transport = OpenAIBatch(wire, options, images.PATH if role == "editor" else responses.PATH)
@@ -112,7 +107,7 @@ async def probe_wire(wire: OpenAIWire, options: OpenAIOptions) -> tuple[bool, st
     from plantain.models.hosted.connection import probe as ask
     from plantain.models.hosted.openai.responses import language_model
 
-    return await ask(wire, language_model(wire, options), options.listed)
+    return await ask(wire, language_model(wire, options), options.context.listed)
 
 
 def _wire(name: str, options: Settings) -> OpenAIWire:

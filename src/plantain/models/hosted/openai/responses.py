@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plantain.models.hosted.answers import JsonObject
+from plantain.models.hosted.answers import JsonObject, child, count, objects, stated, text, whole_usage
 from plantain.models.hosted.asking import LanguageModel, Question
-from plantain.models.hosted.bodies import child, count, objects, stated, text, whole_usage
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short, failed_answer
 from plantain.models.hosted.openai.provider import OpenAIOptions
 from plantain.models.hosted.openai.wire import OpenAIWire, data_url
@@ -28,7 +27,7 @@ SAMPLING = (
 
 
 def language_model(wire: OpenAIWire | OpenAIBatch, options: OpenAIOptions) -> LanguageModel:
-    """Return an OpenAI model that answers in words."""
+    """Return an OpenAI model that answers with text."""
 
     async def send(question: Question) -> JsonObject:
         return await wire.post(PATH, _request(wire.model, question, options))
@@ -57,7 +56,7 @@ def _request(model: str, question: Question, options: OpenAIOptions) -> JsonObje
 
 
 def read_text(body: JsonObject) -> str:
-    """Return the answer's words. Raise Fault if it was refused, failed, was cut at its limit, or is empty."""
+    """Return the answer's text. Raise Fault if it was refused, failed, was cut at its limit, or is empty."""
     contents = _contents(body)
     refusals = [text(part, "refusal") for part in contents if part.get("type") == "refusal"]
     if refusals:

@@ -1,4 +1,4 @@
-"""From a request of the loop to the values of its prompt. Never an image's id, file name, group or note."""
+"""Fill a prompt with the values of a request. An image's id, file name, group and note are never used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plantain.findings import lines_on, shown_sides, sides_on, zones_on
 from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
-from plantain.models.hosted.published import can_answer_in_lines, names_in
+from plantain.models.hosted.reports import can_answer_in_lines, names_in
 from plantain.records import (
     BUILD_DIRECTIONS,
     Asked,
@@ -61,10 +61,10 @@ def system_of(rubric: Rubric) -> str:
 
 
 def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
-    """Return the criteria that a prompt asks for in MedEBench's published format; () where it asks for our JSON.
+    """Return the criteria that a prompt requests in MedEBench's published format; () if it requests our JSON.
 
     Raises:
-        InputError: it asks for neither.
+        InputError: it requests neither.
     """
     if not can_answer_in_lines(rubric):
         return ()
@@ -106,7 +106,7 @@ def blind_prompt(
 
     Args:
         letters: of the original and of the edit.
-        seen: what it reported in its first turn, line by line.
+        seen: lines of its report in the first turn.
     """
     values = _judged(request, leniency) | {"original": letters[0], "edited": letters[1], "seen": list(seen)}
     return library.render("blind", values)
@@ -125,7 +125,7 @@ def procedures_prompt(library: PromptLibrary, organ: str, known: Sequence[str], 
 
 
 def checked_library(folder: Path | None) -> PromptLibrary:
-    """Return the prompts of a run; a user's are all rendered once, so that an error is found before the first call.
+    """Return the prompts of a run; all templates of a user are rendered once, so that errors appear before any call.
 
     Raises:
         InputError: a file cannot be read, replaces nothing, or cannot be rendered.
@@ -139,9 +139,9 @@ def checked_library(folder: Path | None) -> PromptLibrary:
 def _render_all(library: PromptLibrary) -> None:
     finding, image = _example()
     result = dict.fromkeys(("name", "codes", "evidence"), "example") | {"passed": False}
-    told = {"round": 1, "results": [result], "judged": True, "has_disease": False, "other_disease": False}
-    told |= {"instruction": "example", "reason": "example"}
-    history = [{**told, "outcome": "example"}, {**told, "outcome": ""}]
+    attempt = {"round": 1, "results": [result], "judged": True, "has_disease": False, "other_disease": False}
+    attempt |= {"instruction": "example", "reason": "example"}
+    history = [{**attempt, "outcome": "example"}, {**attempt, "outcome": ""}]
     for direction in BUILD_DIRECTIONS:
         case = _case(finding, image, direction)
         library.render("write_initial", case)
@@ -178,7 +178,7 @@ def _example_of(rubric: Rubric) -> JudgeRequest:
 
 
 def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
-    """Return what any judge's template may use; what is known of a finding only if there is one."""
+    """Return the variables of a judge's template; those of a finding only if there is one."""
     rubric, finding = request.rubric, request.finding
     keys = {criterion.key for criterion in rubric.criteria}
     case = _case(finding, request.image, request.direction) if finding is not None else {"finding": None}

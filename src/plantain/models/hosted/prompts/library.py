@@ -111,15 +111,15 @@ def prompts_folder(name: str) -> Path | None:
 
 
 def write_prompts(folder: Path) -> list[Path]:
-    """Write our templates into a folder, to be edited and given to `--prompts`; return their paths.
+    """Write our templates into a folder, for editing and for `--prompts`; return their paths.
 
     Raises:
-        InputError: a file of that name is there already.
+        InputError: a file of that name exists.
     """
     library = PromptLibrary()
     paths = {folder / f"{name}.md.j2": text for name, text in library._sources.items()}
     if there := next((path for path in paths if os.path.lexists(path)), None):
-        raise InputError(f"--to {folder}: {there.name} is there already")
+        raise InputError(f"--to {folder}: {there.name} exists")
     open_folder(folder)
     for path, text in paths.items():
         replace_file(path, text.encode())

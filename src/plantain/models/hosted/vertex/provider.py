@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationInfo, field_validator
 
-from plantain.models.extras import require_extra
+from plantain.files.installing import require_extra
 from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.hosted.known import roles_at
 from plantain.records import InputError
@@ -39,7 +39,7 @@ class Settings(gemini.GeminiOptions):
     def _is_of_google_cloud(cls, name: str, info: ValidationInfo) -> str:
         form = r"([a-z0-9][a-z0-9.:-]*)?" if info.field_name == "project" else r"[a-z0-9-]*"
         if not re.fullmatch(form, name):
-            raise ValueError(f"{name!r} is no {info.field_name} of Google Cloud")
+            raise ValueError(f"{name!r} is not a {info.field_name} of Google Cloud")
         return name
 
 

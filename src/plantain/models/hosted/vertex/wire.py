@@ -16,7 +16,7 @@ from plantain.files.redaction import redacted
 from plantain.files.secrets import MissingKey, Secret
 from plantain.models.hosted.connection import Tokens
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.gemini.wire import GeminiWire
+from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.vertex.provider import Settings
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
@@ -27,7 +27,7 @@ JURISDICTIONS = frozenset({"us", "eu"})
 """Locations of several regions, which have addresses of another form."""
 
 SHARED_TIER = "X-Vertex-AI-LLM-Shared-Request-Type"
-"""The header by which Vertex AI is asked for flex or priority, by its pages on both."""
+"""Header that requests the flex or priority tier of Vertex AI (Google's pages on both)."""
 
 
 def address_of(location: str) -> str:
@@ -40,10 +40,10 @@ def address_of(location: str) -> str:
 
 
 class VertexWire(GeminiWire):
-    """Sends requests for one model with the credentials of the machine or person.
+    """Sends requests for one model with the credentials of the machine or user.
 
     Raises:
-        MissingKey: there are none, and `options.key_later` is not set.
+        MissingKey: there are none, and `options.context.key_later` is not set.
     """
 
     version = "v1beta1"
@@ -54,25 +54,25 @@ class VertexWire(GeminiWire):
         self._tier = options.service_tier
         place = f"/projects/{options.project}/locations/{location}/publishers/google"
         self.model_path = f"{place}/models/{quote(self.model)}"
-        self.tokens: Tokens = Tokens(_no_token if options.key_later else _fetcher(options))
+        self.tokens: Tokens = Tokens(_no_token if options.context.key_later else _fetcher(options))
 
     async def sign(self) -> dict[str, str]:
-        asked = {SHARED_TIER: self._tier} if self._tier in ("flex", "priority") else {}
-        return {"Authorization": f"Bearer {await self.tokens()}", **asked}
+        tier = {SHARED_TIER: self._tier} if self._tier in ("flex", "priority") else {}
+        return {"Authorization": f"Bearer {await self.tokens()}", **tier}
 
 
 def _no_token() -> tuple[str, float]:
-    raise MissingKey("vertex: no credentials were looked for")
+    raise MissingKey("vertex: credentials were not loaded")
 
 
 def _fetcher(options: Settings) -> Callable[[], tuple[str, float]]:
-    """Find application default credentials; return what fetches their tokens.
+    """Find application default credentials; return a function that fetches their tokens.
 
     These are GOOGLE_APPLICATION_CREDENTIALS, gcloud's own login, or the machine's service account. Tokens are fetched
     through the proxy and with the authorities of the recipe.
     """
     session = requests.Session()
-    session.max_redirects = 0  # what is signed for Google's address goes nowhere else
+    session.max_redirects = 0  # signed requests are sent to Google's address only
     if options.proxy:
         session.proxies = {"http": options.proxy, "https": options.proxy}
     if options.ca_bundle is not None:

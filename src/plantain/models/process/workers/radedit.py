@@ -1,11 +1,10 @@
 """RadEdit (Perez-Garcia et al. 2024), an editor of chest radiographs, as a program for the preset `process/radedit`.
 
-It is run by the Python of an environment of its own (`radedit.requirements.txt` beside this file), because its pipeline
-and its text encoder are code that comes with the weights, and imports nothing of plantain's. The parts are put together
-as its model card does; its pipeline edits within the region and keeps the rest. It reads what a report would say of
-the edited picture ("No acute cardiopulmonary process"), not an instruction. Settings: steps (100), guidance (7.5),
-skip_ratio (0.3), device ("cuda"), precision ("float32"), and where the parts lie, each a hub id or a folder: weights,
-vae, text_encoder.
+It runs in an environment of its own (`radedit.requirements.txt` in this folder), because its pipeline and text encoder
+are code that is loaded with the weights; it imports nothing of plantain. The parts are combined as in its model card;
+its pipeline edits within the region and keeps the rest. Its prompt is the report of the edited image ("No acute
+cardiopulmonary process"), not an instruction. Settings: steps (100), guidance (7.5), skip_ratio (0.3), device ("cuda"),
+precision ("float32"), and a hub id or folder of each part: weights, vae, text_encoder.
 """
 
 from __future__ import annotations
@@ -61,18 +60,18 @@ class RadEdit:
             generating, custom_pipeline=weights, trust_remote_code=True
         )
 
-    def edit(self, picture: Any, region: Any, text: str, seed: int, settings: Dict[str, Any]) -> Any:  # noqa: UP006
-        """A picture of the same size.
+    def edit(self, image: Any, region: Any, text: str, seed: int, settings: Dict[str, Any]) -> Any:  # noqa: UP006
+        """Return an image of the same size.
 
         Args:
-            picture: RGB.
-            region: grey, 255 where to edit.
+            image: RGB.
+            region: grey, 255 inside the region of the change.
         """
         self.torch.manual_seed(seed)  # its pipeline takes no generator
         drawn = self.pipe(
             text,
             weights=[float(settings.get("guidance", 7.5))],
-            image=picture,
+            image=image,
             edit_mask=region,
             keep_mask=region.point(lambda value: 255 - value),
             num_inference_steps=int(settings.get("steps", 100)),
@@ -84,7 +83,7 @@ class RadEdit:
 
 
 def main() -> None:
-    """Serves manifests until the standard input ends."""
+    """Process manifests until the standard input ends."""
     images: Any = importlib.import_module("PIL.Image")
     model: Optional[RadEdit] = None  # noqa: UP045
     for line in sys.stdin:
@@ -97,8 +96,8 @@ def main() -> None:
         for job in manifest["jobs"]:
             settings = {**manifest["settings"], **job["parameters"]}
             with images.open(job["image"]) as file, images.open(job["region"]) as mask:
-                picture, region = file.convert("RGB"), mask.convert("L")
-            drawn = model.edit(picture, region, job["instruction"], job["seed"], settings)
+                image, region = file.convert("RGB"), mask.convert("L")
+            drawn = model.edit(image, region, job["instruction"], job["seed"], settings)
             drawn.convert("RGB").save(Path(manifest["out"]) / f"{job['id']}.png")
         print(line.strip(), flush=True)
 

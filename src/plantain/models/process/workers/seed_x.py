@@ -1,9 +1,9 @@
 """SEED-X-Edit as a program of the provider `process`, for the preset `process/medebench-seed-x`.
 
-It is run by the Python of SEED-X's own environment (`seed_x.requirements.txt` beside this file) in a clone of
-AILab-CVC/SEED-X, and imports nothing of plantain's. What is called, and in which order, is that repository's editing
-script, src/inference/eval_img2edit_seed_x_edit.py at 24c865ba. Settings: steps (50), guidance (7.5), device ("cuda"),
-precision ("float16"). The seed of each edit is handed on; upstream's own default is 42 for every picture.
+It runs in SEED-X's own environment (`seed_x.requirements.txt` in this folder) in a clone of AILab-CVC/SEED-X, and
+imports nothing of plantain. The calls and their order are those of that repository's editing script,
+src/inference/eval_img2edit_seed_x_edit.py at 24c865ba. Settings: steps (50), guidance (7.5), device ("cuda"),
+precision ("float16"). The seed of each edit is passed on; upstream's default is 42 for every image.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Dict, Iterable, Optional  # noqa: UP035  # its environme
 
 CONTRACT = 1
 SIDE, VIT_SIDE = 1024, 448
-"""Of the picture that is drawn, and of the one that the language model is shown, in pixels."""
+"""Sides of the output image and of the language model's input, in pixels."""
 
-PICTURE_TOKENS = 64
+IMAGE_TOKENS = 64
 CONFIGS = {
     "tokenizer": "tokenizer/clm_llama_tokenizer_224loc_anyres.yaml",
     "image_transform": "processer/qwen_448_transform.yaml",
@@ -65,25 +65,25 @@ class SeedX:
         )
 
     def _made(self, name: str, **parts: Any) -> Any:
-        """What a config of the clone says."""
+        """Return the object of a config of the clone."""
         hydra: Any = importlib.import_module("hydra")
         importlib.import_module("hydra.utils")
         config: Any = importlib.import_module("omegaconf").OmegaConf.load(f"configs/{CONFIGS[name]}")
         return hydra.utils.instantiate(config, **parts)
 
-    def edit(self, picture: Any, instruction: str, seed: int, settings: Dict[str, Any]) -> Optional[Any]:  # noqa: UP006, UP045
-        """A picture of 1024 x 1024; None where the model answers in words only."""
+    def edit(self, image: Any, instruction: str, seed: int, settings: Dict[str, Any]) -> Optional[Any]:  # noqa: UP006, UP045
+        """Return an image of 1024 x 1024; None if the model answers with text only."""
         torch = self.torch
         patches, positions = self.any_res.process_anyres_image(
-            picture, self.transform, [[VIT_SIDE, VIT_SIDE]], VIT_SIDE
+            image, self.transform, [[VIT_SIDE, VIT_SIDE]], VIT_SIDE
         )
         ids = torch.tensor(self._tokens(instruction, len(patches)), device=self.device)
-        begins, ends = (self._ids(names) for names in (("<img>", "<patch>"), ("</img>", "</patch>")))
+        opening, closing = (self._ids(names) for names in (("<img>", "<patch>"), ("</img>", "</patch>")))
         inside, depth = [], 0
         for number in ids.tolist():
-            depth -= number in ends
+            depth -= number in closing
             inside.append(depth > 0)
-            depth += number in begins
+            depth += number in opening
         with torch.no_grad():
             answer = self.agent.generate(
                 tokenizer=self.tokenizer,
@@ -93,21 +93,21 @@ class SeedX:
                 patch_positions=positions,
                 ids_cmp_mask=torch.tensor([inside], device=self.device),
                 max_new_tokens=512,
-                num_img_gen_tokens=PICTURE_TOKENS,
+                num_img_gen_tokens=IMAGE_TOKENS,
             )
         if not answer["has_img_output"]:
             return None
         return self.adapter.generate(
             image_embeds=answer["img_gen_feat"],
-            latent_image=picture.resize((SIDE, SIDE)),
+            latent_image=image.resize((SIDE, SIDE)),
             num_inference_steps=int(settings.get("steps", 50)),
             guidance_scale=float(settings.get("guidance", 7.5)),
             seed=seed,
         )[0]
 
     def _tokens(self, instruction: str, patches: int) -> Any:
-        """The picture's places, patches first and the whole last, then the words."""
-        places = "".join(f"<img_{number:05d}>" for number in range(PICTURE_TOKENS))
+        """Return the ids of the image's tokens, patches first and the whole image last, then of the text."""
+        places = "".join(f"<img_{number:05d}>" for number in range(IMAGE_TOKENS))
         shown = f"<patch>{places}</patch>" * (patches - 1) + f"<img>{places}</img>"
         text = f"[INST] {shown}{instruction} [/INST]\n"
         return [self.tokenizer.bos_token_id, *self.tokenizer.encode(text, add_special_tokens=False)]
@@ -117,7 +117,7 @@ class SeedX:
 
 
 def main() -> None:
-    """Serves manifests until the standard input ends."""
+    """Process manifests until the standard input ends."""
     images: Any = importlib.import_module("PIL.Image")
     model: Optional[SeedX] = None  # noqa: UP045
     for line in sys.stdin:
@@ -130,8 +130,8 @@ def main() -> None:
         for job in manifest["jobs"]:
             settings = {**manifest["settings"], **job["parameters"]}
             with images.open(job["image"]) as file:
-                picture = file.convert("RGB")
-            drawn = model.edit(picture, job["instruction"], job["seed"], settings)
+                image = file.convert("RGB")
+            drawn = model.edit(image, job["instruction"], job["seed"], settings)
             target = Path(manifest["out"]) / job["id"]
             if drawn is None:
                 failure = {"outcome": "no_image", "reason": "the model answered in words only"}

@@ -1,0 +1,302 @@
+"""A leaderboard as LaTeX (booktabs: Tables 2, 3 and 7 b of MedEBench), as JSON and as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from plantain.bench.generate.arms import Arm
+from plantain.bench.leaderboard.measures import STRICTER, Measure
+from plantain.bench.leaderboard.ranking import Ranking
+from plantain.bench.leaderboard.scores import is_baseline, is_given_region
+from plantain.bench.leaderboard.studies import ShotRow
+from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
+from plantain.files.csv_form import written_csv
+from plantain.metrics.statistics.means import Estimate
+from plantain.metrics.statistics.paired import Difference
+from plantain.pages.wording import DASH
+
+ORGANS_ACROSS = 6
+"""Organs side by side; further ones go into another block."""
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
+    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
+
+
+def escaped(text: str) -> str:
+    r"""Return text that LaTeX prints as it is.
+
+    Example:
+        >>> escaped("a_b & 5 %")
+        'a\\_b \\& 5 \\%'
+    """
+    return "".join(_SPECIAL.get(character, character) for character in text)
+
+
+def table_two(table: Table) -> str:
+    """Return Table 2: EA, both CP and VQ per organ and overall, distances last, baselines below a rule."""
+    organs = [*table.scores.organs, OVERALL]
+    blocks = [organs[start : start + ORGANS_ACROSS] for start in range(0, len(organs), ORGANS_ACROSS)]
+    lines = [r"% needs \usepackage{booktabs}", r"\begin{table*}", r"\centering\small"]
+    for block in blocks:
+        lines.extend(_block(table, block, last=block is blocks[-1]))
+    lines += [rf"\caption{{{' '.join(_caption(table))}}}", r"\end{table*}"]
+    return "\n".join(lines) + "\n"
+
+
+def table_against(table: Table) -> str:
+    """Return the differences from the reference over all samples with interval and p; "" without a reference."""
+    measures = [m for m in table.main if any(name == m.name for _, name in table.against)]
+    if not measures:
+        return ""
+    body = []
+    for arm in table.general:
+        pairs = [table.against.get((arm.label, measure.name)) for measure in measures]
+        if any(pairs):
+            body.append(f"{escaped(arm.label)} & {' & '.join(map(_difference, pairs))} " + r"\\")
+    return _table(
+        f"l{'c' * len(measures)}",
+        f"Model & {' & '.join(escaped(measure.name) for measure in measures)} " + r"\\",
+        body,
+        f"Mean difference from {escaped(table.reference)} on the same samples, its 95\\,\\% interval, and $p$ after "
+        "Holm's correction over the models.",
+    )
+
+
+def _difference(pair: Difference | None) -> str:
+    if pair is None or pair.estimate.value is None:
+        return "--"
+    p = "" if pair.p_holm is None else f", $p$ {pair.p_holm:.3f}"
+    return f"{pair.estimate.value:+z.2f}{_bounds(pair.estimate)}".replace("-", "$-$") + p
+
+
+def _caption(table: Table) -> list[str]:
+    sentences = [f"{escaped(table.scores.benchmark)}: {len(table.scores.samples)} samples."]
+    sentences += [f"EA and VQ by {escaped(table.judge)}, in [0, 1]."] if table.judge else []
+    sentences += [f"Judge's card: {escaped(line)}." for line in table.card_lines]
+    sentences += [f"{escaped(line)}." for line in table.blind.values()]
+    sentences += [STRICTER] if table.measure("CP") else []
+    sentences += ["Below each mean: its 95\\,\\% interval over independent sources."]
+    unsure = table.why_no_interval()
+    sentences += [f"No interval: {escaped('; '.join(unsure))}."] if unsure else []
+    sentences += [f"Ordered by {table.ranked.name}."] if table.ranked else ["In recorded order, unranked."]
+    for name in ("EA", "VQ"):
+        cells = [c for c in table.cells.values() if (c.metric, c.organ) == (name, OVERALL) and c.draws_sd]
+        if cells:
+            largest = max(cell.draws_sd or 0.0 for cell in cells)
+            sentences.append(
+                f"Draws of the judge on one output: {name} $\\pm$ {largest:z.2f} (SD, the largest)."
+            )
+    return [
+        *sentences,
+        "Bold: best, underlined: second best, both only where the paired difference from all that follow is "
+        "significant after Holm's correction at the 5\\,\\% level.",
+    ]
+
+
+def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
+    measures = table.main
+    distances = sorted({d.metric for d in table.scores.distances}) if last else []
+    columns = len(measures) * len(organs) + len(distances)
+    titles = [escaped("Overall" if organ == OVERALL else organ) for organ in organs]
+    heads = [rf"\multicolumn{{{max(1, len(measures))}}}{{c}}{{{title}}}" for title in titles]
+    heads += [escaped(name.upper()) for name in distances]
+    names = [escaped(m.name) for _ in organs for m in measures] + [""] * len(distances)
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * columns}}}",
+        r"\toprule",
+        f"Model & {' & '.join(heads)} " + r"\\",
+        f" & {' & '.join(names)} " + r"\\",
+        r"\midrule",
+    ]
+    informed = [arm for arm in table.general if is_given_region(arm)]
+    below = [arm for arm in table.general if is_baseline(arm)]
+    models = [arm for arm in table.general if arm not in informed and arm not in below]
+    for number, group in enumerate(group for group in (models, informed, below) if group):
+        lines.extend([r"\midrule"] * bool(number))
+        if group is informed:
+            lines.append(rf"\multicolumn{{{1 + columns}}}{{l}}{{\emph{{given the region}}}} \\")
+        lines.extend(_line(table, arm, organs, distances) for arm in group)
+    return [*lines, r"\bottomrule", r"\end{tabular}", ""]
+
+
+def _line(table: Table, arm: Arm, organs: Sequence[str], distances: Sequence[str]) -> str:
+    cells = [(table.cell(arm.label, organ, m.name), m) for organ in organs for m in table.main]
+    values = [_number(cell, m) for cell, m in cells]
+    intervals = [_interval(cell, m) for cell, m in cells] + [""] * len(distances)
+    found = {d.metric: d.value for d in table.scores.distances if d.arm == arm.label}
+    values += ["--" if found.get(name) is None else f"{found[name]:z.2f}" for name in distances]
+    line = f"{escaped(arm.label)} & {' & '.join(values)} " + r"\\"
+    return f"{line}\n & {' & '.join(intervals)} " + r"\\" if any(intervals) else line
+
+
+def _interval(cell: TableCell | None, measure: Measure) -> str:
+    if cell is None or cell.estimate.low is None or cell.estimate.high is None:
+        return ""
+    ends = (f"{end:.{measure.digits}f}" for end in (cell.estimate.low, cell.estimate.high))
+    return rf"{{\scriptsize [{', '.join(ends)}]}}".replace("-", "$-$")
+
+
+def _number(cell: TableCell | None, measure: Measure) -> str:
+    if cell is None or cell.estimate.value is None:
+        return "--"
+    text = f"{cell.estimate.value:.{measure.digits}f}".replace("-", "$-$")
+    return {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
+
+
+def _table(columns: str, head: str, body: Sequence[str], caption: str) -> str:
+    lines = [r"\begin{table}", r"\centering\small", rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    lines += [
+        head,
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{{caption}}}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
+    """Return Table 7 (b) of one study: tasks by numbers of demonstrations, "EA / CP / VQ" in each cell."""
+    shots, metrics, grid = shot_grid(rows)
+    body = []
+    for task, cells in grid.items():
+        shown = " & ".join(cells).replace("-", "$-$").replace(DASH, "--")
+        body.append(f"{escaped(task) or 'All'} & {shown} " + r"\\")
+    return _table(
+        f"l{'c' * len(shots)}",
+        "Task & " + " & ".join(f"{n} shown" for n in shots) + r" \\",
+        body,
+        f"{escaped(name)}: {' / '.join(map(escaped, metrics))} by demonstrations in the prompt, on the same samples "
+        r"for every number. An asterisk: the change from the fewest is significant after Holm's correction at the "
+        r"5\,\% level.",
+    )
+
+
+def shot_grid(rows: Sequence[ShotRow]) -> tuple[list[int], list[str], dict[str, list[str]]]:
+    """Return the numbers of examples, the metrics, and by task the cells of Table 7, e.g. "0.41 / 0.93* / 0.70"."""
+    numbers = sorted({row.shots for row in rows})
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    found = {(row.task, row.shots, row.metric): row for row in rows}
+    tasks = sorted({row.task for row in rows}, key=lambda task: (task == "", task))
+    return (
+        numbers,
+        metrics,
+        {
+            task: [" / ".join(_shot(found.get((task, n, m))) for m in metrics) for n in numbers]
+            for task in tasks
+        },
+    )
+
+
+def _shot(row: ShotRow | None) -> str:
+    if row is None or row.estimate.value is None:
+        return DASH
+    return f"{row.estimate.value:z.2f}" + "*" * row.differs
+
+
+def table_three(ranking: Ranking) -> str:
+    """Return Table 3: Spearman's rho and Kendall's tau-b of every metric with people, the ceiling below a rule."""
+    dimensions = list(ranking.images)
+    rows: dict[str, dict[str, str]] = {}
+    for row in ranking.rows:
+        rows.setdefault(row.name, {})[row.dimension] = _pair(row.spearman, row.kendall, row.formula_1)
+    body = [
+        f"{escaped(metric)} & {' & '.join(cells[name] for name in dimensions)} " + r"\\"
+        for metric, cells in rows.items()
+    ]
+    if ranking.ceiling:
+        ceiling = [_pair(**ranking.ceiling[name]) for name in dimensions]
+        body += [r"\midrule", f"One rater with the others & {' & '.join(ceiling)} " + r"\\"]
+    return _table(
+        f"l{'c' * len(dimensions)}",
+        f"Metric & {' & '.join(dimensions)} " + r"\\",
+        body,
+        f"Rank correlation with {len(ranking.raters)} raters over {len(ranking.models)} models, mean over images: "
+        r"Spearman's $\rho$ with average ranks for ties, Kendall's $\tau_b$, each with its 95\,\% interval; in "
+        r"parentheses $\rho$ by formula (1), which ignores ties."
+        + escaped("".join(f" {r}" for r in ranking.remarks)),
+    )
+
+
+def _pair(spearman: Estimate, kendall: Estimate, formula_1: Estimate) -> str:
+    if spearman.value is None or kendall.value is None:
+        return "--"
+    plain = "" if formula_1.value is None else f" ({formula_1.value:z.2f})"
+    text = f"{spearman.value:z.2f}{_bounds(spearman)}{plain}, {kendall.value:z.2f}{_bounds(kendall)}"
+    return text.replace("-", "$-$")
+
+
+def _bounds(found: Estimate) -> str:
+    return "" if found.low is None else f" [{found.low:z.2f}, {found.high:z.2f}]"
+
+
+def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, object]]:
+    """Return one row per cell; `card` is the line of the judge behind it, "" for metrics.
+
+    Over all samples `difference` is the model's mean minus that of `against`, paired and corrected over the models.
+    """
+    cards = {m.name: found.line for m in table.measures if (found := table.scores.standing(m)) is not None}
+    rows = []
+    for cell in cells:
+        row = _row(cell) | {"card": cards.get(cell.metric, ""), "warning": table.warning(cell.metric)}
+        pair = table.against.get((cell.model, cell.metric)) if cell.organ == OVERALL else None
+        rows.append(row | difference_json(pair, table.reference))
+    return rows
+
+
+def difference_json(pair: Difference | None, reference: str) -> dict[str, object]:
+    """Return a difference from a reference with its 95 % interval, p and p after Holm's correction."""
+    found = None if pair is None else pair.estimate
+    return {
+        "against": reference,
+        "difference": found and found.value,
+        "difference_low": found and found.low,
+        "difference_high": found and found.high,
+        "difference_p": pair and pair.p,
+        "difference_p_holm": pair and pair.p_holm,
+    }
+
+
+def _row(cell: TableCell) -> dict[str, object]:
+    row: dict[str, object] = {
+        "model": cell.model,
+        "organ": cell.organ,
+        "metric": cell.metric,
+        "mean": cell.estimate.value,
+        "low": cell.estimate.low,
+        "high": cell.estimate.high,
+        "n": cell.estimate.n,
+        "coverage": cell.coverage,
+        "samples": cell.samples,
+        "outputs": cell.outputs,
+        "clusters": cell.estimate.clusters,
+        "interval": cell.estimate.method,
+        "no_interval": cell.estimate.reason,
+        "worst": cell.worst,
+        "best": cell.best,
+        "mark": cell.mark,
+        "baseline": cell.baseline,
+        "rank_low": cell.rank and cell.rank[0],
+        "rank_high": cell.rank and cell.rank[1],
+        "draws_sd": cell.draws_sd,
+        "outputs_sd": cell.outputs_sd,
+    }
+    return row | ({"task": cell.task} if cell.task else {})
+
+
+def table_csv(table: Table) -> str:
+    """Return one line per cell, by organ and by task, with the columns of the JSON rows."""
+    rows = table_json([*table.cells.values(), *table.tasks.values()], table)
+    return csv_text([{"task": "", **row} for row in rows])
+
+
+def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows of the same columns as CSV; "" for none."""
+    if not rows:
+        return ""
+    names = list(rows[0])
+    return written_csv([names, *([row[name] for name in names] for row in rows)])

@@ -1,0 +1,389 @@
+"""A pilot: its tasks, its numbers, the decision to start the whole build or not, and its page."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from jinja2 import Environment
+
+from plantain.catalogue.groups import Groups
+from plantain.journal import JournalReader, StoredVerdict, TaskRow
+from plantain.journal.cards import standings_of
+from plantain.journal.questions.tasks import first_tasks, parts_of_plan
+from plantain.journal.questions.telemetry import spent_on, worked_s
+from plantain.metrics.statistics.clusters import Rate, clustered_rate
+from plantain.metrics.statistics.gap import shares
+from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.pages.wording import DASH
+from plantain.pipeline.forecast import BuildPlan, CallEstimate
+from plantain.records import InputError, SourceImage, TaskState
+from plantain.records.card import SELF_CONSISTENCY
+from plantain.records.counts import counted, shared_out
+from plantain.version import __version__
+
+PEOPLE = "people/"
+"""Prefix of a study's name where its readers judged a run's edits (`judge rejudge --judge people/STUDY`)."""
+
+FEWEST = 10
+"""Judged tasks below which nothing is decided: the 95 % interval of a rate is then wider than half of all rates."""
+
+LEAST_QUALIFIED = 0.25
+"""Stop if the whole interval of the rate is below this: more than four tasks, of up to five rounds each, for one edit
+that qualifies. The published build had 0.57 (Med-Banana-50K, 3)."""
+
+MOST_STOPPED = 0.10
+"""Share of tasks that ended in a refusal or fault: above it, fix models or settings first."""
+
+MOST_UNDECIDED = 0.50
+"""Share of tasks on which the judge cannot tell: above it, the plan needs another judge."""
+
+MOST_NOT_APPLICABLE = 0.50
+"""Share of tasks that cannot be shown on their image: above it, the plan is mostly about other images."""
+
+LEAST_ACCEPTED = 0.50
+"""Share of qualified edits that human readers accept: stop if its whole interval is below."""
+
+FEWEST_OF_FINDING = 3
+"""Judged tasks of a finding and direction from which it can be found not to work: none qualified, or the interval of
+their rate below `LEAST_QUALIFIED`."""
+
+MOST_FAILING = 0.50
+"""Share of the plan's tasks that are of findings that do not work."""
+
+
+def drawn_tasks(reader: JournalReader, most: int) -> list[str]:
+    """Return ids of the pilot's tasks, sorted, as many of each finding and direction; always the same ones."""
+    places = shared_out(parts_of_plan(reader), most)
+    return sorted(task for part, n in places.items() if n for task in first_tasks(reader, part, n))
+
+
+def drawn_pending(reader: JournalReader, most: int) -> Iterator[TaskRow]:
+    """Return those of the pilot's tasks that are pending."""
+    rows = (reader.task(task) for task in drawn_tasks(reader, most))
+    return (row for row in rows if row.state is TaskState.PENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class PilotPart:
+    """One finding and direction; `planned` tasks of it in the whole."""
+
+    modality: str
+    finding: str
+    direction: str
+    planned: int
+    tasks: int
+    states: Mapping[str, int]
+    rate: Rate
+
+    @property
+    def standing(self) -> str:
+        """ "works", "does not work", or "too few to say"."""
+        if self.rate.n < FEWEST_OF_FINDING:
+            return "too few to say"
+        never = self.rate.successes == 0
+        low = self.rate.high is not None and self.rate.high < LEAST_QUALIFIED
+        return "does not work" if never or low else "works"
+
+
+@dataclass(slots=True)
+class PilotNumbers:
+    """The results of the pilot's tasks.
+
+    Attributes:
+        asked: tasks that the pilot was to do; `states` counts them by state.
+        qualified: of those that succeeded or failed; `stopped`, `undecided` and `not_applicable` of all closed ones.
+        accepted: of the qualified edits that a study's readers saw, those that they accepted.
+        cost_usd: of the pilot's calls, None where no cost is known; `unpriced` calls have none.
+        worked_s: of the processes that worked on the run.
+        forecast: of the whole plan, by the pilot's rates.
+        free: bytes on the disk.
+        judges: a line for each judge's card; `believed` is True if all of them passed their gate.
+    """
+
+    asked: int
+    states: dict[str, int]
+    parts: tuple[PilotPart, ...]
+    qualified: Rate
+    stopped: Rate
+    undecided: Rate
+    not_applicable: Rate
+    accepted: Rate
+    cost_usd: float | None
+    unpriced: int
+    worked_s: float
+    forecast: BuildPlan
+    free: int
+    judges: tuple[str, ...]
+    believed: bool
+    why_stopped: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def open(self) -> int:
+        return self.states.get(TaskState.PENDING.value, 0)
+
+    @property
+    def qualified_of_whole(self) -> CallEstimate | None:
+        """Qualified edits of the whole plan: low and high by the interval of the rate, which is over images."""
+        whole, rate = self.forecast.success, self.qualified
+        if whole is None or not rate.value or rate.low is None or rate.high is None:
+            return whole
+        each = whole.expected / rate.value
+        return CallEstimate(
+            each * rate.low, whole.expected, min(each * rate.high, float(self.forecast.tasks))
+        )
+
+    @property
+    def cost_per_qualified(self) -> CallEstimate | None:
+        """Dollars for each qualified edit: low and high by the interval of the rate."""
+        if self.cost_usd is None or not self.qualified.n:
+            return None
+        each = self.cost_usd / self.qualified.n
+        return _per_success(CallEstimate(each, each, each), self.qualified)
+
+    @property
+    def cost_per_accepted(self) -> CallEstimate | None:
+        """Dollars for each edit that qualifies and that people accept; None without a study."""
+        each = self.cost_per_qualified
+        return None if each is None else _per_success(each, self.accepted)
+
+
+def _per_success(each: CallEstimate, rate: Rate) -> CallEstimate | None:
+    if not rate.successes or not rate.low or not rate.high:
+        return None
+    return CallEstimate(each.low / rate.high, each.expected / (rate.successes / rate.n), each.high / rate.low)
+
+
+def pilot_numbers(
+    reader: JournalReader, tasks: Sequence[str], forecast: BuildPlan, free: int
+) -> PilotNumbers:
+    """Count the results of these tasks."""
+    rows = [reader.task(task) for task in tasks]
+    closed = [row for row in rows if row.state is not TaskState.PENDING]
+    judged = [row for row in rows if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
+    won = [row for row in rows if row.state is TaskState.SUCCESS]
+    images = list(_images(reader, {row.task.image_id for row in closed}))
+    groups = Groups(images)
+    cluster = {row.task.image_id: row.task.image_id for row in rows}
+    cluster |= {image.id: groups.group(image) for image in images}
+    standings = standings_of(reader)
+    cost, unpriced = spent_on(reader, tasks)
+
+    def share(state: TaskState, of: Sequence[TaskRow]) -> Rate:
+        return _rate(of, cluster, state)
+
+    return PilotNumbers(
+        asked=len(rows),
+        states=dict(Counter(row.state.value for row in rows)),
+        parts=tuple(_part(key, n, rows, cluster) for key, n in parts_of_plan(reader).items()),
+        qualified=share(TaskState.SUCCESS, judged),
+        stopped=share(TaskState.STOPPED, closed),
+        undecided=share(TaskState.UNDECIDED, closed),
+        not_applicable=share(TaskState.NOT_APPLICABLE, closed),
+        accepted=_accepted(reader, won, cluster),
+        cost_usd=cost,
+        unpriced=unpriced,
+        worked_s=worked_s(reader),
+        forecast=forecast,
+        free=free,
+        judges=tuple(one.line for one in standings),
+        believed=bool(standings) and all(one.qualifies for one in standings),
+        why_stopped=Counter(row.reason for row in rows if row.state is TaskState.STOPPED).most_common(5),
+    )
+
+
+def _part(
+    key: tuple[str, str, str], planned: int, rows: Sequence[TaskRow], cluster: Mapping[str, str]
+) -> PilotPart:
+    own = [row for row in rows if (row.task.modality, row.task.finding, row.task.direction.value) == key]
+    judged = [row for row in own if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
+    states = dict(Counter(row.state.value for row in own))
+    return PilotPart(*key, planned, len(own), states, _rate(judged, cluster, TaskState.SUCCESS))
+
+
+def _rate(rows: Sequence[TaskRow], cluster: Mapping[str, str], state: TaskState) -> Rate:
+    return clustered_rate(shares((cluster[row.task.image_id], row.state is state) for row in rows))
+
+
+def _accepted(reader: JournalReader, won: Sequence[TaskRow], cluster: Mapping[str, str]) -> Rate:
+    """Of the qualified edits that readers of a study judged, the share that they accepted."""
+
+    def by_people(row: TaskRow) -> list[StoredVerdict]:
+        verdicts = reader.verdicts(row.id, row.generation)
+        return [one for one in verdicts if one.round == row.round and one.verdict.judge.startswith(PEOPLE)]
+
+    decided = [(row, people[-1].verdict.qualified is True) for row in won if (people := by_people(row))]
+    return clustered_rate(shares((cluster[row.task.image_id], yes) for row, yes in decided))
+
+
+def _images(reader: JournalReader, names: Collection[str]) -> Iterator[SourceImage]:
+    """Those that the run has: an image is copied into it when a task first needs it."""
+    for name in sorted(names):
+        with contextlib.suppress(InputError):
+            yield reader.image(name)
+
+
+@dataclass(frozen=True, slots=True)
+class PilotDecision:
+    """Go, or not; `why` the reasons against, `mind` what does not stop it and should be known."""
+
+    go: bool
+    why: tuple[str, ...]
+    mind: tuple[str, ...]
+
+    @property
+    def word(self) -> str:
+        return "go" if self.go else "stop"
+
+
+def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecision:
+    """Go or stop, by the constants of this module; every reason is a line."""
+    rate, whole = numbers.qualified, numbers.forecast
+    why, mind = list[str](), list[str]()
+    if numbers.open:
+        why.append(f"{numbers.open} of {counted(numbers.asked, 'task')} of the pilot still to be done")
+    if rate.n < FEWEST:
+        why.append(f"only {counted(rate.n, 'task')} judged; at least {FEWEST} say something")
+    elif rate.high is not None and rate.high < LEAST_QUALIFIED:
+        why.append(f"{_in_words(rate)} qualify: all of the interval is below {LEAST_QUALIFIED:.0%}")
+    if _above(numbers.stopped, MOST_STOPPED):
+        reasons = "; ".join(f"{n} x {reason}" for reason, n in numbers.why_stopped if reason)
+        why.append(f"{_in_words(numbers.stopped)} of the tasks stopped{f': {reasons}' if reasons else ''}")
+    if _above(numbers.undecided, MOST_UNDECIDED):
+        why.append(f"the judge cannot decide on {_in_words(numbers.undecided)} of the tasks")
+    if _above(numbers.not_applicable, MOST_NOT_APPLICABLE):
+        why.append(f"{_in_words(numbers.not_applicable)} of the tasks cannot be shown on their image")
+    if numbers.accepted.high is not None and numbers.accepted.high < LEAST_ACCEPTED:
+        why.append(f"human readers accept {_in_words(numbers.accepted)} of the edits that the judge accepts")
+    failing = [part for part in numbers.parts if part.standing == "does not work"]
+    share = sum(part.planned for part in failing) / max(1, sum(part.planned for part in numbers.parts))
+    names = ", ".join(f"{part.direction} {part.finding}" for part in failing)
+    if failing and share > MOST_FAILING:
+        why.append(f"{share:.0%} of the plan are tasks that do not work with these models: {names}")
+    elif failing:
+        mind.append(f"leave out what does not work with these models: {names}")
+    if budget_usd is not None and whole.cost_usd is not None and whole.cost_usd.expected > budget_usd:
+        why.append(
+            f"the whole is expected to cost ${whole.cost_usd.expected:,.2f}; limits.budget_usd is {budget_usd:g}"
+        )
+    if whole.disk.expected > numbers.free:
+        why.append(
+            f"the whole needs {whole.disk.expected / 1e9:.1f} GB of disk; {numbers.free / 1e9:.1f} GB are free"
+        )
+    if not numbers.believed:
+        mind.append(f"no card allows this judge to qualify edits: the rates are {SELF_CONSISTENCY}")
+    if whole.cost_usd is None:
+        mind.append(f"the cost is not known: no price for {', '.join(whole.unpriced)}")
+    if numbers.accepted.n == 0:
+        mind.append("no reader has seen these edits (plantain review, then rejudge --judge people/STUDY)")
+    return PilotDecision(not why, tuple(why), tuple(mind))
+
+
+def _above(rate: Rate, most: float) -> bool:
+    return rate.value is not None and rate.value > most
+
+
+def _in_words(rate: Rate) -> str:
+    between = "" if rate.low is None or rate.high is None else f", {rate.low:.0%} to {rate.high:.0%}"
+    return f"{rate.successes} of {rate.n} ({rate.successes / max(1, rate.n):.0%}{between})"
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+NAME = "pilot.html"
+
+
+def write_pilot(numbers: PilotNumbers, decision: PilotDecision, title: str, command: str, to: Path) -> Path:
+    """Write the page and return its path."""
+    target = html_target(to)
+    template = _environment().get_template("pilot.html.j2")
+    page = template.render(
+        numbers=numbers, decision=decision, title=title, command=command, version=__version__
+    )
+    write_page(target, page)
+    return target
+
+
+def pilot_document(numbers: PilotNumbers, decision: PilotDecision) -> dict[str, object]:
+    """Return what `plantain build --pilot --json` prints, but for paths."""
+    whole = numbers.forecast
+    return {
+        "decision": decision.word,
+        "why": list(decision.why),
+        "mind": list(decision.mind),
+        "tasks": {"asked": numbers.asked, **numbers.states},
+        "qualified": rate_json(numbers.qualified),
+        "stopped": rate_json(numbers.stopped),
+        "undecided": rate_json(numbers.undecided),
+        "not_applicable": rate_json(numbers.not_applicable),
+        "accepted_by_people": rate_json(numbers.accepted),
+        "cost_usd": numbers.cost_usd,
+        "calls_unpriced": numbers.unpriced,
+        "cost_per_qualified_usd": three(numbers.cost_per_qualified),
+        "cost_per_accepted_usd": three(numbers.cost_per_accepted),
+        "worked_s": round(numbers.worked_s, 1),
+        "whole": {
+            "tasks": whole.tasks,
+            "images": whole.images,
+            "success": three(numbers.qualified_of_whole),
+            "cost_usd": three(whole.cost_usd),
+            "duration_s": three(whole.duration_s),
+            "disk_bytes": three(whole.disk),
+            "disk_free_bytes": numbers.free,
+        },
+        "findings": [
+            {
+                **{name: value for name, value in asdict(part).items() if name != "rate"},
+                "qualified": rate_json(part.rate),
+                "standing": part.standing,
+            }
+            for part in numbers.parts
+        ],
+        "judges": list(numbers.judges),
+    }
+
+
+def rate_json(rate: Rate) -> dict[str, float | int | None]:
+    """Return a rate as scripts read it."""
+    return {"n": rate.n, "rate": rate.value, "low": rate.low, "high": rate.high}
+
+
+def three(estimate: CallEstimate | None) -> dict[str, float] | None:
+    """Return low, expected and high as scripts read them."""
+    return None if estimate is None else asdict(estimate)
+
+
+def in_dollars(estimate: CallEstimate | None) -> str:
+    """Return "$0.31 ($0.22 to $0.50)"; a dash if unknown."""
+    if estimate is None:
+        return DASH
+    return f"${estimate.expected:,.4g} (${estimate.low:,.4g} to ${estimate.high:,.4g})"
+
+
+def in_hours(estimate: CallEstimate) -> str:
+    """Return "2.1 h (1.0 to 5.5)"; minutes below one and a half hours."""
+    size, unit = (3600.0, "h") if estimate.expected >= 5400.0 else (60.0, "min")
+    return f"{estimate.expected / size:.1f} {unit} ({estimate.low / size:.1f} to {estimate.high / size:.1f})"
+
+
+def in_gigabytes(estimate: CallEstimate) -> str:
+    """Return "12.3 GB (4.0 to 20.1)"."""
+    return f"{estimate.expected / 1e9:.2f} GB ({estimate.low / 1e9:.2f} to {estimate.high / 1e9:.2f})"
+
+
+def interval(rate: Rate) -> str:
+    """Return "41 to 78 %"; a dash if there is none."""
+    if rate.low is None or rate.high is None:
+        return DASH
+    return f"{100 * rate.low:.0f} to {100 * rate.high:.0f} %"
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = page_environment(TEMPLATES, "")
+    filters = {"interval": interval, "dollars": in_dollars, "hours": in_hours, "gigabytes": in_gigabytes}
+    environment.filters |= filters
+    return environment

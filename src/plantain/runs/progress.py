@@ -1,0 +1,82 @@
+"""Progress of a run as callbacks, and the summary of one process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from plantain.calls import Budget
+from plantain.engines.contract import EngineState
+from plantain.records import TaskState
+
+
+class ProgressObserver:
+    """Receives a run's progress, in its event loop; every method may be overridden and returns quickly."""
+
+    def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
+        """Before the first call: the number of tasks, their states, and the budget."""
+
+    def asks(self, models: Sequence[str]) -> None:
+        """The tasks start, with calls to these models."""
+
+    def closed(self, state: TaskState, steps: int) -> None:
+        """A task closed after `steps` rounds or outputs."""
+
+    def begun(self, what: str, total: int) -> None:
+        """A stage starts that closes no tasks: "metrics" counts samples, "judges" outputs."""
+
+    def advanced(self, stored: int) -> None:
+        """One more item of the stage is done, with `stored` results."""
+
+    def note(self, line: str) -> None:
+        """A message for the user, once."""
+
+    def stopping(self) -> None:
+        """The run was asked to stop: calls in flight finish, no new one is sent."""
+
+    def jobs(self, in_flight: Callable[[], int]) -> None:
+        """Calls wait for batch jobs, for hours; `in_flight` returns how many."""
+
+    def engine(self, state: Callable[[], EngineState]) -> None:
+        """Work goes to an engine's workers; `state` returns its state."""
+
+    def waiting(self, why: str) -> None:
+        """No new call is made; the run waits for batch jobs."""
+
+
+SILENT = ProgressObserver()
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """The results of one process in a run, and why it stopped.
+
+    Attributes:
+        planned: tasks of the plan.
+        closed: tasks that this process closed, by state.
+        measured, judged, sets: scores of metrics and of judges, and distances of sets, that it stored.
+        kept: outputs that were measured before.
+        made, replayed: calls.
+        spent_usd: cost of the run so far, earlier processes included.
+        stopped: None when all is done, else the reason ("interrupted", "limit", or another).
+        failed: stopped by a fault, not by a limit.
+        left: which batch jobs are still under way, "" where none is.
+        regrouped: images that have another group or split now than when the run took them.
+        notes: omitted items with their reasons, a line each.
+    """
+
+    planned: int = 0
+    closed: Counter[TaskState] = field(default_factory=Counter)
+    measured: int = 0
+    judged: int = 0
+    sets: int = 0
+    kept: int = 0
+    made: int = 0
+    replayed: int = 0
+    spent_usd: float = 0.0
+    stopped: str | None = None
+    failed: bool = False
+    left: str = ""
+    regrouped: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)

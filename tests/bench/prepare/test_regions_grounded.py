@@ -1,0 +1,103 @@
+"""Grounded-SAM with tiny random weights of the real classes: three proposals for the task, and clear refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fakes.medebench_tree import picture, spot, write_png
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.regions import proposed_regions
+from plantain.cli import main
+
+pytest.importorskip("transformers")
+
+IMAGE = picture("chelsea", left=60, top=40, size=(128, 96))
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    from fakes.tiny.grounding import save_tiny_detector, save_tiny_segmenter
+
+    folder = tmp_path_factory.mktemp("weights")
+    save_tiny_detector(folder / "tiny-dino")
+    save_tiny_segmenter(folder / "tiny-sam")
+    return str(folder / "tiny-dino"), str(folder / "tiny-sam")
+
+
+def test_three_masks_are_proposed_for_the_task(weights: tuple[str, str]) -> None:
+    from plantain.bench.prepare.regions_proposed import GroundedProposer
+
+    proposer = GroundedProposer(*weights)
+    found = proposer.propose(IMAGE, None, "Remove the mole")
+    assert len(found) == 3
+    for one in found:
+        assert one.mask.shape == IMAGE.shape[:2] and one.mask.any() and not one.mask.all()
+        assert one.how == "box for 'Remove the mole'"
+    again = proposer.propose(IMAGE, None, "Remove the mole.")
+    assert all(np.array_equal(one.mask, two.mask) for one, two in zip(found, again, strict=True))
+    other = proposer.propose(IMAGE, None, "stain")
+    assert [one.score for one in other] != [one.score for one in found], "the text is read"
+
+
+def test_confidences_are_those_of_the_pipeline_of_transformers(weights: tuple[str, str]) -> None:
+    """Expected confidences: transformers' zero-shot-object-detection pipeline on the same weights and text."""
+    from PIL import Image
+    from transformers import pipeline
+
+    from plantain.bench.prepare.regions_proposed import GroundedProposer
+
+    detect = pipeline("zero-shot-object-detection", model=weights[0])
+    expected = detect(Image.fromarray(IMAGE), candidate_labels=["remove the mole."], threshold=0.0)
+    confidences = sorted((one["score"] for one in expected), reverse=True)
+    found = [one.score for one in GroundedProposer(*weights).propose(IMAGE, None, "Remove the mole")]
+    assert found == sorted(found, reverse=True)
+    for score in found:
+        assert min(abs(score - one) for one in confidences[:12]) < 1e-4
+
+
+def test_a_benchmark_is_prepared_with_three_proposals_per_sample(
+    weights: tuple[str, str], tmp_path: Path
+) -> None:
+    raw = tmp_path / "raw"
+    write_png(raw / "before" / "a.png", spot(IMAGE, (60, 50), 10)[0])
+    write_png(raw / "after" / "a.png", IMAGE)
+    (raw / "pairs.csv").write_text("id,organ,task,entity\na,Skin,Remove a mole,the mole\n")
+    out = tmp_path / "bench"
+    args = ["--regions", "grounded-sam", "--detector", weights[0], "--segmenter", weights[1], "--accept-text"]
+    assert main(["bench", "prepare", str(raw), "--to", str(out), *args]) == 0
+    listed = json.loads((out / "proposals.json").read_text())
+    assert listed["proposer"] == "tiny-dino + tiny-sam", "weights are named without their folder"
+    assert [entry["how"] for entry in listed["samples"]["a"]] == ["box for 'Remove a mole'"] * 3
+    bench = Benchmark.load(out)
+    assert np.array_equal(bench.roi(bench.sample("a")), proposed_regions(out, "a")[0])
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--detector", "small", "--detector: 'small' is neither tiny, base nor a folder of weights"),
+        (
+            "--segmenter",
+            "large",
+            "--segmenter: the weights of facebook/sam-vit-large are not on this machine",
+        ),
+    ],
+)
+def test_unusable_weights_are_one_line(
+    weights: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    value: str,
+    said: str,
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    args = ["--regions", "grounded-sam", "--detector", weights[0], "--segmenter", weights[1], "--accept-text"]
+    args[args.index(option) + 1] = value
+    assert main(["bench", "prepare", str(tmp_path / "raw"), "--to", str(tmp_path / "out"), *args]) == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,347 @@
+"""All commands that call models send no image without consent, and record the images that they send.
+
+The provider under test is Gemini's, under a name that is not loopback; other roles are filled by models on loopback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "pipeline"))
+
+from test_consent import licensed_catalogue
+
+from bench.prepare.test_preparing_hosted import route as describing_route
+from bench.small_bench import Brightener, small_bench
+from fakes import gemini_format
+from fakes.away import NAME, RecordedConnections, look_hosted
+from fakes.gemini_format import gemini_route
+from fakes.medebench_tree import picture, spot, write_png
+from fakes.openai_format import openai_route
+from fakes.server import KEY, FakeProvider
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.cli import main
+from plantain.cli.train import finetune as measuring
+from plantain.journal import JournalReader
+from plantain.journal.sending import sent_with_sources
+from plantain.offline.workers import close_workers
+from plantain.privacy import lineage
+from plantain.records import InputError, Licence
+from plantain.runs.settings.terms import load_terms
+from plantain.runs.setup import RunSetup
+
+MODEL = "gemini/gemini-3.8-flash"
+EDITOR = "gemini/gemini-3.1-flash-image"
+
+
+@dataclass(frozen=True)
+class Made:
+    """A command ready to be given, and the folder of the run that it calls models in."""
+
+    arguments: list[str]
+    run: Path
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a case finds what it needs."""
+
+    folder: Path
+    hosted: str
+    loopback: str
+    licence: Licence
+
+    def settings(self, limits: str) -> str:
+        path = self.folder / "settings.toml"
+        sections = [f"[limits]\n{limits}", f'[providers.gemini]\nbase_url = "{self.hosted}"']
+        path.write_text("\n".join(sections))
+        return str(path)
+
+
+def build(role: str) -> Callable[[Place, str], Made]:
+    def make(place: Place, limits: str) -> Made:
+        catalogue = place.folder / "catalogue"
+        if not catalogue.exists():
+            licensed_catalogue(place.folder, place.licence)
+        models = {"writer": "openai-compatible/w", "editor": "openai/e", "judge": "openai-compatible/j"}
+        models[role] = EDITOR if role == "editor" else MODEL
+        text = [
+            'name = "setup"',
+            f'[data]\ncatalogue = "{catalogue}"\nfindings = ["AMD"]\ndirections = ["add"]\ncheck_text = false',
+            "[models]\n" + "\n".join(f'{name} = "{model}"' for name, model in models.items()),
+            "[loop]\nmax_rounds = 2",
+            f"[limits]\n{limits}",
+            f'[providers.gemini]\nbase_url = "{place.hosted}"',
+            f'[providers.openai]\nbase_url = "{place.loopback}/v1"',
+            f'[providers.openai-compatible]\nbase_url = "{place.loopback}/v1"',
+        ]
+        recipe = place.folder / "recipe.toml"
+        recipe.write_text("\n".join(text))
+        run = place.folder / "run"
+        return Made(["build", str(recipe), "--run", str(run), "--json"], run)
+
+    return make
+
+
+def bench(place: Place) -> Path:
+    folder = place.folder / "bench"
+    if not folder.exists():
+        small_bench(folder, 6, licence=place.licence)
+    return folder
+
+
+def generate(*more: str) -> Callable[[Place, str], Made]:
+    def make(place: Place, limits: str) -> Made:
+        run = place.folder / "run"
+        arguments = [
+            "bench",
+            "generate",
+            str(bench(place)),
+            "--run",
+            str(run),
+            "--editor",
+            EDITOR,
+            *more,
+            "--json",
+        ]
+        return Made([*arguments, "--settings", place.settings(limits)], run)
+
+    return make
+
+
+def score(place: Place, limits: str) -> Made:
+    run, own = place.folder / "run", place.settings(limits)
+    if not run.exists():  # the baselines are outputs enough
+        assert main(["bench", "generate", str(bench(place)), "--run", str(run), "--json"]) == 0
+    judged = ["--metrics", "psnr", "--judge", MODEL, "--draws", "1", "--json"]
+    return Made(["bench", "score", str(run), *judged, "--settings", own], run)
+
+
+def prepare(place: Place, limits: str) -> Made:
+    raw, out = place.folder / "raw", place.folder / "out"
+    if not raw.exists():
+        for name, left in (("a", 60), ("b", 100)):
+            clean = picture("chelsea", left=left, top=40, size=(128, 96))
+            write_png(raw / "before" / f"{name}.png", spot(clean, (60, 50), 10)[0])
+            write_png(raw / "after" / f"{name}.png", clean)
+        rows = [f"{name},Skin,Remove a mole,{place.licence}" for name in "ab"]
+        (raw / "pairs.csv").write_text("\n".join(["id,organ,task,licence", *rows]) + "\n")
+    if out.exists():
+        out.rename(place.folder / f"out-{len(list(place.folder.iterdir()))}")
+    run = place.folder / "described"
+    arguments = ["bench", "prepare", str(raw), "--to", str(out), "--describer", MODEL, "--accept-text"]
+    return Made([*arguments, "--run", str(run), "--settings", place.settings(limits)], run)
+
+
+def procedures(place: Place, limits: str) -> Made:
+    run = place.folder / "procedures"
+    arguments = ["bench", "prepare", "--procedures", "all", "--describer", MODEL, "--run", str(run)]
+    return Made([*arguments, "--settings", place.settings(limits)], run)
+
+
+def audit(place: Place, limits: str) -> Made:
+    """The run that is looked at was made by models on loopback, which may see everything."""
+    seen, run = place.folder / "run", place.folder / "audit"
+    if not seen.exists():
+        made = build("writer")(place, "concurrency = 2")
+        recipe = Path(made.arguments[1])
+        recipe.write_text(recipe.read_text().replace(MODEL, "openai-compatible/w"))
+        assert main([*made.arguments, "--limit", "1"]) in (0, 3)
+    own = place.settings(limits)
+    arguments = [
+        "judge",
+        "audit",
+        str(seen),
+        "--judge",
+        MODEL,
+        "--pairs",
+        "1",
+        "--finding",
+        "AMD",
+        "--run",
+        str(run),
+    ]
+    few = ["--kinds", "identical,blob"]
+    return Made([*arguments, *few, "--settings", own, "--json"], run)
+
+
+CASES: dict[str, Callable[[Place, str], Made]] = {
+    "build writer": build("writer"),
+    "build editor": build("editor"),
+    "build judge": build("judge"),
+    "generate editor": generate(),
+    "generate editor, demonstrations": generate("--shots", "1"),
+    "score judge": score,
+    "prepare describer": prepare,
+    "prepare procedures": procedures,
+    "audit judge": audit,
+}
+SHOWS_PICTURES = [name for name in CASES if name != "prepare procedures"]
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    yield
+    close_workers()
+
+
+@pytest.fixture
+def servers() -> Iterator[tuple[FakeProvider, FakeProvider]]:
+    """The provider under test, and what stands on loopback."""
+    with FakeProvider([describing_or(gemini_route)]) as away, FakeProvider([openai_route]) as here:
+        yield away, here
+
+
+def describing_or(route: Callable[..., object]) -> Callable[..., object]:
+    """The fake of descriptions answers what is asked in its words, another route all else."""
+
+    def answer(request: object) -> object:
+        asked = json.dumps(request.fields.get("generationConfig", {}))  # type: ignore[attr-defined]
+        return (
+            describing_route(request) if "rephrasings" in asked or "procedures" in asked else route(request)
+        )
+
+    return answer
+
+
+def in_a_new_process(arguments: list[str]) -> int:
+    """The command, knowing only what files say: whatever a process noted of derived pictures is gone."""
+    lineage._SOURCES.clear()
+    return main(arguments)
+
+
+def placed(
+    folder: Path, servers: tuple[FakeProvider, FakeProvider], licence: Licence, patch: pytest.MonkeyPatch
+) -> Place:
+    return Place(folder, look_hosted(patch, servers[0].url), servers[1].url, licence)
+
+
+@pytest.mark.parametrize("checked", [True, False], ids=["all checks", "the gate alone"])
+@pytest.mark.parametrize("name", SHOWS_PICTURES)
+def test_nothing_credentialed_leaves(
+    name: str,
+    checked: bool,
+    servers: tuple[FakeProvider, FakeProvider],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = placed(tmp_path, servers, Licence.CREDENTIALED, monkeypatch)
+    made = CASES[name](place, "concurrency = 2")
+    if not checked:
+        for module in ("plantain.runs.setup", "plantain.pipeline.consent"):
+            monkeypatch.setattr(f"{module}.check_consent", lambda *given: None)
+    capsys.readouterr()
+    with RecordedConnections() as connections:
+        code = in_a_new_process(made.arguments)
+    said = capsys.readouterr().err
+    port = int(servers[0].url.rpartition(":")[2])
+    assert servers[0].calls == [] and port not in {there[1] for there in connections}
+    assert code in (1, 2) and "credentialed" in said and NAME in said and "agreement" in said, said
+    assert "retina-" not in said
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_goes_is_journalled_asked_once_and_within_the_budget(
+    name: str,
+    servers: tuple[FakeProvider, FakeProvider],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = placed(tmp_path, servers, Licence.OPEN, monkeypatch)
+    away = servers[0]
+    # The budget first: one call, then the run stops and can go on.
+    assert main(CASES[name](place, "concurrency = 2\nmax_calls = 1").arguments) == 3
+    assert len(away.calls) <= 1
+    made = CASES[name](place, "concurrency = 2")
+    assert in_a_new_process(made.arguments) == 0
+    with JournalReader.open(made.run) as reader:
+        calls = [
+            call for row in reader.tasks() for call in reader.calls(row.id) if call.model in (MODEL, EDITOR)
+        ]
+        recorded = {sent.picture for sent, *_ in sent_with_sources(reader)}
+        assert {sent.agreement for sent, *_ in sent_with_sources(reader)} <= {"licence open"}
+        sessions = reader.sessions()
+    shown = {
+        hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.pictures_sent(call)
+    }
+    assert len(calls) == len(away.calls) > 0
+    assert recorded == shown and bool(shown) == (name in SHOWS_PICTURES)
+    assert all(session.ended_at for session in sessions)
+    asked = len(away.calls)
+    assert main(CASES[name](place, "concurrency = 2").arguments) == 0
+    assert len(away.calls) == asked
+
+
+def test_a_probe_goes_through_the_setup_too(
+    servers: tuple[FakeProvider, FakeProvider], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, run = look_hosted(monkeypatch, servers[0].url), tmp_path / "probes"
+    for number in (1, 2):  # it is asked what is true now, so each probe is a call
+        assert main(["models", "--probe", MODEL, "--base-url", url, "--run", str(run)]) == 0
+        with JournalReader.open(run) as reader:
+            assert sum(reader.outcomes().values()) == number == len(servers[0].calls)
+
+
+@pytest.mark.parametrize("licence", [Licence.CREDENTIALED, Licence.OPEN])
+def test_what_training_measures_is_judged_through_the_run_setup(
+    licence: Licence,
+    servers: tuple[FakeProvider, FakeProvider],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`train finetune` edits the held-out samples here and has them judged by whatever --judge names."""
+    place = placed(tmp_path, servers, licence, monkeypatch)
+    terms = load_terms(Path(place.settings("concurrency = 2")), (MODEL,))
+    held_out, away, run = Benchmark.load(bench(place)), servers[0], tmp_path / "measured"
+    folders = {(0, 0): {sample.task: tmp_path for sample in held_out.samples}}
+    monkeypatch.setattr(RunSetup, "editor", lambda setup, name: Brightener(name))
+    monkeypatch.setattr(measuring, "write_learning", lambda *given: tmp_path / "page")
+
+    def measured() -> str | None:
+        lineage._SOURCES.clear()
+        made = measuring.measure_trained(held_out, folders, run, "t", terms, MODEL, quiet=True)
+        return asyncio.run(made)[0].stopped
+
+    with RecordedConnections() as connections:
+        if licence is Licence.CREDENTIALED:
+            with pytest.raises(InputError, match="credentialed"):
+                measured()
+            assert away.calls == [] and connections == []
+            return
+        assert measured() is None
+    with JournalReader.open(run) as reader:
+        shown = {sent.picture for sent, *_ in sent_with_sources(reader)}
+    assert shown == {
+        hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.pictures_sent(call)
+    }
+    asked = len(away.calls)
+    assert asked and measured() is None and len(away.calls) == asked
+
+
+def test_attention_is_recorded_of_open_editors_only(
+    servers: tuple[FakeProvider, FakeProvider],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Attention is recorded inside a pipeline of this process: a hosted editor's outputs are refused in one line."""
+    made = generate()(Place(tmp_path, servers[0].url, servers[1].url, Licence.OPEN), "concurrency = 2")
+    assert main(made.arguments) == 0
+    asked = len(servers[0].calls)
+    place = placed(tmp_path, servers, Licence.OPEN, monkeypatch)
+    with RecordedConnections() as connections:
+        named = ["--editor", EDITOR, "--settings", place.settings("concurrency = 2")]
+        assert main(["bench", "attention", str(made.run), *named]) == 2
+    assert "attention can be recorded of open editors (diffusers/…) only" in capsys.readouterr().err
+    assert connections == [] and len(servers[0].calls) == asked
