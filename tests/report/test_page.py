@@ -103,7 +103,7 @@ def test_report_opens_with_the_outcome_and_the_next_commands(html: str) -> None:
 def test_trust_in_the_judge_is_one_badge_that_links_to_its_card(html: str) -> None:
     assert thresholds().rank["images"].least == AUDIT_IMAGES
     assert html.count("Judge not audited (0 of 30 images)") == 1
-    assert html.count("nobody has measured what its yes is worth") == 1
+    assert html.count("its accuracy has not been measured") == 1
     assert '<a class="badge" href="#method">' in html and html.count('id="method"') == 1
     assert html.count("no interval") == 1
 
