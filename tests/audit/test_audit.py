@@ -87,10 +87,16 @@ def test_a_judge_qualifies_only_when_every_control_was_measured_and_held():
     perfect = audit_of(lambda number, right: right, 60)
     yes, no = Figure(60, 1.0, 0.94, 1.0, 60), Figure(60, 0.0, 0.0, 0.06, 60)
     held = {"clean edit": yes, "identical": no, "swapped label": no, "accepted jpeg 75": yes}
-    held |= dict.fromkeys(("blob", "dots", "grey wash", "text", "copied patch"), no)
+    held |= dict.fromkeys(("blob", "dots", "grey wash", "text", "copied patch", "black image"), no)
     gaps = gaps_of(perfect, CRITERIA)
     assert gate_of(gaps, held, yes, 1.0).standing == "may qualify"
-    for name, spoilt in (("blob", yes), ("clean edit", no), ("accepted jpeg 75", no), ("identical", yes)):
+    for name, spoilt in (
+        ("blob", yes),
+        ("clean edit", no),
+        ("accepted jpeg 75", no),
+        ("identical", yes),
+        ("black image", yes),
+    ):
         gate = gate_of(gaps, {**held, name: spoilt}, yes, 1.0)
         assert gate.standing == "may rank" and name.split(" ")[0] in " ".join(gate.why)
     without = {name: figure for name, figure in held.items() if name != "blob"}
@@ -176,7 +182,10 @@ def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
         "rule/naive", lambda request: seen(not request.edited.data.endswith(request.original.data[600:]))
     )
     plan = AuditPlan(
-        pairs=2, seed=17, findings=("AMD",), kinds=chosen_kinds("blob,swapped label,identical,hard seam")
+        pairs=2,
+        seed=17,
+        findings=("AMD",),
+        kinds=chosen_kinds("blob,swapped label,identical,black image,hard seam"),
     )
     pictures = [picture for picture in package_images("held-out") if picture.image.modality == "fundus"]
 
@@ -199,7 +208,8 @@ def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
     assert naive.asked == before and repeated.made == 0 and summary.made == len(answers)
     assert again == card
     assert card.gate.standing == "neither" and "independent images" in card.gate.why[0]
-    assert card.controls["blob"].value == 1.0 and card.controls["swapped label"].value == 1.0
+    for accepted in ("blob", "swapped label", "black image"):
+        assert card.controls[accepted].value == 1.0
     assert card.repeats["identical"].value == 1.0 and card.repeats["identical"].pictures == 1
     # Edits that both judges accept leave one category: there is no agreement beyond chance to tell.
     assert card.agreement["rule/yes"].value is None

@@ -20,7 +20,7 @@ def test_flips_are_counted_for_every_two_judges_every_criterion_and_every_cell(t
     partly = RuleJudge("rule/partly", lambda request: seen(True, None, True, True))
     done = asyncio.run(run_rejudge(run, RejudgeRequest((amd, yes, partly)), Terms(())))
     with JournalReader.open(run) as reader:
-        attempts = judged_attempts(reader, done, None)
+        attempts = judged_attempts(reader, done, RejudgeRequest(()))
         asked, others = tallies(reader, attempts, done)
         found = flips(attempts, [str(one["judge"]) for one in (*asked, *others)])
         page = write_rejudged(reader, [*asked, *others], found).read_text()
@@ -62,7 +62,7 @@ def test_rows_name_each_judge_asked_and_say_what_is_unscored(tmp_path: Path) -> 
     silent = RuleJudge("rule/silent", lambda request: None)
     done = asyncio.run(run_rejudge(run, RejudgeRequest((partly, silent)), Terms(())))
     with JournalReader.open(run) as reader:
-        attempts = judged_attempts(reader, done, None)
+        attempts = judged_attempts(reader, done, RejudgeRequest(()))
         asked, _ = tallies(reader, attempts, done)
     rows = [row for one in attempts for row in one.rows(["rule/partly", "rule/silent"])]
     assert len(rows) == 2 * 2 * 2
@@ -90,7 +90,7 @@ def test_consistency_study_counts_identical_and_one_dimension_apart(tmp_path: Pa
     again = asyncio.run(run_rejudge(run, RejudgeRequest((judge,), repeat=2), Terms(())))
     assert judge.asked == 40 and again.summary.made == 0  # recorded draws are reused
     with JournalReader.open(run) as reader:
-        (study,) = consistency(judged_attempts(reader, done, None), done)
+        (study,) = consistency(judged_attempts(reader, done, RejudgeRequest(())), done)
     # By hand, as Med-Banana-50K, 4.3, counts: of 19 whole pairs 16 identical, 2 apart in one dimension, 1 in two.
     assert study["identical"]["n"] == 19 and study["unscored"] == 1
     assert study["identical"]["rate"] == round(16 / 19, 4)

@@ -7,12 +7,14 @@ from collections import Counter
 from dataclasses import replace
 
 import orjson
+import pytest
 
 from audit.stored_run import FINDINGS, RuleJudge, seen, stored_run
 from plantain.audit.rejudge import RejudgeRequest, run_rejudge, stored_attempts
+from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.questions.tables import call_outcomes, table1
-from plantain.records import TaskState, Usage
+from plantain.records import InputError, TaskState, Usage
 from plantain.runs.settings.terms import Terms
 
 
@@ -95,6 +97,31 @@ def test_a_sample_is_drawn_by_hash_so_that_a_larger_one_holds_it(tmp_path):
         other = {one.key for one in stored_attempts(reader, 3, 8)}
     assert len(few) == 3 and few < more < everything and len(everything) == 3 * len(FINDINGS) * 2
     assert other != few
+
+
+def test_ids_of_a_file_choose_the_tasks_by_unique_prefix(tmp_path):
+    run, ids = stored_run(tmp_path / "run"), tmp_path / "ids.txt"
+    with JournalReader.open(run) as reader:
+        first, second, *_ = (row.id for row in reader.tasks())
+    ids.write_text(f"{first}\n\n{second[:12]}\n")
+    yes = RuleJudge("rule/yes", lambda request: seen(True))
+    rejudged(run, yes, ids=ids)
+    assert yes.asked == 4  # two rounds of each
+    judged = {v.task_id for v in verdicts(run) if v.verdict.judge == "rule/yes"}
+    assert judged == {first, second}
+
+
+def test_an_unknown_id_is_one_line_and_no_judge_is_asked(tmp_path, capsys):
+    run, ids = stored_run(tmp_path / "run"), tmp_path / "ids.txt"
+    with JournalReader.open(run) as reader:
+        (first, *_) = (row.id for row in reader.tasks())
+    ids.write_text(f"{first}\nnone-such\n")
+    assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments", "--ids", str(ids)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"--ids {ids}: line 2: {run}: no task's id starts with 'none-such'" in line
+    ids.write_text("\n")
+    with pytest.raises(InputError, match="names no task with a stored edit"):
+        rejudged(run, RuleJudge("rule/yes", lambda request: seen(True)), ids=ids)
 
 
 def test_a_judge_of_another_edition_is_asked_only_where_that_is_accepted(tmp_path):

@@ -101,8 +101,8 @@ def test_build_stops_at_its_limit_resumes_and_reports(project: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        (["build", "none.toml", "--run", "x"], "file 'none.toml' does not exist"),
-        (["build", ".", "--run", "x"], "file '.' is a directory"),
+        (["build", "none.toml", "--run", "x"], "none.toml: no such recipe"),
+        (["build", ".", "--run", "x"], ".: a folder, not a recipe"),
         (["status", "nowhere"], "is not a run"),
         (["bild"], "plantain: no command 'bild'; did you mean 'build'?"),
         (["build"], "RECIPE"),

@@ -24,12 +24,17 @@ from plantain.cli.terminal.groups import LazyGroup
         "--retry refused --restore outside",
         "bench score r --judge a/b --variant P --variant D --without-truth --draws 2 --retry",
         "train finetune bench --model diffusers/x --to ft --set lora_rank=8 --set sizes=4,8",
-        "bench attention r --editor diffusers/x --layers 3,9 --alpha 1.5",
+        "bench attention r --editor diffusers/x --set layers=3,9 --set alpha=1.5",
         "demo here",
     ],
 )
-def test_resume_repeats_every_word(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_repeats_every_word(
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The words typed are the expected value, in the order of the options."""
+    monkeypatch.chdir(tmp_path)
+    for recipe in ("my recipe.toml", "r.toml"):
+        (tmp_path / recipe).touch()
     words = shlex.split(typed)
     command, context, rest = LazyGroup("", ABOUT, COMMANDS), None, ["plantain", *words]
     while isinstance(command, LazyGroup):

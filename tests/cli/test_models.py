@@ -55,7 +55,7 @@ def test_table_is_printed_whole(
     columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    assert main(["models"]) == 0
+    assert main(["models", "--all"]) == 0
     printed = capsys.readouterr().out
     for said in (
         "gemini/gemini-3.1-flash-lite-image",
@@ -123,8 +123,19 @@ def test_open_editors_are_listed_with_size_licence_and_whether_they_are_here(
     assert rows["process/medebench-seed-x"]["prompt"] == "Edit this image: {instruction}"
     assert rows["gemini/medebench-gemini"]["model"] == "gemini/gemini-3.1-flash-image"
     monkeypatch.setenv("COLUMNS", "100")
-    assert main(["models"]) == 0
+    assert main(["models", "--all"]) == 0
     printed = capsys.readouterr().out
     assert "licence (* to be accepted)" in printed
     assert "medebench-paint-by-inpaint" in printed
-    assert "provided by you" in printed
+    assert "yours" in printed
+
+
+def test_models_lists_what_can_be_used_here(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    assert main(["models"]) == 0
+    printed = capsys.readouterr().out
+    assert "offline/procedural" in printed and "gemini/gemini-3.8-flash" in printed
+    assert "openai/gpt-5-mini" not in printed and "plantain models --all" in printed

@@ -96,7 +96,7 @@ def test_show_of_a_run_lists_its_tasks(run: Path, capsys: pytest.CaptureFixture[
     [
         (["--state", "faild"], "--state 'faild': did you mean 'failed'?"),
         (["--to", "x.html"], "--to: writes one task as a page"),
-        (["abc", "--state", "failed"], "--state: filters a list of tasks"),
+        (["abc", "--state", "failed"], "--state: filters the list of tasks"),
     ],
 )
 def test_a_filter_that_means_nothing_is_one_line(

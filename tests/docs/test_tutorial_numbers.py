@@ -21,6 +21,6 @@ def row(start: str) -> list[float]:
 @pytest.mark.parametrize(("start", "pairs"), [("between two editors", 1), ("for a pair among seven", 21)])
 def test_what_a_number_of_people_shows_is_what_the_statistics_say(start: str, pairs: int) -> None:
     # 7 editors make 7 * 6 / 2 = 21 pairs.
-    for people, shown in zip(row("people"), row(start), strict=True):
+    for people, shown in zip(row("patients"), row(start), strict=True):
         found = ClusteredMeans(range(int(people))).detectable(0.2, pairs=pairs)
         assert found == pytest.approx(shown, abs=0.005)

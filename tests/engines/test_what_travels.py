@@ -74,7 +74,7 @@ def test_a_benchmark_is_the_same_bytes_as_one_that_was_prepared_here(
         if engine:
             monkeypatch.setattr("plantain.bench.prepare.preparing.prepare_pair", None)  # in this process
         out = str(tmp_path / name / "bench")
-        assert main(["bench", "prepare", str(raw), "--to", out, "--accept-text", *engine]) == 0
+        assert main(["bench", "prepare", str(raw), "--to", out, "--keep", "text", *engine]) == 0
     assert files(tmp_path / "there") == files(tmp_path / "here")
 
 

@@ -115,7 +115,7 @@ COMMANDS = {
     "source": ("ingest folder {it} --modality fundus --licence open --skip-text --to {new}",),
     "dicom": ("ingest dicom {it} --modality brain_mri --skip-text --to {new}",),
     "study": ("review results {it}/study", "review export {it}/study --to {new}"),
-    "pairs": ("import {it}/pairs.csv --layout pairs --run {new}",),
+    "pairs": ("import {it}/pairs.csv --run {new}",),
     "rubric": ("plan {it}/r.toml", "build {it}/r.toml --run {new}"),
 }
 """The commands that read each kind."""

@@ -56,7 +56,7 @@ def test_every_page_with_credentialed_images_asks_not_to_be_passed_on(run: Path)
 
 
 def test_a_page_with_images_is_not_written_before_it_tells_whose(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="does not tell whose"):
+    with pytest.raises(ValueError, match="name their sources"):
         write_page(tmp_path / "new.html", '<main><img src="data:image/jpeg;base64,AAAA"></main>')
     assert not (tmp_path / "new.html").exists()
 

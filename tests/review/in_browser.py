@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,12 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 LAID_OUT = """(() => { const stage = document.querySelector("#stage").getBoundingClientRect();
   return stage.left === 0 && stage.bottom > innerHeight - 2; })()"""
 """True if the images fill their side of the window."""
+
+
+def in_thread(act: Callable[[], Path | None]) -> Path | None:
+    """Act in a thread of its own: the browser's driver has an event loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(act).result()
 
 
 @contextmanager
@@ -79,3 +87,32 @@ def at_first_item(browser: Any, study: Study) -> Iterator[tuple[Screen, Ratings]
         yield screen, ratings
         assert screen.complaints == []
         screen.page.context.close()
+
+
+SIZES_AND_THEMES = [(1280, "dark"), (1280, "light"), (400, "dark"), (400, "light")]
+
+FIRST_SIGHT = (Path(__file__).parent / "first_sight.js").read_text("utf-8")
+
+IN_VIEW = """(selector) => {
+  const all = [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility());
+  return all.length > 0 && all.every((one) => { const box = one.getBoundingClientRect();
+    const top = document.elementFromPoint(box.left + Math.min(5, box.width / 2), box.bottom - 2);
+    return box.top >= 0 && box.bottom <= innerHeight && (one.contains(top) || top?.contains(one)); }); }"""
+"""True if everything that the selector matches is inside the window and covered by nothing."""
+
+
+@contextmanager
+def window(browser: Any, width: int, height: int, theme: str) -> Iterator[Any]:
+    """Open a window in a theme: of the viewer and reader studies by its button, of other pages by the system's."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce"
+    )
+    context.add_init_script(f"try {{ localStorage.setItem('theme', '{theme}') }} catch {{}}")
+    yield context.new_page()
+    context.close()
+
+
+def assert_first_sight(page: Any, image: bool = True) -> None:
+    sight = page.evaluate(FIRST_SIGHT)
+    assert sight["wide"] <= 0 and sight["narrow"] == [] and sight["dim"] == [] and sight["black"] == 0, sight
+    assert not image or sight["first"] < 900

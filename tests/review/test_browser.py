@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from plantain.review.ratings import ADMINISTRATOR
 from plantain.review.results.rows import rows_of
 from plantain.review.study import ItemKind, ReaderTask
 from report.run_on_paper import build_run
-from review.in_browser import CHROMIUM, LAID_OUT, Screen, at_first_item, running, serving
+from review.in_browser import CHROMIUM, LAID_OUT, Screen, at_first_item, in_thread, running, serving
 from review.study_on_paper import MODELS, small_study
 
 pytest.importorskip("playwright.sync_api")
@@ -185,12 +184,6 @@ def test_a_region_is_what_the_page_shows(browser: Any, tmp_path: Path):
     drawn = np.zeros((64, 64), bool)
     drawn[12:25, 10:30] = True
     assert stored.value["proposal"] is None and (region_of(stored.value) == drawn).all()
-
-
-def in_thread(act: Callable[[], Path | None]) -> Path | None:
-    """Act in a thread of its own: the browser's driver has an event loop in this one."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(act).result()
 
 
 @pytest.fixture

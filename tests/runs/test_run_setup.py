@@ -137,7 +137,7 @@ def prepare(place: Place, limits: str) -> Made:
     if out.exists():
         out.rename(place.folder / f"out-{len(list(place.folder.iterdir()))}")
     run = place.folder / "described"
-    arguments = ["bench", "prepare", str(raw), "--to", str(out), "--describer", MODEL, "--accept-text"]
+    arguments = ["bench", "prepare", str(raw), "--to", str(out), "--describer", MODEL, "--keep", "text"]
     return Made([*arguments, "--run", str(run), "--settings", place.settings(limits)], run)
 
 

@@ -200,7 +200,7 @@ class Run:
 
         Args:
             to: a new folder.
-            layouts: of med-banana, parquet, preference, trajectory, webdataset.
+            layouts: of dicom, med-banana, parquet, preference, trajectory, webdataset.
             redistribution_approved: the agreement that allows redistributing a credentialed source.
             licences: yours for the edits, "[DATASET=]TERMS" each; needed where no source decides.
 

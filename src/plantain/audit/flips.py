@@ -14,7 +14,9 @@ from plantain.audit.images import cluster_of
 from plantain.audit.rejudge import (
     JuryInRun,
     Rejudged,
+    RejudgeRequest,
     StoredAttempt,
+    chosen_attempts,
     repeated,
     stored_attempts,
     stored_juries,
@@ -89,13 +91,13 @@ class JudgedAttempt:
         return rows
 
 
-def judged_attempts(reader: JournalReader, done: Rejudged, sample: int | None) -> list[JudgedAttempt]:
-    """Return the attempts of the sample, and all that a stored jury has judged.
+def judged_attempts(reader: JournalReader, done: Rejudged, request: RejudgeRequest) -> list[JudgedAttempt]:
+    """Return the attempts that the request chooses, and all that a stored jury has judged.
 
     Each has the answers of every stored jury, asked now or before, of the run's own judge, and the published.
     """
     names = _stored_names(reader, done.juries)
-    drawn = {one.key for one in stored_attempts(reader, sample, reader.header.seed)}
+    drawn = {one.key for one in chosen_attempts(reader, request)}
     wanted = drawn | judged_again(reader)
     return [_judged(reader, names, one) for one in stored_attempts(reader) if one.key in wanted]
 

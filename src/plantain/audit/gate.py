@@ -34,6 +34,7 @@ CLEAN, AGAIN = "clean", "clean again"
 """A right edit, and the same edit judged again."""
 NAIVE = ("blob", "dots", "grey wash", "text", "copied patch")
 IDENTICAL, UNEDITED, ACCEPTED = "identical", "unedited", "accepted"
+BLACK = "black image"
 ONE_DIMENSION = "different in one dimension"
 CLEAN_EDITS = "clean edit"
 """The control of right edits: drawn by the procedural editor, or their exact undoing."""
@@ -305,6 +306,7 @@ def _control_checks(controls: Mapping[str, Figure], repeats: Figure | None) -> I
     yield Check("clean edits, which are right", _result(right, "low", least=least), found)
     unedited = [name for name in controls if name.startswith(UNEDITED) or name == IDENTICAL] or [UNEDITED]
     most = {"swapped label": limits["swapped label"].most, **dict.fromkeys(NAIVE, limits["naive"].most)}
+    most[BLACK] = limits["black"].most
     for name, limit in (most | dict.fromkeys(unedited, limits["unedited"].most)).items():
         figure = controls.get(name)
         found = f"accepted {_in_words(figure)}, the upper bound must stay within {_share(limit)}"

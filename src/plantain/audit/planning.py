@@ -14,9 +14,9 @@ from plantain.audit.jury import models_of
 from plantain.audit.rejudge import (
     RejudgeRequest,
     check_rejudgeable,
+    chosen_attempts,
     juries_for,
     rubric_for,
-    stored_attempts,
 )
 from plantain.audit.run import COMPARED, PATIENCE, AuditPlan
 from plantain.audit.trials import SWAPPED
@@ -83,7 +83,7 @@ def forecast_rejudge(run: Path, request: RejudgeRequest, terms: Terms) -> dict[s
     with JournalReader.open(run) as reader:
         check_rejudgeable(reader)
         juries_for(terms, request, rubric_for(reader.header.frozen, request), missing)
-        attempts = sum(1 for _ in stored_attempts(reader, request.sample, reader.header.seed))
+        attempts = sum(1 for _ in chosen_attempts(reader, request))
     judges = [models_of(judge) for judge in request.judges if isinstance(judge, str)]
     times = attempts * max(1, len(request.prompts)) * request.repeat
     models = Counter({model: times * n for model, n in Counter(chain(*judges)).items()})

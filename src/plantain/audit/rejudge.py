@@ -11,13 +11,14 @@ import asyncio
 import hashlib
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import orjson
 
 from plantain.audit.jury import MOST_MEMBERS, Jury, ask, describe_ending, jury_of
+from plantain.files.opening import MAX_TEXT_BYTES, read_regular
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BadBlob, Journal, JournalReader, JsonValue, StoredVerdict
 from plantain.journal.verdicts import JUDGED_AGAIN
@@ -59,6 +60,7 @@ class RejudgeRequest:
         accept_model_change: continue, and record it, where a judge answers in another version than before.
         rubric: name or file of another rubric than the run's; "" for the run's.
         repeat: independent verdicts of each judge on each attempt.
+        ids: file with the tasks to judge, one id or unique prefix a line; None for all.
     """
 
     judges: Sequence[str | Judge]
@@ -69,6 +71,7 @@ class RejudgeRequest:
     accept_model_change: bool = False
     rubric: str = ""
     repeat: int = 1
+    ids: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +132,28 @@ def check_rejudgeable(reader: JournalReader) -> None:
         raise InputError(f"{reader.run}: no stored edit to judge")
 
 
+def chosen_attempts(reader: JournalReader, request: RejudgeRequest) -> Iterator[StoredAttempt]:
+    """Yield the attempts that a request chooses. Raise InputError for a bad line of its file of ids."""
+    tasks = None if request.ids is None else _tasks_in(reader, request.ids)
+    return stored_attempts(reader, request.sample, reader.header.seed, tasks)
+
+
+def _tasks_in(reader: JournalReader, path: Path) -> frozenset[str]:
+    found: set[str] = set()
+    text = read_regular(path, str(path), MAX_TEXT_BYTES).decode("utf-8", "replace")
+    for number, line in enumerate(text.splitlines(), 1):
+        if prefix := line.strip():
+            try:
+                found.add(reader.task(prefix).task.id)
+            except InputError as error:
+                raise InputError(f"--ids {path}: line {number}: {error}") from error
+    if next(stored_attempts(reader, tasks=frozenset(found)), None) is None:
+        raise InputError(f"--ids {path}: names no task with a stored edit")
+    return frozenset(found)
+
+
 def stored_attempts(
-    reader: JournalReader, sample: int | None = None, seed: int = 0
+    reader: JournalReader, sample: int | None = None, seed: int = 0, tasks: Collection[str] | None = None
 ) -> Iterator[StoredAttempt]:
     """Yield the attempts of edit tasks that have an image, of current generations, by task and round.
 
@@ -138,15 +161,17 @@ def stored_attempts(
         reader: of the run.
         sample: at most this many, drawn by hash, so that a larger sample contains a smaller one; None for all.
         seed: of the draw.
+        tasks: ids of the tasks to which they belong; None for all.
     """
+    edited = (one for one in _edited(reader) if tasks is None or one.task.id in tasks)
     if sample is None:
-        yield from _edited(reader)
+        yield from edited
         return
 
     def lot(one: StoredAttempt) -> bytes:
         return hashlib.sha256("\x1f".join(map(str, (seed, *one.key))).encode()).digest()
 
-    yield from sorted(heapq.nsmallest(sample, _edited(reader), key=lot), key=lambda one: one.key)
+    yield from sorted(heapq.nsmallest(sample, edited, key=lot), key=lambda one: one.key)
 
 
 def _edited(reader: JournalReader) -> Iterator[StoredAttempt]:
@@ -241,8 +266,8 @@ async def run_rejudge(
     """
     with JournalReader.open(run) as reader:
         check_rejudgeable(reader)
-        frozen, seed = reader.header.frozen, reader.header.seed
-        total = sum(1 for _ in stored_attempts(reader, request.sample, seed))
+        frozen = reader.header.frozen
+        total = sum(1 for _ in chosen_attempts(reader, request))
     rubric = rubric_for(frozen, request)
     setup, juries = juries_for(terms, request, rubric)
     async with setup.open(run, observer=observer, accept_model_change=request.accept_model_change) as opened:
@@ -252,7 +277,7 @@ async def run_rejudge(
         observer.begun("attempts judged", total * len(numbered))
 
         def work() -> Iterator[tuple[StoredAttempt, JuryInRun]]:
-            for one in stored_attempts(opened.journal.reader, request.sample, seed):
+            for one in chosen_attempts(opened.journal.reader, request):
                 for jury in numbered:
                     yield one, jury
 

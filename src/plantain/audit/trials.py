@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from plantain.audit.clean import CleanEditRecipe, rendered_or_reason
 from plantain.audit.controls import NAIVE_EDITORS, REENCODED, naive
-from plantain.audit.gate import ACCEPTED, CLEAN, IDENTICAL, UNEDITED, thresholds
+from plantain.audit.gate import ACCEPTED, BLACK, CLEAN, IDENTICAL, UNEDITED, thresholds
 from plantain.audit.injections import Injection, inject, injections
 from plantain.audit.planted_defects import DEFECTS, CleanEdit, NotApplicable, plant
 from plantain.findings import why_not_shown
@@ -21,7 +23,7 @@ SWAPPED, INJECTED = "swapped label", "injected words"
 KEPT = tuple(f"{ACCEPTED} {name}" for name in REENCODED)
 """Accepted edits, re-encoded; only an edit that the judge accepted has them."""
 
-CONTROLS = (CLEAN, IDENTICAL, *(f"{UNEDITED} {name}" for name in REENCODED), SWAPPED, *NAIVE_EDITORS)
+CONTROLS = (CLEAN, IDENTICAL, BLACK, *(f"{UNEDITED} {name}" for name in REENCODED), SWAPPED, *NAIVE_EDITORS)
 KINDS = (*CONTROLS, *KEPT, INJECTED, *(defect.name for defect in DEFECTS))
 """Every kind of edit that an audit asks about."""
 
@@ -91,6 +93,8 @@ def trials_of(
     trials = [first]
     if IDENTICAL in kinds:
         trials.append(replace(first, kind=IDENTICAL, edited=encode_jpeg(clean.original)))
+    if BLACK in kinds:
+        trials.append(replace(first, kind=BLACK, edited=encode_jpeg(np.zeros_like(clean.edited))))
     for name, reencode in REENCODED.items():
         for prefix, pixels in ((UNEDITED, clean.original), (ACCEPTED, clean.edited)):
             if (kind := f"{prefix} {name}") in kinds:

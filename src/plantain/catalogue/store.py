@@ -31,6 +31,7 @@ from plantain.files.opening import check_received, sqlite_uri
 from plantain.journal import BlobStore
 from plantain.journal.disk.blobs import sync_folder
 from plantain.records import InputError, SourceImage
+from plantain.records.suggestions import like_path
 
 NAME = "catalogue.sqlite"
 BATCH = 64
@@ -93,7 +94,8 @@ class Catalogue:
         root = Path(root)
         path = root / NAME
         if not path.is_file():
-            raise InputError(f"{root}: no catalogue there (no {NAME}); make one with `plantain ingest`")
+            hint = like_path(root) or "; make one with `plantain ingest`"
+            raise InputError(f"{root}: no catalogue there (no {NAME}){hint}")
         check_received(root, levels=2)
         fault: sqlite3.Error | None = None
         # In a folder that is not writable, SQLite cannot make its index file, and needs none.

@@ -9,10 +9,15 @@ import os
 import resource
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
+from plantain.records.commands import command_line
 from plantain.version import __version__
+
+if TYPE_CHECKING:
+    from typer import TyperException
 
 COMMANDS = {
     "demo": (
@@ -100,7 +105,7 @@ def main(argv: list[str] | None = None) -> int:
     except InputError as error:
         return 2 if completing else _end(str(error), 2)
     except typer.TyperException as error:
-        return _end(f"{name}: {error.format_message()}", 2)
+        return _end(_usage(error, name, args), 2)
     except OSError as error:
         return _end(f"{error.filename or name}: {error.strerror or error}", 2)
     except typer.Exit as stop:
@@ -112,6 +117,21 @@ def main(argv: list[str] | None = None) -> int:
     if result == _BY_CTRL_C:
         return _end("interrupted", 3)
     return result if isinstance(result, int) else 0
+
+
+def _usage(error: TyperException, name: str, args: list[str]) -> str:
+    """Return a fault of the command line in one line, with the line to type if a part of it is missing."""
+    context, param = getattr(error, "ctx", None), getattr(error, "param", None)
+    path = context.command_path.split()[1:] if context else [name]
+    line = f"{' '.join(path)}: {error.format_message()}"
+    if type(error).__name__ != "MissingParameter" or param is None:
+        return line
+    value = (param.metavar or str(param.name).upper()).strip("[]").removesuffix("...")
+    if param.param_type_name == "argument":
+        words = [*path, value, *args[len(path) :]]
+    else:
+        words = [*args, max(param.opts, key=len), value]
+    return f"{line.rstrip('.')}; e.g. {command_line(*words)}"
 
 
 def _working_directory() -> list[str]:

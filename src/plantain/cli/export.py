@@ -13,6 +13,7 @@ from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import installed
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.release.splits import empty_splits
 
@@ -75,6 +76,7 @@ def export(
         print_json(_document(summary))
     else:
         print(_lines(summary))
+        print(next_line("verify", to, "--against", run))
     return damage_named(summary.facts.damaged, "left out of the release")
 
 

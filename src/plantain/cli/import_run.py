@@ -9,15 +9,17 @@ import typer
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 
 
 def import_run(
     path: Path = typer.Argument(
-        ..., metavar="PATH", help="A release, a Med-Banana tree, or a table of pairs."
+        ...,
+        metavar="PATH",
+        help="A release, a Med-Banana tree, a table of pairs, or a benchmark's output folder.",
     ),
     run: Path = typer.Option(..., metavar="DIR", help="New folder for the run."),
-    layout: str = typer.Option("", help="release or pairs; default: a table is pairs."),
     column: list[str] | None = typer.Option(None, metavar="ROLE=NAME", help="A column of pairs; repeatable."),
     constant: list[str] | None = typer.Option(
         None, "--set", metavar="ROLE=VALUE", help="One value for all pairs; repeatable."
@@ -31,14 +33,12 @@ def import_run(
 
     Example: plantain import release --run runs/theirs
     """
-    if layout not in ("", "release", "pairs"):
-        raise InputError(f"--layout {layout}: release or pairs")
-    if layout == "pairs" or (not layout and _is_table(path)):
+    if _is_table(path):
         roles = _by_role("--column", column), _by_role("--set", constant)
         _pairs(path, run, *roles, originals, as_json=as_json)
         return
     if column or constant:
-        raise InputError(f"{'--column' if column else '--set'} belongs to --layout pairs")
+        raise InputError(f"{'--column' if column else '--set'} belongs to a table of pairs")
     from plantain.release.importing.importing import import_release
 
     summary = import_release(path, run, originals)
@@ -63,14 +63,18 @@ def import_run(
         print(
             f"{counted(summary.missing, 'image is', 'images are')} named but not included; the hash is recorded"
         )
+    print(next_line("show", run))
 
 
 def _is_table(path: Path) -> bool:
-    """Return True for a file, or a folder with a table of edits that is not a release."""
+    """Return True for a file, or a folder with a table or a benchmark's edits that is not a release."""
+    from plantain.release.importing.benchmarks import is_benchmark
     from plantain.release.importing.pair_rows import tables_in
     from plantain.release.importing.reading import OurRelease
 
-    return path.is_file() or (path.is_dir() and not OurRelease.recognised(path) and bool(tables_in(path)))
+    if not path.is_dir() or OurRelease.recognised(path):
+        return path.is_file()
+    return bool(tables_in(path)) or is_benchmark(path)
 
 
 def _by_role(option: str, given: list[str] | None) -> dict[str, str]:
@@ -106,6 +110,8 @@ def _pairs(
         print(
             f"{counted(summary.without_instruction, 'row')} without an instruction: the finding's name is used"
         )
+    if summary.resized:
+        print(f"{counted(summary.resized, 'edit was', 'edits were')} resized to the shape of the original")
     if summary.guessed:
         words = ", ".join(f"{n} {direction}" for direction, n in sorted(summary.guessed.items()))
         print(f"direction inferred from the instruction: {words}")
@@ -115,3 +121,4 @@ def _pairs(
     for reason, n in summary.left_out.most_common(5):
         more = f" and {n - 1} more" if n > 1 else ""
         print(f"  {summary.first[reason]}{more}: {reason}")
+    print(next_line("show", run))

@@ -85,7 +85,9 @@ def command(
         return
     if not kind or path is None or out is None:
         missing = "KIND" if not kind else "PATH" if path is None else "--to CATALOGUE"
-        raise InputError(f"ingest: {missing} is missing, e.g. `plantain ingest folder PATH --to CATALOGUE`")
+        given = kind if kind is not None and Path(kind).exists() else "PATH"
+        example = command_line("ingest", "folder", given, "--to", out or "catalogue")
+        raise InputError(f"ingest: {missing} is missing, e.g. {example}")
     stated = _permission(licence, consent_by, agreement)
     source = load(kind)
     if (table is not None or columns) and not source.label_table:

@@ -17,6 +17,7 @@ from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.pipeline.method import forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.runs.limits import calls_at_once, devices_of
 
@@ -40,6 +41,7 @@ def plan(
         print_json(_as_dict(recipe, made, free, remarks))
         return
     _print(recipe, made, free, by_pilot=run is not None)
+    print(next_line("build", recipe_file, "--run", f"runs/{recipe.name}"))
 
 
 def _three(estimate: CallEstimate | None) -> dict[str, float] | None:
@@ -55,13 +57,15 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
         "controls": made.controls,
         "images": made.images,
         "by_finding": [
-            {"modality": m, "finding": f, "direction": d, "tasks": n}
+            {"modality": m, "finding": f, "direction": d, "tasks": n, "tried": _three(made.tried_by[m, f, d])}
             for (m, f, d), n in made.by_finding.items()
         ],
         "not_planned": [
             {"modality": m, "finding": f, "view": view, "tasks": n}
             for (m, f, view), n in made.not_planned.items()
         ],
+        "accepted_per_finding": recipe.data.accepted_per_finding,
+        "tried": _three(made.tried),
         "rounds": _three(made.rounds),
         "success": _three(made.success),
         "calls": _three(made.calls),
@@ -90,12 +94,19 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
 
 
 def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> None:
-    tasks = Table(title=f"{recipe.name}: {counted(made.tasks, 'task')} on {counted(made.images, 'image')}")
+    asked = recipe.data.accepted_per_finding
+    most = "" if asked is None else "at most "
+    tasks = Table(
+        title=f"{recipe.name}: {most}{counted(made.tasks, 'task')} on {counted(made.images, 'image')}"
+    )
     for heading in ("modality", "finding", "direction"):
         tasks.add_column(heading, overflow="fold")
-    tasks.add_column("tasks", justify="right")
-    for (modality, finding, direction), n in made.by_finding.items():
-        tasks.add_row(modality, finding, direction, str(n))
+    tasks.add_column("tasks at most" if most else "tasks", justify="right")
+    if asked is not None:
+        tasks.add_column("expected", justify="right")
+    for part, n in made.by_finding.items():
+        expected = () if asked is None else (f"{made.tried_by[part].expected:,.0f}",)
+        tasks.add_row(*part, str(n), *expected)
     if made.controls:
         tasks.add_row("", "controls: nothing to change", "", str(made.controls))
     print_table(tasks)
@@ -106,6 +117,8 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
     needs.add_column("", overflow="fold")
     for heading in ("low", "expected", "high"):
         needs.add_column(heading, justify="right", no_wrap=True)
+    if asked is not None:
+        needs.add_row("tasks tried", *_row(made.tried, "{:,.0f}"))
     if made.success is not None:
         needs.add_row("successes", *_row(made.success, "{:,.0f}"))
     for (step, model), calls in made.calls_by.items():
@@ -128,6 +141,12 @@ def _remarks(recipe: Recipe, made: BuildPlan, free: int) -> list[str]:
         f"{counted(n, 'addition')} of {finding} left out: the slice is recorded as {view}"
         for (_, finding, view), n in made.not_planned.items()
     ]
+    if (asked := recipe.data.accepted_per_finding) is not None:
+        floor = recipe.data.yield_floor
+        ends = f", or its yield is below {floor:g} (data.yield_floor)" if floor else ""
+        lines.append(
+            f"Each finding and direction tries images until {asked:,} edits are accepted, no image is left{ends}."
+        )
     for model in dict.fromkeys(model for step, model in made.calls_by if step is Step.EDIT):
         if devices := devices_of(recipe.terms, model):
             at_once = counted(calls_at_once(recipe.terms, model), "edit")

@@ -14,6 +14,7 @@ from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
 from plantain.journal.cards import standings_of
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
+from plantain.records.commands import next_line
 from plantain.report.task_list import unsuccessful
 
 
@@ -46,4 +47,5 @@ def report(
         if corrected := corrections_line(corrected_edits(reader)):
             print(corrected)
     print(f"report: {path}")
+    print(next_line("view", run))
     return damage_named(written.damaged, "not shown")

@@ -78,7 +78,7 @@ def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) 
     else:
         typer.echo("no task matches")
     if len(tasks) > limit:
-        typer.echo("there are more: raise --limit, or filter by --state, --finding, --direction, --image")
+        typer.echo("and more: raise --limit, or filter by --state, --finding, --direction, --image")
     elif shown:
         typer.echo(f"one in full: {command_line('show', reader.run, shown[0].id)}")
 

@@ -14,11 +14,12 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
+from plantain.journal.questions.accepted import accepted_rows
 from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.shards import share_of
 from plantain.pixels.decode import one_line
-from plantain.records.commands import command_line
+from plantain.records.commands import command_line, next_line
 from plantain.records.counts import counted
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
@@ -45,11 +46,13 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         held = list(costs_of(reader).values())
         share = share_of(reader)
         engine = stored_state(reader)
+        accepted = accepted_rows(reader)
     document |= {
         **({} if engine is None else {"engine": engine}),
         **({} if share is None else {"shard": str(share.shard), "tasks_of_plan": share.of}),
         "held_usd": round(sum(costs.held_usd for costs in held), 6),
         "calls_held": sum(c.lost for c in held),
+        "accepted": [asdict(row) for row in accepted],
     }
     if as_json:
         failed = {"unsuccessful": [asdict(task) for task in ended.tasks]}
@@ -72,6 +75,9 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         table.add_row("success in" if section == "rounds" else section, ", ".join(parts) or "none")
         if section == "tasks" and causes:
             table.add_row("", "\n".join(cause.strip() for cause in causes))
+    for row in accepted:
+        found = f"{row.accepted:,} of {row.required:,} accepted, {row.tried:,} tried: {row.why}"
+        table.add_row(f"{row.direction} {row.finding}", found)
     if document["not_closed"]:
         table.add_row("journal", str(document["not_closed"]))
     again = (
@@ -80,6 +86,11 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     table.add_row("attempts", f"{document['attempts']}{again}")
     cost = document["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
+    reported = document["cost_reported"]
+    if isinstance(reported, dict) and reported["differs"]:
+        calls = counted(reported["calls"], "call")
+        ours = f"computed by their prices: ${reported['computed_usd']:.4f}"
+        table.add_row("reported cost", f"${reported['usd']:.4f} for {calls}; {ours}")
     if document["held_usd"]:
         table.add_row(
             "held",
@@ -97,6 +108,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
             f"Record the billed amount for held calls: {command_line('run', 'retry', run, '--settle-held', 'USD')}"
         )
     print_unsuccessful(ended, run)
+    print(next_line("report", run))
 
 
 def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:

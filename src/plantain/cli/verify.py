@@ -10,6 +10,7 @@ import typer
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
 from plantain.files.installing import require_extra
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 
 SHOWN = 10
@@ -52,6 +53,7 @@ def verify(
     size = f"{counted(proof.files, 'file')}, {proof.bytes / 1e6:,.1f} MB, {counted(proof.images, 'edited image')}"
     if proof.ok:
         typer.echo(f"OK: {size}; release {proof.release[:16]}{_system(proof.system)}")
+        typer.echo(next_line("view", out))
         return 0
     typer.echo(f"NOT OK: {counted(len(proof.problems), 'problem')} in {size}{_system(proof.system)}")
     shown = sorted(proof.problems, key=lambda problem: problem.kind not in _CAUSES)

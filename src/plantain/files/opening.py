@@ -75,7 +75,9 @@ def check_inside(root: Path, path: Path) -> None:
     if not os.path.lexists(path):
         raise InputError(f"{path}: no such file")
     if not is_inside(path, root):
-        raise InputError(f"{path}: a link that leads out of {root}; its target is not read")
+        raise InputError(
+            f"{path}: a path or a link that leads out of {root} is not read; copy the file there"
+        )
 
 
 def is_inside(path: Path, root: Path) -> bool:

@@ -33,6 +33,9 @@ EXPECTED_ROUNDS = 3.15
 """Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);
 the rest use all five (Med-Banana-50K, 3). The low estimate is one round each, the high one the recipe's maximum."""
 
+EXPECTED_YIELD = 0.572
+"""Share of tasks that succeed (Med-Banana-50K, 3)."""
+
 BYTES_PER_ATTEMPT = 420_000
 """An edited 1024x1024 JPEG of quality 95 as sent and as normalised, its mask, and the rows."""
 
@@ -156,13 +159,15 @@ class BuildPlan:
     """The forecast of a build. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
 
     Attributes:
-        tasks: without the controls, which are counted apart.
+        tasks: without the controls, which are counted apart; with `accepted_per_finding` the most that it can take.
         by_finding: tasks by modality, finding and direction.
+        tried: tasks that are expected to run; fewer than `tasks` with `accepted_per_finding` only.
         not_planned: additions that are not planned, by modality, finding and the view that does not show its place.
         calls_by: calls by step and model.
         tokens_by: estimated tokens that one such call reads and writes, thinking and images included; only of
             models that are priced by them.
-        success: tasks expected to succeed, from a pilot's rates; None without one.
+        success: tasks expected to succeed, from a pilot's rates; None without one, except with
+            `accepted_per_finding`: then by the paper's rate.
         unpriced: models, or service tiers of them, without a known price.
     """
 
@@ -170,6 +175,8 @@ class BuildPlan:
     images: int = 0
     by_finding: dict[tuple[str, str, str], int] = field(default_factory=dict)
     not_planned: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    tried: CallEstimate = NOTHING
+    tried_by: dict[tuple[str, str, str], CallEstimate] = field(default_factory=dict)
     rounds: CallEstimate = NOTHING
     calls: CallEstimate = NOTHING
     calls_by: dict[tuple[Step, str], CallEstimate] = field(default_factory=dict)
@@ -201,6 +208,9 @@ def make_plan(
         key = (task.modality, task.finding, task.direction.value)
         plan.by_finding[key] = plan.by_finding.get(key, 0) + 1
     plan.images = len(images)
+    for key, n in plan.by_finding.items():
+        plan.tried_by[key] = _tried(recipe, pilot, key, n)
+    plan.tried = sum(plan.tried_by.values(), NOTHING)
     plan.rounds = _rounds(recipe, plan, pilot)
     roles = _roles(recipe)
     for step, model in roles:
@@ -221,8 +231,9 @@ def make_plan(
         plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
     plan.duration_s = _duration(recipe, plan, pilot)
     each = pilot.bytes_per_attempt if pilot else BYTES_PER_ATTEMPT
-    plan.disk = (plan.rounds + controls).times(each) + CallEstimate(*(plan.images * BYTES_PER_IMAGE,) * 3)
-    plan.success = _success(plan, pilot)
+    images_used = (plan.tried + controls).at_most(plan.images)
+    plan.disk = (plan.rounds + controls).times(each) + images_used.times(BYTES_PER_IMAGE)
+    plan.success = _success(recipe, plan, pilot)
     return plan
 
 
@@ -244,28 +255,54 @@ def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
     ]
 
 
+def _yield(recipe: Recipe, pilot: Pilot | None, finding: str, direction: str) -> CallEstimate:
+    """The share of tasks that succeed; without a pilot between the recipe's floor and all of them."""
+    if pilot is None:
+        return CallEstimate(min(recipe.data.yield_floor, EXPECTED_YIELD), EXPECTED_YIELD, 1.0)
+    tally = pilot.of(finding, direction)
+    low, high = wilson(tally.succeeded, tally.tasks)
+    return CallEstimate(low, tally.succeeded / tally.tasks, high)
+
+
+def _tried(recipe: Recipe, pilot: Pilot | None, part: tuple[str, str, str], most: int) -> CallEstimate:
+    """Tasks of a part that are tried: all, or until enough succeed; a part below the yield floor ends earlier."""
+    asked, floor = recipe.data.accepted_per_finding, recipe.data.yield_floor
+    if asked is None:
+        return CallEstimate(most, most, most)
+    share = _yield(recipe, pilot, *part[1:])
+    few, usual, many = (
+        min(asked / max(rate, floor), most) if max(rate, floor) else most
+        for rate in (share.high, share.expected, share.low)
+    )
+    return CallEstimate(few, usual, many)
+
+
 def _rounds(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate:
     """Rounds of all tasks together."""
     most = float(recipe.loop.max_rounds)
-    if pilot is None:
-        return CallEstimate(1.0, min(EXPECTED_ROUNDS, most), most).times(plan.tasks)
+
+    def each(finding: str, direction: str) -> CallEstimate:
+        if pilot is None:
+            return CallEstimate(1.0, min(EXPECTED_ROUNDS, most), most)
+        return pilot.of(finding, direction).rounds_per_task().at_most(most)
+
     return sum(
         (
-            pilot.of(finding, direction).rounds_per_task().at_most(most).times(n)
-            for (_, finding, direction), n in plan.by_finding.items()
+            each(finding, direction).times(n.low, n.expected, n.high)
+            for (_, finding, direction), n in plan.tried_by.items()
         ),
         NOTHING,
     )
 
 
-def _success(plan: BuildPlan, pilot: Pilot | None) -> CallEstimate | None:
-    if pilot is None:
+def _success(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate | None:
+    asked = recipe.data.accepted_per_finding
+    if pilot is None and asked is None:
         return None
     total = NOTHING
     for (_, finding, direction), n in plan.by_finding.items():
-        tally = pilot.of(finding, direction)
-        low, high = wilson(tally.succeeded, tally.tasks)
-        total += CallEstimate(low, tally.succeeded / tally.tasks, high).times(n)
+        won = _yield(recipe, pilot, finding, direction).times(n)
+        total += won if asked is None else won.at_most(asked)
     return total
 
 
@@ -301,7 +338,7 @@ def _duration(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstim
     """Return the longest of: calls in flight, each provider's limits, and computation on this machine."""
     if any(recipe.terms.provider(model).in_jobs for _, model in plan.calls_by):
         rounds = CallEstimate(1.0, float(math.ceil(recipe.loop.max_rounds)), float(recipe.loop.max_rounds))
-        waves = math.ceil(plan.tasks / recipe.limits.wave)
+        waves = math.ceil(plan.tried.expected / recipe.limits.wave)
         jobs = len({step for step, _ in plan.calls_by})  # of a round, one after the other
         return rounds.times(*(waves * jobs * 3600.0 * hours for hours in BATCH_HOURS))
     waiting = computing = longest = NOTHING

@@ -35,6 +35,8 @@ from plantain.journal.merging import (
     open_jobs,
     put_meta,
 )
+from plantain.journal.questions.accepted import META as ACCEPTED
+from plantain.journal.questions.accepted import joined as joined_decisions
 from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
@@ -49,6 +51,7 @@ _OWN = frozenset(
     {
         "run_id",
         META,
+        ACCEPTED,
         SERVED,
         CHANGES,
         WITHDRAWN,
@@ -207,6 +210,7 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
     meta = {key: value for part in reversed(parts) for key, value in part.meta.items()}
     del meta[META]
     meta |= engine.joined(part.meta for part in parts)
+    meta |= joined_decisions([part.meta for part in parts])
     ids = [part.meta["run_id"] for part in parts]
     meta["run_id"] = hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16]
     meta[JOINED] = orjson.dumps(ids).decode()

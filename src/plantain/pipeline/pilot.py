@@ -130,7 +130,8 @@ class PilotNumbers:
     def qualified_of_whole(self) -> CallEstimate | None:
         """Qualified edits of the whole plan: low and high by the interval of the rate, which is over images."""
         whole, rate = self.forecast.success, self.qualified
-        if whole is None or not rate.value or rate.low is None or rate.high is None:
+        fixed = self.forecast.tried.expected < self.forecast.tasks  # further images make up for a lower rate
+        if whole is None or fixed or not rate.value or rate.low is None or rate.high is None:
             return whole
         each = whole.expected / rate.value
         return CallEstimate(

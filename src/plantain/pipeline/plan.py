@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, out_of_view
@@ -32,14 +32,48 @@ def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
     findings = chosen_findings(recipe, catalogue, taxonomy)
     for finding in findings:
         for direction in recipe.data.directions:
-            images: Iterable[SourceImage] = candidates(recipe, catalogue, taxonomy, finding, direction)
-            if recipe.data.per_finding is not None:
-                images = _drawn(recipe.data.per_finding, images, recipe.seed, "cap", finding.name)
-            for image in images:
-                task = task_id(image.source_sha256, image.frame, finding.name, direction)
-                yield EditTask(task, image.id, finding.modality, finding.name, direction)
+            for image in _capped(recipe, catalogue, taxonomy, finding, direction):
+                yield _task(image, finding, direction)
     for modality in dict.fromkeys(finding.modality for finding in findings):
         yield from _controls(recipe, catalogue, taxonomy.normal(modality))
+
+
+def further_tasks(
+    recipe: Recipe,
+    catalogue: Catalogue,
+    taxonomy: Taxonomy,
+    finding: Finding,
+    direction: Direction,
+    most: int,
+    usable: Callable[[str], bool],
+) -> list[EditTask]:
+    """Return the next tasks of a finding and direction in the seeded order, at most `most`.
+
+    Args:
+        usable: returns False for the id of a task to skip, e.g. one that the run already has.
+    """
+    tasks = (
+        (image, _task(image, finding, direction))
+        for image in _capped(recipe, catalogue, taxonomy, finding, direction)
+    )
+    images = (image for image, task in tasks if usable(task.id))
+    return [
+        _task(image, finding, direction) for image in _drawn(most, images, recipe.seed, "cap", finding.name)
+    ]
+
+
+def _capped(
+    recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding, direction: Direction
+) -> Iterable[SourceImage]:
+    """The images of a finding and direction, at most `per_finding`."""
+    images = candidates(recipe, catalogue, taxonomy, finding, direction)
+    most = recipe.data.per_finding
+    return images if most is None else _drawn(most, images, recipe.seed, "cap", finding.name)
+
+
+def _task(image: SourceImage, finding: Finding, direction: Direction) -> EditTask:
+    task = task_id(image.source_sha256, image.frame, finding.name, direction)
+    return EditTask(task, image.id, finding.modality, finding.name, direction)
 
 
 def _controls(recipe: Recipe, catalogue: Catalogue, normal: Finding) -> Iterator[EditTask]:

@@ -26,6 +26,10 @@ class Data(Section):
     this machine. `add_to`: add a finding to "normal" images only (the paper), or to "any" image that is
     not labelled with it. `per_finding` caps the tasks of each finding and direction; each draws its own images, by
     a seeded hash.
+    `accepted_per_finding` is how many accepted edits to make of each finding and direction. The build tries further
+    images until so many qualify, no image is left (`per_finding` still is the most), or a limit stops the run. The
+    last images are tried together, so a few more may qualify; shards share the number equally. `yield_floor`: a
+    finding and direction also ends if the 95 % interval of its share of accepted edits is below this; 0 for never.
     `controls` is how many images of each modality also pass through the editor with nothing to change. `check_text`:
     where text can be read (extra `ocr`), an edit that moves a marker or draws text does not qualify; about a second of
     CPU time each.
@@ -35,6 +39,8 @@ class Data(Section):
     findings: tuple[str, ...] = ()
     directions: tuple[Literal[Direction.ADD, Direction.REMOVE], ...] = (Direction.ADD, Direction.REMOVE)
     per_finding: Annotated[int, Field(ge=1)] | None = None
+    accepted_per_finding: Annotated[int, Field(ge=1)] | None = None
+    yield_floor: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
     controls: Annotated[int, Field(ge=0)] = 0
     add_to: Literal["normal", "any"] = "normal"
     finding_files: tuple[Path, ...] = ()

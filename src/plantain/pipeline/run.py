@@ -10,6 +10,7 @@ from pathlib import Path
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import Journal, JournalReader, TaskRow
+from plantain.pipeline.accepted import extend_plan, record_halt
 from plantain.pipeline.consent import check_pending_consent, hold_to_sources, learn_from
 from plantain.pipeline.loop import Closing, edit_until_qualified, pass_through
 from plantain.pipeline.method import METHOD, Method, Ready, fingerprints, make_ready
@@ -99,6 +100,15 @@ async def run_build(
             images = ImageCache(journal.reader)
             carrier = Carrier(method, opened, catalogue, ready.taxonomy, text_check, images)
             await opened.walk(chosen(journal.reader), carrier.carry, limit=limit)
+            while only is None and not journal.reader.counts()[TaskState.PENDING]:
+                if not await extend_plan(recipe, ready, journal):
+                    break
+                await check_pending_consent(recipe, catalogue, journal)
+                opened.planned(journal.reader.counts(), lambda: any(True for _ in chosen(journal.reader)))
+                left = None if limit is None else limit - opened.summary.closed.total()
+                await opened.walk(chosen(journal.reader), carrier.carry, limit=left)
+            if opened.halted is not None:
+                await record_halt(journal, opened.halted)
     return opened.summary
 
 
@@ -111,9 +121,12 @@ async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> tuple[str, ..
     catalogue, regrouped = ready.catalogue, list[str]()
     if journal.reader.meta("plan_digest") != ready.plan:
         hold_to_sources(catalogue, journal.reader)
-        await journal.add_tasks(within(ready.share, enumerate_tasks(recipe, catalogue, ready.taxonomy)))
+        tasks = within(ready.share, enumerate_tasks(recipe, catalogue, ready.taxonomy))
+        in_waves = recipe.data.accepted_per_finding is not None
+        await journal.add_tasks(task for task in tasks if not in_waves or task.kind is TaskKind.CONTROL)
         regrouped = await learn_from(catalogue, journal)
         await journal.set_meta("plan_digest", ready.plan)
+    await extend_plan(recipe, ready, journal)
     return tuple(regrouped)
 
 

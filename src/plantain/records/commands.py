@@ -12,3 +12,8 @@ def command_line(*words: object) -> str:
     "plantain status 'runs/my run'"
     """
     return shlex.join(["plantain", *map(str, words)])
+
+
+def next_line(*words: object) -> str:
+    """Return the last line of a success: the command that usually follows, to be copied."""
+    return f"next: {command_line(*words)}"

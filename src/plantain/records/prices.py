@@ -28,6 +28,7 @@ class Usage:
         ran_on: the kind of worker that computed the answer, if one of ours did: CPU or GPU, library versions.
         asks: the usage of each request, if the call took more than one: each is billed by its own tier and length. One
             without counts was sent at an unknown cost. The counts above are their sums.
+        reported_usd: cost of the call by the server's own reply, in US dollars; plans and budgets do not use it.
     """
 
     served_model: str = ""
@@ -46,6 +47,7 @@ class Usage:
     tier: str = ""
     ran_on: str = ""
     asks: tuple[Usage, ...] = ()
+    reported_usd: float | None = None
 
     @property
     def total_tokens(self) -> int:

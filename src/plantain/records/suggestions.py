@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class InputError(ValueError):
@@ -27,6 +28,14 @@ def nearest(word: str, allowed: Iterable[str], cutoff: float = 0.6) -> str | Non
     """
     folded = {fold(name): name for name in reversed([*allowed])}
     return next((folded[found] for found in difflib.get_close_matches(fold(word), folded, 1, cutoff)), None)
+
+
+def like_path(path: Path) -> str:
+    """Return a question that names the file or folder most like a missing path, in its folder; "" if none is."""
+    if path.exists() or not path.parent.is_dir():
+        return ""
+    near = nearest(path.name, (one.name for one in path.parent.iterdir()), cutoff=0.75)
+    return f"; did you mean {str(path.parent / near)!r}?" if near else ""
 
 
 def suggest(

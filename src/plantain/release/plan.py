@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plantain.files.installing import install_line
+from plantain.files.installing import install_line, require_extra
 from plantain.records import InputError
 
 SHARD_BYTES = 700_000_000
@@ -94,8 +94,8 @@ class ExportOptions:
         documents: further files of the release by path: reader studies.
 
     Raises:
-        InputError: the extra `release` is not installed, only one of certificate and key is given, `originals` is
-            neither "auto" nor "none", or `doi` is not one.
+        InputError: the extra `release`, or for the layout of that name `dicom`, is not installed, only one of
+            certificate and key is given, `originals` is neither "auto" nor "none", or `doi` is not one.
     """
 
     layouts: tuple[str, ...]
@@ -118,6 +118,8 @@ class ExportOptions:
             raise InputError(f"plantain export needs pyarrow: {install_line('release')}")
         if (self.sign_cert is None) != (self.sign_key is None):
             raise InputError("--sign and --key belong together: a certificate chain and its private key")
+        if "dicom" in self.layouts:
+            require_extra("--layout dicom", "dicom", "highdicom")
         object.__setattr__(self, "layouts", tuple(sorted(set(self.layouts))))
         object.__setattr__(self, "doi", _plain_doi(self.doi))
 

@@ -17,6 +17,7 @@ from plantain.privacy.licence_terms import as_json
 from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, SourcePart
 from plantain.privacy.original_licences import original_parts
 from plantain.records import Licence, SourceImage, TaskKind, TaskState
+from plantain.release.layouts import dicom
 from plantain.release.layouts.contract import ORIGINALS, chosen
 from plantain.release.licensing import original_terms, released_terms
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
@@ -242,6 +243,8 @@ class Survey:
             )
         if "med-banana" in layouts or "trajectory" in layouts:
             self._shards.add_file(ORIGINALS, FOLDER, seq, -1, path)
+        if "dicom" in layouts and ending == "jpeg":
+            self._shards.add_file(dicom.ORIGINALS, FOLDER, seq, -1, dicom.original_path(first))
 
     def _original_cells(self, sha256: str, sharing: list[SourceImage]) -> bytes:
         """Return the row of an original in `ORIGINAL_TABLE`, without the image, as JSON."""

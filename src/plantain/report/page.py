@@ -12,6 +12,7 @@ from jinja2 import Environment
 
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
 from plantain.journal.cards import Standing, consistency, standings_of
+from plantain.journal.questions.accepted import AcceptedRow, accepted_rows
 from plantain.journal.questions.tables import (
     Composition,
     FindingRow,
@@ -63,6 +64,7 @@ class ReportNumbers:
     sources: tuple[ImagesUsed, ...]
     unsuccessful: Unsuccessful
     corrections: tuple[CorrectedEdit, ...] = ()
+    accepted: tuple[AcceptedRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,12 @@ def _write_telemetry(
         "sessions": [asdict(row) for row in sessions],
     }
     page = environment().get_template("telemetry.html.j2")
+    found = status["cost_reported"]
+    reported = found if isinstance(found, dict) and found["differs"] else None
     write_page(target.with_suffix(".telemetry.json"), _json(numbers))
-    write_page(target.with_suffix(".telemetry.html"), page.render(run=_run(header), costs=spent))
+    write_page(
+        target.with_suffix(".telemetry.html"), page.render(run=_run(header), costs=spent, reported=reported)
+    )
 
 
 def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
@@ -179,6 +185,7 @@ def gather(reader: JournalReader) -> ReportNumbers:
         sources=tuple(images_used(reader)),
         unsuccessful=unsuccessful(reader, LISTED),
         corrections=corrected_edits(reader),
+        accepted=accepted_rows(reader),
     )
 
 

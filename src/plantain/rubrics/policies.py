@@ -73,8 +73,13 @@ def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric, directio
     )
 
 
+def unfavourable(direction: Direction) -> dict[str, bool]:
+    """Return, for each fact that counts for or against an edit, the answer that counts against it."""
+    return {"has_disease": direction is Direction.REMOVE, "other_disease": True}
+
+
 def _facts_together(reports: Sequence[Mapping[str, bool]], direction: Direction) -> dict[str, bool]:
-    against = {"has_disease": direction is Direction.REMOVE, "other_disease": True}
+    against = unfavourable(direction)
     joint = {}
     for name in dict.fromkeys(name for facts in reports for name in facts):
         votes = [facts[name] for facts in reports if name in facts]

@@ -93,7 +93,7 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("made") / "bench"
-    assert main(["bench", "prepare", str(raw), "--to", str(out), "--accept-text"]) == 0
+    assert main(["bench", "prepare", str(raw), "--to", str(out), "--keep", "text"]) == 0
     return out
 
 
@@ -166,7 +166,7 @@ def test_a_person_chooses_another_region(made: Path, tmp_path: Path) -> None:
 
 def test_the_same_pairs_make_the_same_bytes(raw: Path, made: Path, tmp_path: Path) -> None:
     out = tmp_path / "bench"
-    main(["bench", "prepare", str(raw), "--to", str(out), "--accept-text"])
+    main(["bench", "prepare", str(raw), "--to", str(out), "--keep", "text"])
     again = {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
     assert again == {p.relative_to(made): p.read_bytes() for p in made.rglob("*") if p.is_file()}
 

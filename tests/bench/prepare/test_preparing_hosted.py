@@ -98,7 +98,7 @@ def settings(tmp_path: Path, server: FakeProvider, model: str, more: str = "") -
 
 def prepare(raw: Path, out: Path, model: str, settings_file: str, *more: str) -> int:
     args = [str(raw), "--to", str(out), "--describer", model, "--settings", settings_file]
-    return main(["bench", "prepare", *args, "--accept-text", *more])
+    return main(["bench", "prepare", *args, "--keep", "text", *more])
 
 
 def pictures(request: Request) -> list[bytes]:

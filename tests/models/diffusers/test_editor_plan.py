@@ -71,7 +71,7 @@ def test_weights_that_are_not_here_are_one_line_that_says_what_to_do(
         plan("medebench-instruct-diffusion")
     with pytest.raises(InputError, match="did you mean 'diffusers/flux1-kontext'"):
         plan("flux1-kontex")
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="neither a folder nor a hub id"):
         plan("./nothing-here/at/all")
 
 

@@ -98,7 +98,9 @@ def test_fault(server: FakeProvider, call: Caller, provider: str, step: str, nam
     assert reply.outcome.kind is expected.kind, reply.outcome
     assert reply.outcome.fatal is expected.fatal, reply.outcome
     asked, asks = len(server.calls) - before, 1 if step == "edit" else expected.asks
-    assert asked == asks or (timeout < 1 and asked < asks)  # on a loaded machine it may end before the server reads it
+    assert asked == asks or (
+        timeout < 1 and asked < asks
+    )  # on a loaded machine it may end before the server reads it
     if expected.wait is None:
         assert reply.outcome.retry_after is None
     else:

@@ -132,7 +132,7 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
 
     run = tmp_path / "run"
     edits = table(pictures, "e.csv", rows())
-    assert main(["import", str(edits), "--layout", "pairs", "--run", str(run), "--json"]) == 0
+    assert main(["import", str(edits), "--run", str(run), "--json"]) == 0
     capsys.readouterr()
     try:
         assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments", "--json"]) == 0
@@ -169,12 +169,12 @@ def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_p
         {**rows()[0], "id": "d", "direction": "sideways"},
         {**rows()[0], "id": "f", "verdict": "perhaps"},
         {**rows()[0], "id": "g", "modality": "funduss"},
-        {**rows()[0], "id": "h", "finding": "Cataract", "instruction": " "},
+        {**rows()[0], "id": "h", "finding": "Cataract", "prompt": " "},
     ]
     (pictures.parent / "secret.png").write_bytes((pictures / rows()[0]["edited"]).read_bytes())
     done = import_pairs(table(pictures, "spoilt.jsonl", spoilt), tmp_path / "run")
     assert (done.rows, done.tasks, sum(done.left_out.values())) == (10, 4, 6)
-    assert done.without_instruction == 1
+    assert done.without_instruction == 2  # a3 and h
     listed = list(csv.DictReader((tmp_path / "run" / "rejected.csv").open(newline="")))
     assert [row["row"] for row in listed] == ["4", "5", "6", "7", "8", "9"]
     assert done.rejected == tmp_path / "run" / "rejected.csv"

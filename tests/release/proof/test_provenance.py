@@ -34,7 +34,7 @@ from release.resealing import entries_of, reseal
 from release.runs import tree
 
 CREATED = {"action": "c2pa.created", "digitalSourceType": SOURCE_TYPE}
-LAYOUTS = ("med-banana", "parquet", "preference", "webdataset")
+LAYOUTS = ("dicom", "med-banana", "parquet", "preference", "webdataset")
 
 
 @pytest.fixture(scope="session")

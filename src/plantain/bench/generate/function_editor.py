@@ -102,7 +102,7 @@ def function_in_file(given: str) -> FunctionEditor:
     Raises:
         InputError: no such file or function, or the file cannot be run; one line with its reason.
     """
-    text, _, name = given.rpartition(":")
+    text, _, name = given.rpartition(":") if not given.endswith(".py") else (given, "", "")
     path = Path(text)
     if not path.is_file():
         raise InputError(f"--editor {given}: no file {path}")
@@ -115,5 +115,9 @@ def function_in_file(given: str) -> FunctionEditor:
         raise InputError(f"--editor {path}: {one_line(f'{type(error).__name__}: {error}')}") from error
     function = getattr(module, name, None)
     if not callable(function):
-        raise InputError(f"--editor {given}: {path} has no function {name!r}")
+        own = [
+            word for word, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__
+        ]
+        names = ", ".join(f"{path}:{word}" for word in own) or "none is defined there"
+        raise InputError(f"--editor {given}: name a function as FILE.py:NAME: {names}")
     return FunctionEditor.of(cast(EditFunction, function))

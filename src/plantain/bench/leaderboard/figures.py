@@ -30,7 +30,7 @@ RADAR_ORGANS = 3
 
 def all_figures(table: Table, shots: dict[str, list[ShotRow]]) -> dict[str, str]:
     """Return the SVG of every figure that has data, by name."""
-    drawn = {"scatter": scatter(table)}
+    drawn = {"scatter": scatter(table), "dots": dot_plot(table)}
     for measure in table.main:
         drawn[f"heat-{measure.name}"] = heat_map(table, measure)
         drawn[f"radar-{measure.name}"] = radar(table, measure)
@@ -175,6 +175,36 @@ def _point(
         label=label,
         markerfacecolor=face,
     )
+
+
+def dot_plot(table: Table) -> str:
+    """Draw each arm's mean and interval, with one column for each main metric; baselines are hollow."""
+    arms, measures = table.general[::-1], table.main
+    if not measures:
+        return ""
+
+    def draw(figure: Figure) -> None:
+        columns = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
+        for axes, measure in zip(columns, measures, strict=True):
+            for y, arm in enumerate(arms):
+                cell = table.cell(arm.label, OVERALL, measure.name)
+                if cell is None or cell.estimate.value is None:
+                    continue
+                colour = MUTED if is_baseline(arm) else ACCENT
+                if cell.estimate.low is not None and cell.estimate.high is not None:
+                    axes.plot([cell.estimate.low, cell.estimate.high], [y, y], color=colour, lw=1.4)
+                face = "none" if is_baseline(arm) else colour
+                axes.plot(
+                    [cell.estimate.value], [y], color=colour, marker="o", markersize=4, markerfacecolor=face
+                )
+            row_axis(axes, [_short(arm.label) for arm in arms])
+            axes.set_title(measure.name, fontsize=9.5)
+            axes.margins(x=0.12)
+            axes.locator_params(axis="x", nbins=3)
+            axes.grid(axis="x", color=RULE, lw=0.5)
+            axes.set_axisbelow(True)
+
+    return svg("dots", 2.4 + 1.7 * len(measures), 0.9 + 0.28 * max(2, len(arms)), draw)
 
 
 def shots_figure(

@@ -232,6 +232,7 @@ def _page(board: Leaderboard) -> str:
         finders=[arm for arm in table.general if not (is_baseline(arm) or is_given_region(arm))],
         informed=[arm for arm in table.general if is_given_region(arm)],
         baselines=[arm for arm in table.general if is_baseline(arm)],
+        variants=_variants(table.general),
         clusters=len(set(table.scores.clusters)),
         ranked=table.ranked,
         repeated=any(c.draws_sd is not None or c.outputs_sd is not None for c in overall),
@@ -245,10 +246,16 @@ def _page(board: Leaderboard) -> str:
     )
 
 
+def _variants(arms: Sequence[Arm]) -> list[Arm]:
+    """Return all arms but each model's first of those that receive the region, and of those that do not."""
+    first: dict[tuple[str, bool], Arm] = {}
+    return [arm for arm in arms if first.setdefault((arm.model, is_given_region(arm)), arm) is not arm]
+
+
 def interval(estimate: Estimate, digits: int = 2) -> str:
-    """Return the bounds of an estimate, e.g. "0.41 to 0.78"."""
+    """Return the bounds of an estimate, e.g. "0.41 to 0.78"; "" without an interval."""
     if estimate.low is None or estimate.high is None:
-        return "no interval" if estimate.reason else DASH
+        return ""
     return f"{estimate.low:z.{digits}f} to {estimate.high:z.{digits}f}"
 
 

@@ -57,7 +57,7 @@ COLUMNS = {
     "key_concept": "the words whose attention should be on the region",
     "licence": "open, attribution, credentialed or unknown",
     "patient": "a name or number of the patient; only its hash is kept",
-    "url": "source of the pair; only its hash is kept without --keep-urls",
+    "url": "source of the pair; only its hash is kept without --keep urls",
     "before": "file name in the folder before/",
     "after": "file name in the folder after/",
 }

@@ -86,7 +86,7 @@ class MapOptions:
 
     def __post_init__(self) -> None:
         if not self.alpha > 0:
-            raise InputError(f"--alpha {self.alpha:g}: must be above 0")
+            raise InputError(f"--set alpha={self.alpha:g}: must be above 0")
 
     @property
     def digest(self) -> str:

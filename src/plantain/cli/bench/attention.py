@@ -26,7 +26,6 @@ from plantain.cli.terminal.options import (
     BenchPath,
     BenchRunArgument,
     EngineKind,
-    Gallery,
     ScoringJudge,
     SettingsFile,
 )
@@ -37,7 +36,9 @@ from plantain.models.diffusers.attention.watched import watched_editor
 from plantain.models.diffusers.attention.watching import Choice, Watching
 from plantain.models.diffusers.settings import Settings
 from plantain.records import InputError
+from plantain.records.suggestions import suggest
 from plantain.runs.settings.terms import load_terms
+from plantain.sources.registry import parse_settings
 
 
 def attention(
@@ -47,14 +48,13 @@ def attention(
     bench: BenchPath = None,
     settings: SettingsFile = None,
     engine: EngineKind = "",
-    parts: str = typer.Option("down,mid,up", help="Parts of the UNet whose layers count."),
-    block: str = typer.Option("output", help="Positions in joint attention: output or reference."),
-    layers: str = typer.Option("some", help="Numbers from 0, e.g. 3,9; all; or some (4 of a transformer)."),
-    steps: str = typer.Option("some", help="Numbers from 0; all; or some, as for layers."),
-    heads: str = typer.Option("all", help="Numbers from 0, or all."),
-    alpha: float = typer.Option(ALPHA, help="Factor on Otsu's threshold."),
+    chosen: list[str] = typer.Option(
+        [],
+        "--set",
+        help="NAME=VALUE, repeatable: parts=down,mid,up of a UNet; block=output or reference of joint attention; "
+        f"layers, steps and heads: numbers from 0, all or some; alpha={ALPHA:g}, factor on Otsu's threshold.",
+    ),
     judge: ScoringJudge = None,
-    gallery: Gallery = 8,
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder of the page. Default: the run."),
     as_json: AsJson = False,
 ) -> int:
@@ -69,19 +69,11 @@ def attention(
         root = opened.find_benchmark(bench)
     benchmark = Benchmark.load(root)
     terms = load_terms(settings, tuple(arm.model for arm in arms), engine=engine, run=run)
-    watching = Watching(
-        _words(parts),
-        block=block,
-        heads=_choice("--heads", heads),
-        layers=_choice("--layers", layers),
-        steps=_choice("--steps", steps),
-    )
-    watching.check()
-    options = MapOptions(alpha, watching.as_json())
+    options, watching = _settings(chosen)
     for arm in arms:
         own = terms.options(arm.model, "editor")
         if not isinstance(own, Settings):
-            raise InputError(f"--models {arm.model}: attention can be read only from a diffusers model")
+            raise InputError(f"--editor {arm.model}: attention can be read only from a diffusers model")
         recorder = watched_editor(own, arm.model, arm.fingerprint, watching)
         try:
             with StageProgress(quiet=as_json) as progress:
@@ -94,7 +86,7 @@ def attention(
             recorder.close()
         if summary.stopped is not None:
             return print_end(context, summary)
-    page = write_attention_page(run, benchmark, to, judge=judge, gallery=gallery)
+    page = write_attention_page(run, benchmark, to, judge=judge, gallery=8)
     if as_json:
         print(page.with_suffix(".json").read_text(encoding="utf-8"), end="")
         return 0
@@ -112,18 +104,38 @@ def attention(
     return 0
 
 
+def _settings(given: list[str]) -> tuple[MapOptions, Watching]:
+    """Read NAME=VALUE. Raise InputError naming the setting that is unknown or out of range."""
+    values = parse_settings(given)
+    allowed = ("parts", "block", "layers", "steps", "heads", "alpha")
+    for name in values:
+        if name not in allowed:
+            raise InputError(f"--set {name}: no such setting; {suggest(name, allowed)}")
+    usual = Watching()
+    heads, layers, steps = (
+        _choice(name, values[name]) if name in values else getattr(usual, name)
+        for name in ("heads", "layers", "steps")
+    )
+    parts = _words(values["parts"]) if "parts" in values else usual.parts
+    watching = Watching(
+        parts, block=values.get("block", usual.block), heads=heads, layers=layers, steps=steps
+    )
+    watching.check()
+    try:
+        alpha = float(values.get("alpha", ALPHA))
+    except ValueError:
+        raise InputError(f"--set alpha={values['alpha']}: not a number") from None
+    return MapOptions(alpha, watching.as_json()), watching
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _choice(option: str, text: str) -> Choice:
+def _choice(name: str, text: str) -> Choice:
     if text == "some":
         return "some"
-    return "all" if text == "all" else _numbers(option, text)
-
-
-def _numbers(option: str, text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(part) for part in _words(text))
+        return "all" if text == "all" else tuple(int(part) for part in _words(text))
     except ValueError:
-        raise InputError(f"{option} {text!r}: give numbers separated by commas, e.g. 16,32") from None
+        raise InputError(f"--set {name}={text}: give numbers separated by commas, e.g. 16,32") from None

@@ -14,15 +14,15 @@ from plantain.bench.benchmark.samples import BenchmarkProblem
 from plantain.cli.terminal.options import AsJson, BenchArgument
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 
 SHOWN = 3
-"""Warnings of one kind that are named on the terminal; --all and --json have every one."""
+"""Warnings of one kind that are named on the terminal; --json has every one."""
 
 
 def check(
     path: BenchArgument,
-    everything: bool = typer.Option(False, "--all", help="Name every warning."),
     as_json: AsJson = False,
 ) -> int:
     """Read a benchmark with all its pixels and name every problem with its file and field.
@@ -50,11 +50,11 @@ def check(
     for problem in checked.warnings:
         kind = _kind(problem.field, problem.detail)
         kinds[kind] += 1
-        if everything or kinds[kind] <= SHOWN:
+        if kinds[kind] <= SHOWN:
             typer.echo(f"warning: {problem}")
-    hidden = 0 if everything else sum(max(0, count - SHOWN) for count in kinds.values())
+    hidden = sum(max(0, count - SHOWN) for count in kinds.values())
     if hidden:
-        typer.echo(f"and {counted(hidden, 'more warning')} of the same kinds (--all names them)")
+        typer.echo(f"and {counted(hidden, 'more warning')} of the same kinds (--json names them)")
     usable = counted(len(checked.samples), "sample")
     if checked.errors:
         typer.echo(f"NOT OK: {counted(len(checked.errors), 'problem')}; {usable} could be read")
@@ -63,6 +63,7 @@ def check(
     typer.echo(
         f"OK: {usable} from {counted(clusters, 'source')}, {counted(len(checked.warnings), 'warning')}"
     )
+    typer.echo(next_line("bench", "describe", path))
     return 0
 
 

@@ -13,13 +13,13 @@ from plantain.cli.terminal.options import AsJson, OwnFindings, RunArgument
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 
 
 def from_build(
     run: RunArgument,
     out: Path = typer.Option(..., "--to", metavar="DIR", help="New folder for the benchmark."),
-    name: str = typer.Option("", help="Name of the benchmark; default: the build's."),
     real_only: bool = typer.Option(False, "--real-only", help="Only real images as ground truth."),
     side: int = typer.Option(0, min=0, max=4096, help="Longest side in pixels; 0: as the build."),
     findings: OwnFindings = None,
@@ -36,7 +36,6 @@ def from_build(
         made = benchmark_from_build(
             run,
             out,
-            name=name,
             real_only=real_only,
             side=side,
             taxonomy=load_taxonomy(findings or ()),
@@ -56,4 +55,5 @@ def from_build(
     if made.restricted:
         typer.echo(made.restricted)
     typer.echo(str(made.path))
+    typer.echo(next_line("bench", "check", out))
     return damage_named(made.damaged, "its task is left out")

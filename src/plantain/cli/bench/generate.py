@@ -24,6 +24,7 @@ from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, Mod
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.records import InputError, OutcomeKind
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.runs.settings.terms import load_terms
 
@@ -72,7 +73,7 @@ def generate_outputs(
     """
     benchmark = Benchmark.load(bench)
     editors, labels = parse_editors(editor or ())
-    functions = [name for name in editors if re.search(r"\.py:\w+$", name)]
+    functions = [name for name in editors if re.search(r"\.py(:\w+)?$", name)]
     own = {labels.get(name, made.name): made for name in functions for made in (function_in_file(name),)}
     editors = tuple(name for name in editors if name not in functions)
     wanted = ArmRequest(
@@ -133,6 +134,8 @@ def generate_outputs(
         print_json(document)
     else:
         _print_table(rows)
+        if summary.stopped is None:
+            print(next_line("bench", "score", run))
     return print_end(context, summary)
 
 

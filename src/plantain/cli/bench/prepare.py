@@ -28,6 +28,7 @@ from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.runs.settings.terms import Terms, load_terms
 
@@ -37,23 +38,27 @@ class Regions(StrEnum):
 
     DIFFERENCE = "difference"
     GROUNDED_SAM = "grounded-sam"
+    NONE = "none"
+
+
+class Keep(StrEnum):
+    """Material that is left out by default."""
+
+    UNALIGNED, TEXT, FACES, URLS = "unaligned", "text", "faces", "urls"
 
 
 def prepare(
     context: typer.Context,
     raw: Path | None = typer.Argument(None, metavar="RAW", help=f"Folder with {TABLE}, before/ and after/."),
     out: Path | None = typer.Option(None, "--to", "--out", metavar="DIR", help="A new folder."),
-    name: str = typer.Option("", help="Name of the benchmark; default: the folder's."),
     describer: str = typer.Option(BY_OWNER, metavar="MODEL", help="Describes pairs; hosted or as-told."),
     regions: Regions = typer.Option(Regions.DIFFERENCE, help="Method that proposes regions of interest."),
     detector: str = typer.Option("base", help="GroundingDINO of Grounded-SAM: tiny, base or a folder."),
     segmenter: str = typer.Option("huge", help="SAM of Grounded-SAM: base, large, huge or a folder."),
-    no_region: bool = typer.Option(False, "--no-region", help="Store no region."),
     side: int = typer.Option(SIDE, min=64, max=4096, help="Longest side in pixels."),
-    keep_unaligned: bool = typer.Option(False, "--keep-unaligned", help="Keep and mark unaligned pairs."),
-    accept_text: bool = typer.Option(False, "--accept-text", help="Keep images with identifying text."),
-    accept_faces: bool = typer.Option(False, "--accept-faces", help="Keep images that show a face."),
-    keep_urls: bool = typer.Option(False, "--keep-urls", help="Keep addresses, not only hashes."),
+    keep: list[Keep] | None = typer.Option(
+        None, help="Keep (and mark) unaligned pairs, images with identifying text or faces, urls; repeatable."
+    ),
     settings: SettingsFile = None,
     engine: EngineKind = "",
     run: Path | None = typer.Option(
@@ -89,19 +94,20 @@ def prepare(
     if raw is None or out is None:
         columns = ", ".join(f"{name} (needed)" if name in NEEDED else name for name in COLUMNS)
         raise InputError(f"bench prepare: give RAW and --to; RAW has before/, after/ and {TABLE}: {columns}")
-    reader = None if accept_text else open_reader()
-    if reader is None and not accept_text:
+    kept = frozenset(keep or ())
+    reader = None if Keep.TEXT in kept else open_reader()
+    if reader is None and Keep.TEXT not in kept:
         print(f"plantain: warning: text in images is not detected: {why_no_reader()}", file=sys.stderr)
-    rules = PairRules(side, keep_unaligned, accept_text, accept_faces, reader)
+    rules = PairRules(side, Keep.UNALIGNED in kept, Keep.TEXT in kept, Keep.FACES in kept, reader)
     plan = PreparePlan(
-        name or out.name,
+        out.name,
         rules,
         terms,
         run or out.with_name(f"{out.name}.calls"),
         _proposer(regions, detector, segmenter),
         seed,
-        not no_region,
-        keep_urls,
+        regions is not Regions.NONE,
+        Keep.URLS in kept,
     )
     with progress_bar("pairs") as progress:
         made = asyncio.run(prepare_benchmark(raw, out, plan, progress))
@@ -168,6 +174,7 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
     if made.path is not None:
         typer.echo(f"{counted(made.samples, 'sample')}, {counted(len(made.rejected), 'pair')} left out")
         typer.echo(str(made.path))
+        typer.echo(next_line("bench", "check", out))
 
 
 def _concepts(benchmark: Path | None, file: Path, as_json: bool) -> int:

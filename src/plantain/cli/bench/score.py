@@ -26,6 +26,7 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.benchmark import score_reasons
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.models.hosted.prompts.library import PUBLISHED, prompts_folder
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.progress import RunSummary
@@ -130,3 +131,5 @@ def _print_scores(run: Path, summary: RunSummary, *, as_json: bool) -> None:
                 print("  " + "; ".join(f"{n} x {reason}" for reason, n in list(reasons.items())[:3]))
         stored = counted(summary.measured + summary.judged, "score")
         print(f"{stored} stored, {counted(summary.made, 'judge call')} made")
+        if summary.stopped is None:
+            print(next_line("bench", "table", run))

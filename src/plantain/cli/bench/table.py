@@ -23,7 +23,7 @@ from plantain.cli.terminal.tables import TerminalConsole, print_json, print_tabl
 from plantain.metrics.statistics.paired import Difference
 from plantain.pages.wording import plain
 from plantain.records import InputError
-from plantain.records.commands import command_line
+from plantain.records.commands import command_line, next_line
 from plantain.records.counts import counted
 
 
@@ -34,7 +34,6 @@ def table(
     as_json: AsJson = False,
     as_csv: bool = typer.Option(False, "--csv", help="Print the rows, also by task, as CSV."),
     as_latex: AsLatex = False,
-    by: str = typer.Option("organ", help="With --json: rows by organ or by task."),
     judge: ScoringJudge = None,
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder for page, tables and figures."),
     benchmark: BenchPath = None,
@@ -52,8 +51,6 @@ def table(
     """
     if sum((as_json, as_csv, as_latex, paper)) > 1:
         raise InputError("--json, --csv, --latex and --paper exclude each other: choose one")
-    if by not in ("organ", "task"):
-        raise InputError(f"--by {by}: organ or task")
     if len({run.resolve() for run in runs}) < len(runs):
         raise InputError("bench table: the same run is given twice")
 
@@ -61,11 +58,11 @@ def table(
         path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery, against=against)
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
         if not (as_json or as_csv or as_latex):
+            typer.echo(next_line("view", runs[0]))
             return
     made = make_table(read_tables(runs), judge, against)
     if as_json:
-        cells = made.tasks.values() if by == "task" else made.cells.values()
-        print_json(table_json(cells, made))
+        print_json(table_json(made.cells.values(), made))
     elif as_csv:
         sys.stdout.write(table_csv(made))
     elif as_latex:

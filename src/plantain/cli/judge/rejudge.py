@@ -11,7 +11,7 @@ from plantain.audit.flips import ALL, QUALIFIED, consistency, flips, judged_atte
 from plantain.audit.jury import models_of
 from plantain.audit.pages import write_rejudged
 from plantain.audit.planning import forecast_rejudge
-from plantain.audit.rejudge import Rejudged, RejudgeRequest, recorded_judge, run_rejudge, stored_attempts
+from plantain.audit.rejudge import Rejudged, RejudgeRequest, chosen_attempts, recorded_judge, run_rejudge
 from plantain.cli.judge.audit import print_bill
 from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
@@ -19,6 +19,7 @@ from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.pipeline.pilot import PEOPLE
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.review.people import PeopleJudge
 from plantain.roles import Judge
@@ -43,6 +44,9 @@ def rejudge(
     ),
     repeat: int = typer.Option(1, min=1, max=100, metavar="N", help="Ask each judge N times (consistency)."),
     sample: int | None = typer.Option(None, min=1, help="Judge this many attempts, drawn by the run's seed."),
+    ids: Path | None = typer.Option(
+        None, metavar="FILE", help="Judge these tasks: one id or unique prefix a line."
+    ),
     decisive: bool = typer.Option(False, "--decisive", help="Let these verdicts decide from now on."),
     retry: bool = typer.Option(False, "--retry", help="Ask again where a judge gave no answer."),
     settings: SettingsFile = None,
@@ -63,7 +67,7 @@ def rejudge(
     models = dict.fromkeys(model for name in asked if isinstance(name, str) for model in models_of(name))
     terms = load_terms(settings, tuple(models), run=run)
     request = RejudgeRequest(
-        asked, tuple(prompts or ()), sample, decisive, retry, accept_model_change, rubric, repeat
+        asked, tuple(prompts or ()), sample, decisive, retry, accept_model_change, rubric, repeat, ids
     )
     if repeat > 1 and not (dry_run or as_json):
         _print_forecast(run, request, terms, as_json=False)
@@ -71,7 +75,7 @@ def rejudge(
         return _print_forecast(run, request, terms, as_json=as_json)
     with StageProgress(quiet=as_json) as progress:
         done = run_to_end(run_rejudge(run, request, terms, observer=progress))
-    _print_rejudged(run, done, sample, to, as_json=as_json)
+    _print_rejudged(run, done, request, to, as_json=as_json)
     return print_end(context, done.summary)
 
 
@@ -92,14 +96,16 @@ def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json
     return 0
 
 
-def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | None, *, as_json: bool) -> None:
+def _print_rejudged(
+    run: Path, done: Rejudged, request: RejudgeRequest, to: Path | None, *, as_json: bool
+) -> None:
     with JournalReader.open(run) as reader:
-        attempts = judged_attempts(reader, done, sample)
+        attempts = judged_attempts(reader, done, request)
         asked, others = tallies(reader, attempts, done)
         names = [str(one["judge"]) for one in (*asked, *others)]
         found, studies = flips(attempts, names), consistency(attempts, done)
         page = write_rejudged(reader, [*asked, *others], found, to, studies)
-        drawn = {one.key for one in stored_attempts(reader, sample, reader.header.seed)}
+        drawn = {one.key for one in chosen_attempts(reader, request)}
     if as_json:
         rows = [row for one in attempts if one.key in drawn for row in one.rows(names[: len(asked)])]
         document = {"judges": asked, "others": others, "rows": rows, "flips": found, "page": str(page)}
@@ -124,6 +130,7 @@ def _print_rejudged(run: Path, done: Rejudged, sample: int | None, to: Path | No
             alone = f"only the first accepts {flip['first_only']}, only the second {flip['second_only']}"
             print(f"{flip['first']} and {flip['second']}: of {flip['n']}, {alone}")
     print(f"page: {page}")
+    print(next_line("report", run))
 
 
 def _share(rate: dict[str, Any]) -> str:

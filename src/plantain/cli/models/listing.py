@@ -23,6 +23,8 @@ from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider, provider_names, settings_class
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError, Price
+from plantain.records.commands import command_line
+from plantain.records.counts import counted
 from plantain.runs.probing import probe as probe_model
 from plantain.runs.settings.terms import Terms, load_terms
 
@@ -37,6 +39,9 @@ def models(
     probe: str = typer.Option("", metavar="NAME|FILE", help="Make one cheap call to each named model."),
     base_url: str = typer.Option("", help="Address for --probe, e.g. http://127.0.0.1:8000/v1."),
     run: Path | None = typer.Option(None, metavar="DIR", help="Run that keeps the calls of probes."),
+    everything: bool = typer.Option(
+        False, "--all", help="Also models without a key, package or weights here."
+    ),
     as_json: AsJson = False,
 ) -> int:
     """List known models: roles, price with its date, key found or missing. Other ids of the providers work too.
@@ -44,7 +49,7 @@ def models(
     Example: plantain models --probe gemini/gemini-3.8-flash
     """
     if context.invoked_subcommand is not None:
-        if probe or base_url or run or as_json:
+        if probe or base_url or run or everything or as_json:
             raise InputError(f"models: options of `models {context.invoked_subcommand}` go after its name")
         return 0
     if probe:
@@ -53,8 +58,20 @@ def models(
     if as_json:
         print_json(rows)
     else:
-        _print(rows)
+        ready = [row for row in rows if everything or _is_ready(row)]
+        _print(ready)
+        if len(ready) < len(rows):
+            hidden = counted(len(rows) - len(ready), "model")
+            print(
+                f"{hidden} without a key, package or weights on this machine: {command_line('models', '--all')}"
+            )
     return 0
+
+
+def _is_ready(row: dict[str, Any]) -> bool:
+    """Return True if the row's key was found, its package is installed and its weights are on this machine."""
+    key = row["key"].startswith(("found", "not needed"))
+    return key and not row["extra"].startswith("missing") and row.get("on_disk") != "no"
 
 
 def model_rows() -> list[dict[str, Any]]:
@@ -150,11 +167,11 @@ def _print(rows: list[dict[str, Any]]) -> None:
                 cells = (row["name"], ", ".join(row["roles"]), _cost(row["price"]), row["retired"])
                 table.add_row(*map(escape, cells))
         TerminalConsole().print(table)
-    dated = next(row for row in rows if row["price_date"])
-    print(
-        "Prices in $ per million tokens: in/out, or in/out/images; as of "
-        f"{dated['price_date']} ({dated['price_source']}); a recipe can state its own."
-    )
+    if dated := next((row for row in rows if row["price_date"]), None):
+        print(
+            "Prices in $ per million tokens: in/out, or in/out/images; as of "
+            f"{dated['price_date']} ({dated['price_source']}); a recipe can state its own."
+        )
     for line in endings(row["name"] for row in rows):
         print(line)
     print(

@@ -11,6 +11,7 @@ import typer
 
 from plantain.cli.terminal.options import AsJson, AsLatex, StudyArgument
 from plantain.cli.terminal.tables import print_json
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.review.importing import import_ratings
 from plantain.review.ratings import Ratings
@@ -59,6 +60,7 @@ def results(
         for name, words in JUDGE.items() if block["judge"] else ():
             print(f"  {words:<40} {_interval(block['judge'][name])}")
     print(f"page: {page}")
+    print(next_line("review", "export", study))
 
 
 def _interval(one: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from plantain.cli.terminal.options import AsJson, Seed
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
-from plantain.records.commands import command_line
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 from plantain.review.freezing import StudySettings, new_study
@@ -49,7 +49,6 @@ def new(
     pass_mark: float = typer.Option(0.0, "--pass", min=0, max=1, help="Fraction of training items to pass."),
     repeats: float = typer.Option(0.0, min=0, max=1, help="Fraction of items read twice."),
     anchors: int = typer.Option(0, min=0, help="Items of known truth in each block."),
-    name: str = typer.Option("", help="Name of the study that readers see; it must not contain a model's."),
     arms: str = typer.Option("", metavar="MODEL,...", help="Models to read; default: no baselines."),
     preset: str = typer.Option("", metavar="NAME", help="med-banana-validation: 100 judged edits."),
     as_json: AsJson = False,
@@ -61,10 +60,10 @@ def new(
     if preset not in ("", VALIDATION):
         raise InputError(f"--preset {preset!r}: {VALIDATION}")
     if bool(preset) == bool(task):
-        raise InputError("--task: name at least one task, or give --preset; not both")
+        raise InputError(f"--task: name one or more of {', '.join(ReaderTask)}, or give --preset; not both")
     tasks = (ReaderTask.ACCEPT,) if preset else _tasks(task or [])
     settings = StudySettings(
-        name=name or "Reader study",
+        name="Reader study",
         seed=seed,
         tasks=tasks,
         rubric=rubric_named(rubric),
@@ -106,8 +105,7 @@ def new(
     print(f"{study}: {counted(len(made.cases), 'case')}, frozen as {made.digest[:16]}")
     for block in made.blocks:
         print(f"  {block.title}: {counted(len(block.items), 'item')}")
-    invite = command_line("review", "invite", study, "--readers", 3)
-    print(f"next: {invite}, then {command_line('review', 'serve', study)}")
+    print(next_line("review", "invite", study, "--readers", 3))
     return damage_named(made.damaged, "its case is left out")
 
 

@@ -10,6 +10,7 @@ import typer
 
 from plantain.cli.terminal.options import AsJson, Port, StudyArgument
 from plantain.cli.terminal.tables import print_json
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.review.ratings import Ratings
 from plantain.review.study import open_study
@@ -38,6 +39,7 @@ def invite(
         return
     for one in links:
         print(f"{one['reader']}  {one['link']}")
+    print(next_line("review", "serve", study))
 
 
 def serve(

@@ -15,6 +15,7 @@ from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 
 ALL = "all"
@@ -69,6 +70,7 @@ def quarantine(
     if len(waiting) > SHOWN:
         print(f"  and {len(waiting) - SHOWN} more")
     print(f"{counted(len(waiting), 'image')} in quarantine" + (f"; look at them in {page}" if page else ""))
+    print(next_line("run", "quarantine", root, "--mask", "all") if waiting else next_line("init", root))
 
 
 def _decide(catalogue: Catalogue, releases: list[str], masks: list[str]) -> tuple[list[str], list[str]]:

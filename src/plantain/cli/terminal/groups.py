@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,6 +15,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandFunctionType as CommandFunction
 
 from plantain.records import InputError
+from plantain.records.commands import command_line
 from plantain.records.suggestions import suggest
 
 if TYPE_CHECKING:
@@ -88,8 +90,9 @@ class LazyGroup(TyperGroup):
 
     def _meant(self, word: str) -> str | None:
         """Return the command for a word of another tool, or of a group below, e.g. "bench score" for "score"."""
-        if self.name == "run" and word.endswith(".toml"):
-            return f"plantain build {word}"
+        if self.name == "run" and (word.endswith(".toml") or Path(word).is_dir()):
+            recipe = word if word.endswith(".toml") else "RECIPE"
+            return command_line("build", recipe, *(() if recipe == word else ("--run", word)))
         if self.name:
             return None
         if word in OTHER_WORDS:

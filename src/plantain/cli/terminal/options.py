@@ -31,9 +31,7 @@ SettingsFile = Annotated[
 RunArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of the run; it may still be building.")
 ]
-RecipeArgument = Annotated[
-    Path, typer.Argument(metavar="RECIPE", exists=True, dir_okay=False, help="A recipe in TOML.")
-]
+RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe in TOML.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
 Gallery = Annotated[int, typer.Option("--gallery", min=0, help="Most samples to show.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any free one.")]

@@ -22,6 +22,7 @@ from plantain.journal.disk.blobs import sync_folder
 from plantain.journal.rows import RunLocked
 from plantain.journal.schema import check_version
 from plantain.records import InputError
+from plantain.records.suggestions import like_path
 
 JOURNAL_NAME = "journal.sqlite"
 _BUSY_SECONDS = 30.0
@@ -121,7 +122,7 @@ def _no_run(run: Path) -> str:
     """Return an error that suggests a run one folder deeper, "run" first, as `plantain demo` makes it."""
     below = sorted(run.glob(f"*/{JOURNAL_NAME}"), key=lambda path: (path.parent.name != "run", path))
     inner = next(iter(below), None)
-    hint = f"; did you mean {inner.parent}?" if inner is not None else ""
+    hint = f"; did you mean {str(inner.parent)!r}?" if inner is not None else like_path(run)
     return f"{run} is not a run: it contains no {JOURNAL_NAME}{hint}"
 
 

@@ -12,6 +12,8 @@ from plantain.journal.rows import clean_text
 from plantain.journal.verify import not_closed
 from plantain.records import TaskState
 
+_REPORTED = "json_extract(usage, '$.reported_usd')"
+
 BY_STEP = "CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 WHEN 'look' THEN 3 ELSE 4 END"
 """SQL that orders rows as a round orders its steps."""
 
@@ -20,7 +22,8 @@ BY_STEP = "CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 WHEN 'look' THEN 3 E
 class StepCost:
     """One step with one model: settled tries, of which `final` gave the answer that the loop saw.
 
-    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` over those that were timed.
+    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` over those that were timed;
+    `reported_usd` the sum of the costs that the server reported, None if none.
     """
 
     step: str
@@ -31,6 +34,7 @@ class StepCost:
     cost_usd: float | None
     priced: int
     mean_latency_s: float | None
+    reported_usd: float | None
 
 
 def costs(reader: JournalReader) -> tuple[StepCost, ...]:
@@ -39,10 +43,26 @@ def costs(reader: JournalReader) -> tuple[StepCost, ...]:
         StepCost(step, model, tuple(sorted(filter(None, (served or "").split(",")))), *rest)
         for step, model, served, *rest in reader.connection.execute(
             "SELECT step, model, group_concat(DISTINCT nullif(served_model, '')), count(*), sum(final = 1),"
-            " sum(cost_usd), count(cost_usd), avg(latency_s) FROM call WHERE state = 'settled' GROUP BY 1, 2"
+            " sum(cost_usd), count(cost_usd), avg(latency_s), "
+            f"sum({_REPORTED}) FROM call WHERE state = 'settled' GROUP BY 1, 2"
             f" ORDER BY {BY_STEP}, 2"
         )
     )
+
+
+def reported_cost(reader: JournalReader) -> dict[str, object] | None:
+    """Return what servers reported that calls cost, and how many did; None if none did.
+
+    `usd` sums their reports, `computed_usd` our costs of the same calls; `differs` is True from 0.0001 USD on, or if
+    one of ours is unknown.
+    """
+    usd, computed, calls, known = reader.connection.execute(
+        f"SELECT sum({_REPORTED}), total(cost_usd), count(*), count(cost_usd) FROM call WHERE {_REPORTED} IS NOT NULL"
+    ).fetchone()
+    if not calls:
+        return None
+    differs = known < calls or round(abs(usd - computed), 6) >= 0.0001
+    return {"usd": round(usd, 6), "computed_usd": round(computed, 6), "calls": calls, "differs": differs}
 
 
 def spent_on(reader: JournalReader, tasks: Collection[str]) -> tuple[float | None, int]:
@@ -118,6 +138,7 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
         },
         "outcomes": outcomes,
         "cost_usd": round(reader.spent_usd(), 6),
+        "cost_reported": reported_cost(reader),
         "calls_of_unknown_cost": connection.execute(unpriced).fetchone()[0],
         "peak_rss_mb": peak,
         "modalities": [m for (m,) in connection.execute("SELECT DISTINCT modality FROM task ORDER BY 1")],

@@ -104,6 +104,14 @@ def count(body: JsonObject, name: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST else None
 
 
+def reported_cost(usage: JsonObject) -> float | None:
+    """Return `usage.cost`, which OpenRouter and servers like it report in US dollars; None if missing or not a cost."""
+    value = usage.get("cost")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= MOST else None
+
+
 def stated(fields: Mapping[str, object]) -> JsonObject:
     """Return the fields of a request that are set."""
     return {name: value for name, value in fields.items() if value not in (None, "")}

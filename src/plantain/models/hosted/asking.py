@@ -26,7 +26,11 @@ MOST_ASKS = 2
 ROOMIER = 2
 """A cut answer is requested again with this multiple of its limit: the same limit would cut it again."""
 
-_COUNTS = [one.name for one in fields(Usage) if one.name.endswith("_tokens") or one.name == "images"]
+_COUNTS = [
+    one.name
+    for one in fields(Usage)
+    if one.name.endswith("_tokens") or one.name in ("images", "reported_usd")
+]
 _NAMES = ("served_model", "tier", "finish_reason", "response_id", "ran_on")
 
 
@@ -165,7 +169,7 @@ def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
     """Return the usage of several asks: sums of known counts, the latest names, and each ask."""
     if not usages or not several:
         return usages[0] if usages else Usage()
-    sums: dict[str, int | None] = {}
+    sums: dict[str, float | None] = {}
     for name in _COUNTS:
         counts = [n for usage in usages if (n := getattr(usage, name)) is not None]
         sums[name] = sum(counts) if counts else None

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from functools import cache
 from pathlib import Path
 
 import orjson
 
 from plantain.engines.contract import remote_engine
-from plantain.models.diffusers.weights import folder_digest
+from plantain.files.opening import read_inside
 from plantain.models.frames import FramedRequest, FramePolicy, framed_request
 from plantain.models.presets import Preset
-from plantain.models.process.program import Program, Settings, run_batch
+from plantain.models.process.program import Gathering, Program, Settings, command_digest, remark, run_batch
 from plantain.models.process.provider import WorkerCommand
 from plantain.models.remote import normal_form, on_worker, wants_normal_form
-from plantain.records import InputError, Outcome, Usage
+from plantain.pixels.decode import BadImage, decode_output
+from plantain.pixels.encode import encode_mask, encode_png
+from plantain.records import InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
 
 VERSION = "1"
-GATHER_S = 0.03
-"""How long a program that could take more edits waits for others that are about to arrive."""
 
 
 class ProcessEditor:
@@ -46,9 +45,11 @@ class ProcessEditor:
         self._command = command
         self._side = side
         self._program = Program(name, command)
-        self._served = f"{name}@{_digest(command)}"
-        self._waiting: list[tuple[FramedRequest, asyncio.Future[bytes | Outcome]]] = []
-        self._serving: asyncio.Task[None] | None = None
+        self._served = f"{name}@{command_digest(command)}"
+        self._gathering: Gathering[FramedRequest, bytes] = Gathering(
+            command.batch_size,
+            lambda batch: run_batch(self._program, self.settings, batch, _job, _read_result),
+        )
         self.fingerprint = (
             f"process@{VERSION} {self._served} {sorted(self.settings.items())} {self._policy} side={side} "
             f"prompt={preset.prompt}"
@@ -70,7 +71,7 @@ class ProcessEditor:
             return failed(framed)
         engine, normal = remote_engine(), None
         if engine is None:
-            result = await self._ask(framed)
+            result = await self._gathering.ask(framed)
         else:
             arguments = self.name, self._command, self.settings, framed, wants_normal_form(request)
             edited = await on_worker(engine, "editor", edit_here, *arguments)
@@ -91,32 +92,8 @@ class ProcessEditor:
 
     async def aclose(self) -> None:
         """End the program; the next edit starts it again."""
-        if self._serving is not None:
-            self._serving.cancel()
-            await asyncio.gather(self._serving, return_exceptions=True)
-            self._serving = None
+        await self._gathering.close()
         await self._program.close()
-
-    async def _ask(self, framed: FramedRequest) -> bytes | Outcome:
-        answer: asyncio.Future[bytes | Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting.append((framed, answer))
-        if self._serving is None or self._serving.done():
-            self._serving = asyncio.create_task(self._serve())
-        return await answer
-
-    async def _serve(self) -> None:
-        """Serve waiting requests, as many together as the program takes, until none is left."""
-        while self._waiting:
-            if len(self._waiting) < self._command.batch_size:
-                await asyncio.sleep(GATHER_S)
-            together = self._waiting[: self._command.batch_size]
-            del self._waiting[: len(together)]
-            together = [(framed, answer) for framed, answer in together if not answer.cancelled()]
-            if together:
-                results = await run_batch(self._program, self.settings, [framed for framed, _ in together])
-                for (_, answer), result in zip(together, results, strict=True):
-                    if not answer.done():
-                        answer.set_result(result)
 
 
 def edit_here(
@@ -132,7 +109,7 @@ def edit_here(
         normal: return the normal form, too.
     """
     program = _programs.setdefault(name, Program(name, command))
-    (result,) = _loop().run_until_complete(run_batch(program, settings, [framed]))
+    (result,) = _loop().run_until_complete(run_batch(program, settings, [framed], _job, _read_result))
     return result, normal_form(result) if normal and isinstance(result, bytes) else None
 
 
@@ -145,9 +122,33 @@ def _loop() -> asyncio.AbstractEventLoop:
     return asyncio.new_event_loop()
 
 
-def _digest(command: WorkerCommand) -> str:
-    """12 hex digits of the command line, and of the files that it names in addition to the program itself."""
-    here = command.folder or Path()
-    files = [here / word for word in command.command[1:] if (here / word).is_file()]
-    parts = [*command.command, *(folder_digest(path) for path in files)]
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
+def _job(folder: Path, number: int, request: FramedRequest) -> dict[str, object]:
+    image, mask = folder / "in" / f"{number}.png", folder / "in" / f"{number}-region.png"
+    image.write_bytes(encode_png(request.canvas()))
+    region = request.canvas_region()
+    if region is not None:
+        mask.write_bytes(encode_mask(region))
+    return {
+        "id": str(number),
+        "image": str(image),
+        "region": None if region is None else str(mask),
+        "instruction": request.instruction,
+        "seed": request.seed,
+        "parameters": dict(request.parameters),
+        "width": request.frame.canvas_width,
+        "height": request.frame.canvas_height,
+    }
+
+
+def _read_result(folder: Path, number: int, request: FramedRequest) -> bytes | Outcome:
+    """Return the program's output for one edit."""
+    path = folder / "out" / f"{number}.png"
+    outcome = remark(folder / "out" / f"{number}.json")
+    if outcome is not None:
+        return outcome
+    if not path.is_file():
+        return Outcome(OutcomeKind.NO_IMAGE, f"the program wrote no {path.name}")
+    try:
+        return request.leave(decode_output(read_inside(folder, path), f"output {path.name}"))
+    except BadImage as error:
+        return Outcome(OutcomeKind.MALFORMED, str(error))

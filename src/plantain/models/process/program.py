@@ -1,25 +1,26 @@
-"""Another program as an editor: started once, and killed if it hangs; edits are exchanged in a folder by manifest."""
+"""Another program as an editor or a judge: started once, and killed if it hangs; data is exchanged by manifest."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import orjson
 
 from plantain.files.opening import read_inside
 from plantain.files.redaction import redacted
 from plantain.files.secrets import environment_without_keys
-from plantain.models.frames import FramedRequest
+from plantain.models.diffusers.weights import folder_digest
 from plantain.models.process.provider import WorkerCommand
-from plantain.pixels.decode import BadImage, decode_output, one_line
-from plantain.pixels.encode import encode_mask, encode_png
+from plantain.pixels.decode import BadImage, one_line
 from plantain.records import OK, Outcome, OutcomeKind
 
 LINE = 1 << 20
@@ -132,30 +133,93 @@ REMARKS = {
     "not_applicable": OutcomeKind.NOT_APPLICABLE,
     "no_image": OutcomeKind.NO_IMAGE,
 }
-"""Outcomes that a program may write instead of an image."""
+"""Outcomes that a program may write instead of a result."""
 
 Settings = Mapping[str, str | int | float | bool]
 
 
+R = TypeVar("R")
+T = TypeVar("T")
+
+GATHER_S = 0.03
+"""How long a program that could take more requests waits for others that are about to arrive."""
+
+
+class Gathering(Generic[R, T]):
+    """Serves requests one batch at a time, as many together as the program takes.
+
+    Args:
+        size: most requests of a batch.
+        run: returns the results of a batch in order.
+    """
+
+    def __init__(self, size: int, run: Callable[[list[R]], Awaitable[list[T | Outcome]]]) -> None:
+        self._size = size
+        self._run = run
+        self._waiting: list[tuple[R, asyncio.Future[T | Outcome]]] = []
+        self._serving: asyncio.Task[None] | None = None
+
+    async def ask(self, request: R) -> T | Outcome:
+        """Return the result of a request."""
+        answer: asyncio.Future[T | Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, answer))
+        if self._serving is None or self._serving.done():
+            self._serving = asyncio.create_task(self._serve())
+        return await answer
+
+    async def close(self) -> None:
+        """Cancel the batch that is being served."""
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.gather(self._serving, return_exceptions=True)
+            self._serving = None
+
+    async def _serve(self) -> None:
+        while self._waiting:
+            if len(self._waiting) < self._size:
+                await asyncio.sleep(GATHER_S)
+            together = self._waiting[: self._size]
+            del self._waiting[: len(together)]
+            together = [(request, answer) for request, answer in together if not answer.cancelled()]
+            if together:
+                results = await self._run([request for request, _ in together])
+                for (_, answer), result in zip(together, results, strict=True):
+                    if not answer.done():
+                        answer.set_result(result)
+
+
 async def run_batch(
-    program: Program, settings: Settings, requests: Sequence[FramedRequest]
-) -> list[bytes | Outcome]:
-    """Return a program's output for each request, in order: PNG of the original's size, or why there is none."""
+    program: Program,
+    settings: Settings,
+    requests: Sequence[R],
+    job: Callable[[Path, int, R], dict[str, object]],
+    read: Callable[[Path, int, R], T | Outcome],
+) -> list[T | Outcome]:
+    """Return a program's result for each request, in order, or why there is none.
+
+    Args:
+        program: is started if it does not run.
+        settings: of the manifest.
+        requests: of one batch.
+        job: writes the files of one request into a folder, and returns its entry in the manifest.
+        read: returns the result of one request from the folder.
+    """
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="plantain-"))
     try:
-        manifest, faults = await asyncio.to_thread(_write_manifest, folder, program.name, settings, requests)
+        manifest, faults = await asyncio.to_thread(
+            _write_manifest, folder, program.name, settings, requests, job
+        )
         fault = await program.run(manifest) if len(faults) < len(requests) else None
         results = await asyncio.to_thread(
             lambda: [
-                faults.get(number) or _read_result(folder, number, request)
-                for number, request in enumerate(requests)
+                faults.get(number) or read(folder, number, request) for number, request in enumerate(requests)
             ]
         )
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     if fault is None:
         return results
-    lost = (OutcomeKind.NO_IMAGE, OutcomeKind.MALFORMED)  # a crash can leave half an image
+    lost = (OutcomeKind.NO_IMAGE, OutcomeKind.MALFORMED)  # a crash can leave half a file
     return [
         fault if number not in faults and isinstance(result, Outcome) and result.kind in lost else result
         for number, result in enumerate(results)
@@ -163,16 +227,20 @@ async def run_batch(
 
 
 def _write_manifest(
-    folder: Path, name: str, settings: Settings, requests: Sequence[FramedRequest]
+    folder: Path,
+    name: str,
+    settings: Settings,
+    requests: Sequence[R],
+    job: Callable[[Path, int, R], dict[str, object]],
 ) -> tuple[Path, dict[int, Outcome]]:
-    """Write images, regions and the manifest; return its path, and by number the requests that cannot be read."""
+    """Write images and the manifest; return its path, and by number the requests that cannot be read."""
     (folder / "in").mkdir()
     (folder / "out").mkdir()
     jobs: list[dict[str, object]] = []
     faults: dict[int, Outcome] = {}
     for number, request in enumerate(requests):
         try:
-            jobs.append(_job(folder, number, request))
+            jobs.append(job(folder, number, request))
         except BadImage as error:
             faults[number] = Outcome(OutcomeKind.MALFORMED, str(error))
     manifest = folder / "manifest.json"
@@ -187,40 +255,8 @@ def _write_manifest(
     return manifest, faults
 
 
-def _job(folder: Path, number: int, request: FramedRequest) -> dict[str, object]:
-    image, mask = folder / "in" / f"{number}.png", folder / "in" / f"{number}-region.png"
-    image.write_bytes(encode_png(request.canvas()))
-    region = request.canvas_region()
-    if region is not None:
-        mask.write_bytes(encode_mask(region))
-    return {
-        "id": str(number),
-        "image": str(image),
-        "region": None if region is None else str(mask),
-        "instruction": request.instruction,
-        "seed": request.seed,
-        "parameters": dict(request.parameters),
-        "width": request.frame.canvas_width,
-        "height": request.frame.canvas_height,
-    }
-
-
-def _read_result(folder: Path, number: int, request: FramedRequest) -> bytes | Outcome:
-    """Return the program's output for one edit."""
-    path = folder / "out" / f"{number}.png"
-    remark = _remark(folder / "out" / f"{number}.json")
-    if remark is not None:
-        return remark
-    if not path.is_file():
-        return Outcome(OutcomeKind.NO_IMAGE, f"the program wrote no {path.name}")
-    try:
-        return request.leave(decode_output(read_inside(folder, path), f"output {path.name}"))
-    except BadImage as error:
-        return Outcome(OutcomeKind.MALFORMED, str(error))
-
-
-def _remark(path: Path) -> Outcome | None:
-    """Return the outcome that the program wrote instead of an image; None if absent or "ok"."""
+def remark(path: Path) -> Outcome | None:
+    """Return the outcome that the program wrote instead of a result; None if absent or "ok"."""
     if not path.is_file():
         return None
     try:
@@ -236,3 +272,11 @@ def _remark(path: Path) -> Outcome | None:
         known = ", ".join(("ok", *REMARKS))
         return Outcome(OutcomeKind.MALFORMED, f"the program's outcome {one_line(kind)!r} is none of {known}")
     return Outcome(REMARKS[kind], reason or "the program gave no reason")
+
+
+def command_digest(command: WorkerCommand) -> str:
+    """12 hex digits of the command line, and of the files that it names in addition to the program itself."""
+    here = command.folder or Path()
+    files = [here / word for word in command.command[1:] if (here / word).is_file()]
+    parts = [*command.command, *(folder_digest(path) for path in files)]
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]

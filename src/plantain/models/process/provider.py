@@ -1,4 +1,4 @@
-"""The provider `process`: editors that run in an environment of their own, and their settings."""
+"""The provider `process`: editors and judges that run in an environment of their own, and their settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WorkerCommand(Section):
         command: program and arguments; the program is usually another environment's Python.
         folder: its working directory; unset for the current one, which Python then does not import from.
         timeout_s: seconds for one batch, the loading of weights included.
-        batch_size: most edits in one manifest.
+        batch_size: most requests in one manifest.
         settings: passed to the worker unchanged.
         environment: names of variables with keys that are passed to it; other variables with keys are removed.
     """
@@ -57,13 +57,14 @@ MODELS: dict[str, tuple[str, ...]] = {name: ("editor",) for name in presets() if
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """Return the editor; its program is started with the first edit.
+    """Return the editor or judge; its program is started with the first request.
 
     Raises:
         InputError: another role, or no command for the worker.
     """
-    if role != "editor":
-        raise InputError(f"models.{role}: {name!r} can be an editor, not a {role}")
+    roles = MODELS.get(name, ("editor", "judge"))
+    if role not in roles:
+        raise InputError(f"models.{role}: {name!r} can be an {' or a '.join(roles)}, not a {role}")
     preset = presets().get(name, Preset(name, worker=name.partition("/")[2]))
     command = options.workers.get(preset.worker)
     if command is None:
@@ -73,6 +74,10 @@ def load(name: str, role: str, options: Settings) -> object:
             f"{name}: no command to start it was given; {hint}write [providers.process.workers.{preset.worker}] "
             'command = ["/path/to/its/python", "worker.py"] (see docs/design/open-models.md)'
         )
+    if role == "judge":
+        from plantain.models.process.judge import ProcessJudge
+
+        return ProcessJudge(name, command)
     from plantain.models.process.editor import ProcessEditor
 
     return ProcessEditor(name, preset, command, options.side)

@@ -23,6 +23,7 @@ from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
 from plantain.privacy.licence_terms import as_json, from_json
 from plantain.records import InputError, SourceImage
+from plantain.records.suggestions import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource, digest
 from plantain.release.originals import media_type_of
@@ -91,7 +92,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
         InputError: nothing there that we can read, a broken file, `originals` is neither, or `run` is not empty.
     """
     if not path.is_dir():
-        raise InputError(f"{path}: no such folder; import a release's folder")
+        raise InputError(f"{path}: no release's folder and no table of pairs{like_path(path)}")
     check_received(path)
     check_new_run(run)
     held = _blobs(originals) if originals is not None else None
@@ -238,7 +239,6 @@ def _check_record(record: TaskRecord) -> None:
     image = record.image
     names = {
         "task_id": record.task_id,
-        "finding": record.finding,
         "modality": record.modality,
         "split": record.split,
         "image.id": image.id,

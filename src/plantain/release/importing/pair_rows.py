@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,10 @@ _MODALITIES = dict.fromkeys(("chestxray", "cxr", "xray", "chest"), "chest_xray")
 _MODALITIES |= dict.fromkeys(("mri", "brain"), "brain_mri")
 _MODALITIES |= dict.fromkeys(("retina", "fundusphotograph"), "fundus")
 
+_GUESSED = dict.fromkeys(("add", "insert", "introduce", "simulate"), "add")
+_GUESSED |= dict.fromkeys(("remove", "erase", "delete", "eliminate"), "remove")
+"""Words of an instruction that show its direction, where the table has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowImage:
@@ -66,7 +71,11 @@ class RowImage:
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """One published edit as its table has it, with its line (of Parquet its number); "" for empty cells."""
+    """One published edit as its table has it, with its line (of Parquet its number); "" for empty cells.
+
+    `own_modality` is set for edits of a benchmark, which are resized to the shape of their original. If it is True, the
+    modality is kept as the benchmark writes it: its "MRI" may be of any organ.
+    """
 
     id: str
     row: int
@@ -82,6 +91,7 @@ class PairRow:
     group: str = ""
     licence: str = ""
     dataset: str = ""
+    own_modality: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +115,7 @@ class TableRules:
 
     columns: Mapping[str, str]
     constants: Mapping[str, str]
-    originals: _Originals | None
+    originals: Originals | None
 
 
 _Rows = Iterator[tuple[int, Mapping[str, object], str]]
@@ -126,10 +136,8 @@ def rows_of(
     Raises:
         InputError: nothing there that can be read, or columns are missing.
     """
-    for option, given, allowed in (("--column", columns, tuple(CALLED)), ("--set", constants, CONSTANT)):
-        if unknown := [role for role in given if role not in allowed]:
-            raise InputError(f"{option} {unknown[0]}: no such column; {suggest(unknown[0], allowed)}")
-    joined = _Originals(originals) if originals is not None else None
+    check_roles(columns, constants)
+    joined = Originals(originals) if originals is not None else None
     rules = TableRules(columns, constants, joined)
     if path.is_dir():
         tables = tables_in(path)
@@ -145,6 +153,20 @@ def rows_of(
     if not path.name.lower().endswith(ENDINGS):
         raise InputError(f"{path}: expected a file that ends in {', '.join(ENDINGS)}, or a folder")
     return path.parent, _table(path, rules)
+
+
+def check_roles(columns: Mapping[str, str], constants: Mapping[str, str]) -> None:
+    """Raise InputError for a role that does not exist."""
+    for option, given, allowed in (("--column", columns, tuple(CALLED)), ("--set", constants, CONSTANT)):
+        if unknown := [role for role in given if role not in allowed]:
+            raise InputError(f"{option} {unknown[0]}: no such column; {suggest(unknown[0], allowed)}")
+
+
+def direction_in(instruction: str) -> str:
+    """Return "add" or "remove" by an instruction's words; "" if they show neither, or both."""
+    words = re.findall(r"[a-z]+", instruction.lower())
+    found = [_GUESSED[one] for one in words if one in _GUESSED]
+    return "" if not found or (len(set(found)) > 1 and words[0] not in _GUESSED) else found[0]
 
 
 def tables_in(folder: Path) -> list[Path]:
@@ -238,7 +260,9 @@ def _row(
         found = rules.originals.find(called or id)
         original = found or (original if original and original.data else None)
     values = {role: value_of(role) for role in CONSTANT}
-    return PairRow(id=id, row=line, original=original, original_name=called, edited=edited, **values)
+    return PairRow(
+        id=id, row=line, original=original, original_name=called, edited=edited, own_modality=None, **values
+    )
 
 
 def _text(role: str, cell: object) -> str:
@@ -347,7 +371,7 @@ def _parquet(path: Path, rules: TableRules) -> _Rows:
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
-def _tree(root: Path, joined: _Originals | None) -> Iterator[PairRow]:
+def _tree(root: Path, joined: Originals | None) -> Iterator[PairRow]:
     """Yield every image of Med-Banana's tree. Its folder is the verdict; everything else is unknown."""
     for number, edit in enumerate(PublishedTree(root).edits(), 1):
         key = edit.key
@@ -366,7 +390,7 @@ def _tree(root: Path, joined: _Originals | None) -> Iterator[PairRow]:
         )
 
 
-class _Originals:
+class Originals:
     """Images of a folder by name, and by the name of a folder that contains just one, as studies of MIMIC-CXR."""
 
     def __init__(self, root: Path) -> None:

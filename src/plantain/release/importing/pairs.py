@@ -1,4 +1,4 @@
-"""Imports any published set of edits as a run: a table of pairs, or a tree as Med-Banana publishes it, streamed.
+"""Imports any published set of edits as a run: a table of pairs, Med-Banana's tree, or a benchmark's output, streamed.
 
 A row is an original, an edit, and an instruction. Anything else stays unknown; a published verdict is kept as a score,
 never as a judge's. The run appears when it is complete.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,7 +31,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_output, decode_untrusted, grey_bits, one_line
 from plantain.pixels.encode import encode_prepared
 from plantain.pixels.likeness import pixel_sha256
-from plantain.pixels.prepare import prepare, settle_grey
+from plantain.pixels.prepare import prepare, resize, settle_grey
 from plantain.records import (
     OK,
     Attempt,
@@ -47,7 +46,15 @@ from plantain.records import (
     task_id,
 )
 from plantain.records.suggestions import fold, suggest
-from plantain.release.importing.pair_rows import PairRow, RejectedRow, RowImage, modality_of, rows_of
+from plantain.release.importing.benchmarks import benchmark_rows
+from plantain.release.importing.pair_rows import (
+    PairRow,
+    RejectedRow,
+    RowImage,
+    direction_in,
+    modality_of,
+    rows_of,
+)
 from plantain.release.plan import IMPORTED
 
 AT_ONCE = 32
@@ -65,9 +72,6 @@ NO = frozenset(
 )
 DIRECTIONS = dict.fromkeys(("add", "edit", "insert"), Direction.ADD)
 DIRECTIONS |= dict.fromkeys(("remove", "removal", "erase"), Direction.REMOVE) | {"change": Direction.CHANGE}
-GUESSED = dict.fromkeys(("add", "insert", "introduce", "simulate"), Direction.ADD)
-GUESSED |= dict.fromkeys(("remove", "erase", "delete", "eliminate"), Direction.REMOVE)
-"""Words of an instruction that show its direction, where the table has none."""
 
 
 @dataclass(slots=True)
@@ -78,6 +82,7 @@ class PairsSummary:
         run, kind: the new folder, and "pairs".
         rows: read; tasks: made of them; without_original: those whose original is missing.
         without_instruction: rows without an instruction; direction and finding are used instead.
+        resized: edits of a benchmark that had another shape than their original.
         published: rows with a verdict, by verdict.
         guessed: rows whose direction is from their instruction's words, by direction.
         left_out: rows that could not be imported, by reason; first: the first of each.
@@ -90,6 +95,7 @@ class PairsSummary:
     tasks: int = 0
     without_original: int = 0
     without_instruction: int = 0
+    resized: int = 0
     published: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     guessed: Counter[str] = field(default_factory=Counter)
@@ -118,7 +124,8 @@ def import_pairs(
     """Make a run from a published set of edits.
 
     Args:
-        path: a table (see `pair_rows.ENDINGS`), a folder with one (`metadata.*`, or shards), or Med-Banana's tree.
+        path: a table (see `pair_rows.ENDINGS`), a folder with one (`metadata.*`, or shards), Med-Banana's tree, or
+            a benchmark's output folder (see `benchmarks`).
         run: the run's folder; must be empty or new.
         columns: role -> column, where its name is not one of the usual ones.
         constants: role -> value of all rows, such as {"modality": "brain_mri"}.
@@ -129,7 +136,11 @@ def import_pairs(
             empty. Nothing is left then but the list of rejected rows.
     """
     check_new_run(run)
-    root, rows = rows_of(path, columns or {}, constants or {}, originals)
+    given = columns or {}, constants or {}, originals
+    if path.is_dir() and (found := benchmark_rows(path, *given)) is not None:
+        root, rows = path, found
+    else:
+        root, rows = rows_of(path, *given)
     summary = PairsSummary(run)
     with new_run(run) as part:
         asyncio.run(_fill(part, path, root, rows, summary))
@@ -180,6 +191,7 @@ async def _fill(
                 images[one.image.id] = (one.image, one.original)
                 tasks.append(one.task)
                 summary.without_original += not one.image.prepared_sha256
+                summary.resized += one.resized
                 summary.published[{True: "success", False: "failed", None: "none"}[one.verdict]] += 1
             await journal.add_images(images.values())
             summary.tasks += await journal.add_recorded(tasks)
@@ -199,6 +211,7 @@ class _Imported:
     original: BlobRef
     task: RecordedTask
     verdict: bool | None
+    resized: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +248,7 @@ class _RowImporter:
     def _imported(self, journal: Journal, row: PairRow) -> _Imported:
         if not row.modality.strip():
             raise InputError("modality: is empty")
-        ours = modality_of(row.modality.strip())
+        ours = None if row.own_modality else modality_of(row.modality.strip())
         modality = ours or one_line(row.modality.strip())[:64]
         direction = _direction(row)
         if ours and not row.finding.strip():
@@ -255,12 +268,16 @@ class _RowImporter:
         source = hashlib.sha256(original).hexdigest() if original is not None else ""
         grey = modality != "fundus"
         before = None if original is None else self._prepared(journal, original, source, grey, row)
-        if before is not None and abs(_ratio(after) / before.ratio - 1) > STRETCH:
-            raise InputError("edited: has another shape than its original")
+        if resized := before is not None and abs(_ratio(after) / before.ratio - 1) > STRETCH:
+            if row.own_modality is None:
+                raise InputError("edited: has another shape than its original")
+            assert before is not None
+            after, edited = resize(after, round(after.shape[0] * before.ratio), after.shape[0]), b""
         image = _image(row, modality, source, before)
         data = _kept(edited, after, grey=grey, synthetic=True)
         blob = replace(journal.put_blob(data, "image/jpeg"), pixel_sha256=pixel_sha256(data))
-        name = task_id(f"pairs:{image.id}:{blob.sha256}:{row.model}", 0, finding, direction)
+        of = finding or row.instruction.strip()
+        name = task_id(f"pairs:{image.id}:{blob.sha256}:{row.model}", 0, of, direction)
         instruction = row.instruction.strip() or f"{direction.value.capitalize()} {title}."
         state = TaskState.STOPPED if verdict is None else TaskState.SUCCESS if verdict else TaskState.FAILED
         detail: dict[str, JsonValue] = {"id": row.id, "model": row.model, "file": row.edited.name}
@@ -273,7 +290,8 @@ class _RowImporter:
             (StoredScore(name, 0, 1, PUBLISHED, score, detail),),
             (blob,),
         )
-        return _Imported(image, before.reference if before is not None else NO_IMAGE, task, verdict)
+        reference = before.reference if before is not None else NO_IMAGE
+        return _Imported(image, reference, task, verdict, resized)
 
     def _prepared(
         self, journal: Journal, original: bytes, source: str, grey: bool, row: PairRow
@@ -296,13 +314,11 @@ def _direction(row: PairRow) -> Direction:
         if word not in DIRECTIONS:
             raise InputError(f"direction: {row.direction[:40]!r}: add or remove")
         return DIRECTIONS[word]
-    words = re.findall(r"[a-z]+", row.instruction.lower())
-    found = [GUESSED[one] for one in words if one in GUESSED]
-    if not found or (len(set(found)) > 1 and words[0] not in GUESSED):
+    if not (found := direction_in(row.instruction)):
         raise InputError(
             "direction: is empty, and the instruction is neither clearly an addition nor a removal"
         )
-    return found[0]
+    return Direction(found)
 
 
 def _image(row: PairRow, modality: str, source: str, original: _PreparedOriginal | None) -> SourceImage:

@@ -12,6 +12,7 @@ import orjson
 
 from plantain.files.system_files import files_like, is_system_file
 from plantain.records import InputError
+from plantain.release.layouts.dicom import jpeg_in
 from plantain.release.originals import FOLDER
 from plantain.release.plan import FACTS, TRAJECTORIES
 from plantain.release.task_record import TaskRecord, from_json
@@ -87,6 +88,9 @@ class OurRelease:
         for path in files_like(self.root, "wds/*.tar"):
             for name, data in _members(path, (".jpg", ".png")):
                 yield f"{path}:{name}", data
+        for path in files_like(self.root, "dicom/*/*.dcm"):
+            if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
+                yield str(path), jpeg_in(path.read_bytes(), str(path))[0]
         for folder in files_like(self.root, "*"):
             if folder.is_dir() and not folder.is_symlink() and folder.name not in ("data", "wds"):
                 yield from tree_images(folder)
@@ -155,6 +159,14 @@ def _cells(path: Path, names: Sequence[str], *, needed: bool = False) -> Iterato
     except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
         # the last three: text that is not UTF-8, a date that no calendar has, a time zone that is none
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
+
+
+def columns_of(path: Path, *names: str) -> list[list[object]]:
+    """Return whole columns of a Parquet table. Raises InputError where one is missing."""
+    found: dict[str, list[object]] = {name: [] for name in names}
+    for name, cell in _cells(path, names, needed=True):
+        found[name].append(cell)
+    return list(found.values())
 
 
 def _members(path: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:

@@ -65,22 +65,22 @@ def chosen(names: Iterable[str]) -> dict[str, Layout]:
 def write_images(staging: Staging, released: ReleasedImages, name: str) -> None:
     """Write the edited images of a layout's tree at their `path_of`, in batches that become durable together."""
 
-    def read(entry: StagedEntry) -> tuple[bytes, ReleaseFile]:
+    def read(entry: StagedEntry) -> tuple[bytes, list[ReleaseFile]]:
         record = from_json(entry.record)
         attempt = record.attempts[entry.first]
         assert attempt.edited is not None
         image = released.read(ImageRequest(attempt.edited, record.task_id, attempt.round or 0))
-        return image.data, image.listed(record.task_id, attempt, attempt.role, path=entry.path)
+        return image.data, [image.listed(record.task_id, attempt, attempt.role, path=entry.path)]
 
-    _write_batches(staging, name, read)
+    write_batches(staging, name, read)
 
 
 def write_originals(staging: Staging, released: ReleasedImages) -> None:
     """Write source images as `originals/DATASET/ID.jpeg`, each once, then their index."""
 
-    def read(entry: StagedEntry) -> tuple[bytes, ReleaseFile]:
+    def read(entry: StagedEntry) -> tuple[bytes, list[ReleaseFile]]:
         image = released.read(ImageRequest(original_of(staging, entry), "", 0, edited=False))
-        return image.data, image.listed(None, None, ORIGINAL, path=entry.path)
+        return image.data, [image.listed(None, None, ORIGINAL, path=entry.path)]
 
     def index() -> Iterator[bytes]:
         for stem, shards, _ in staging.shards(ORIGINALS):
@@ -89,7 +89,7 @@ def write_originals(staging: Staging, released: ReleasedImages) -> None:
                     _, cells = staging.described_original(original_of(staging, entry).sha256)
                     yield orjson.dumps({"path": entry.path, **orjson.loads(cells)}) + b"\n"
 
-    _write_batches(staging, ORIGINALS, read)
+    write_batches(staging, ORIGINALS, read)
     if staging.shards(ORIGINALS):
         staging.write_chunks(INDEX, index)
 
@@ -101,13 +101,16 @@ def original_of(staging: Staging, entry: StagedEntry) -> RecordedImage:
     return original
 
 
-_Batch = tuple[list[Path], list[Future[ReleaseFile]]]
+_Batch = tuple[list[Path], list[Future[list[ReleaseFile]]]]
 
 
-def _write_batches(
-    staging: Staging, layout: str, read: Callable[[StagedEntry], tuple[bytes, ReleaseFile]]
+def write_batches(
+    staging: Staging, layout: str, read: Callable[[StagedEntry], tuple[bytes, list[ReleaseFile]]]
 ) -> None:
-    """Write every planned file of a layout that is not done; `read` is called in threads.
+    """Write every planned file of a layout that is not done.
+
+    `read` is called in threads. It returns a file's bytes, and its line in the list of files with those of the images
+    inside it.
 
     Syncing each file would cost more than writing it, so a batch is synced at once, while the next is written.
     """
@@ -119,14 +122,14 @@ def _write_batches(
                 make_folder(staging.out, folder)
             return paths, [pool.submit(write, entry) for entry in entries]
 
-        def write(entry: StagedEntry) -> ReleaseFile:
+        def write(entry: StagedEntry) -> list[ReleaseFile]:
             data, listed = read(entry)
             with create(staging.out / entry.path) as file:
                 file.write(data)
             return listed
 
         def finish(batch: _Batch) -> None:
-            files = [one.result() for one in batch[1]]
+            files = [file for one in batch[1] for file in one.result()]
             # Recorded last: files that are not recorded are written again.
             sync_everything(staging.out, batch[0])
             staging.record(files)

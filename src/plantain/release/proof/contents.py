@@ -1,4 +1,4 @@
-"""Checks the contents of a file of a release: rows and columns, embedded images, members of a tar, lines of JSON.
+"""Checks the contents of a file of a release: rows and columns, embedded images, members of a tar, DICOM, JSON lines.
 
 Only files with the right checksum are opened, but their author may be anyone: sizes are bounded, and whatever a library
 raises becomes a problem.
@@ -20,6 +20,7 @@ from plantain.files.unpacking import unpacks_too_far
 from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.likeness import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
+from plantain.release.layouts.dicom import jpeg_in
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.inventory import ReleaseProblem
 
@@ -68,6 +69,8 @@ def check_contents(
             return list(_parquet(path, file, rows, inside, options))
         if file.path.endswith(".tar"):
             return list(_tar(path, file, inside, options))
+        if file.path.endswith(".dcm") and file.role != "document":
+            return list(_dicom(path, file, inside, options))
         if inside:
             return [ReleaseProblem(file.path, "manifest", "cannot have images inside it")]
         if file.is_edit and (options.pixels or file.source_sha256):
@@ -197,6 +200,21 @@ def _tar(
                 yield ReleaseProblem(file.path, "rows", detail)
     for name in listed:
         yield ReleaseProblem(file.path, "image", f"{name} is in the manifest and not in the tar")
+
+
+# --- DICOM ------------------------------------------------------------------------------------------
+
+
+def _dicom(
+    path: Path, file: ReleaseFile, inside: Sequence[ReleaseFile], options: CheckOptions
+) -> Iterator[ReleaseProblem]:
+    jpeg, synthetic = jpeg_in(path.read_bytes(), file.path)
+    if len(inside) != 1:
+        yield ReleaseProblem(file.path, "image", f"has one image, and the manifest lists {len(inside)}")
+    for entry in inside:
+        if entry.is_edit and not synthetic:
+            yield ReleaseProblem(file.path, "image", "is an edit and does not state that it is synthetic")
+        yield from _image(jpeg, entry, options)
 
 
 # --- JSON, line by line -----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,7 @@ def _environment() -> Environment:
     environment = plain_environment(TEMPLATES)
     environment.filters |= {
         "money": _money,
+        "clauses": lambda text: re.split(r"(?<=[.:;])\s+", text, maxsplit=1),
         "short": lambda text: text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + " …",
     }
     environment.globals |= {"href": href}

@@ -19,8 +19,9 @@ from plantain.journal.questions.browsing import (
     page_of,
 )
 from plantain.journal.verdicts import published_verdict
-from plantain.records import Attempt, SourceImage
+from plantain.records import Attempt, Direction, SourceImage
 from plantain.review.web.thumbnails import Thumbnails
+from plantain.rubrics.policies import unfavourable
 
 PAGE = 50
 OFFERED_S = 30.0
@@ -32,6 +33,7 @@ class ViewedRound:
     """One attempt with its verdicts, scores and calls."""
 
     attempt: Attempt
+    direction: Direction
     judges: tuple[StoredVerdict, ...]
     scores: tuple[StoredScore, ...]
     calls: tuple[CallRow, ...]
@@ -45,7 +47,7 @@ class ViewedRound:
 
     def cells(self, name: str) -> list[Cell]:
         """Return each judge's report on one criterion or fact, in the order of `judges`."""
-        return [_cell(one, name) for one in self.judges]
+        return [_cell(one, name, self.direction) for one in self.judges]
 
     def differs(self, name: str) -> bool:
         """Return True if two judges disagree on it."""
@@ -59,9 +61,19 @@ class ViewedRound:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One judge's report on one criterion: passed or not, or a value, codes, and its evidence."""
+    """One judge's report on one criterion or fact.
+
+    Attributes:
+        passed: whether the criterion passed, or the answer to a fact.
+        good: whether that counts for the edit; None: unknown, or neither answer does.
+        fact: True for a fact.
+        value, codes, reason: of a criterion.
+        judged: False if this judge did not report on it.
+    """
 
     passed: bool | None
+    good: bool | None
+    fact: bool
     value: float | None
     codes: tuple[str, ...]
     reason: str
@@ -154,7 +166,8 @@ class RunView:
         reader = self.reader
         row = reader.task(prefix)
         calls, verdicts, scores = reader.calls(row.id), reader.verdicts(row.id), reader.scores(row.id)
-        rounds = [_round(attempt, verdicts, scores, calls) for attempt in reader.attempts(row.id)]
+        direction = row.task.direction
+        rounds = [_round(attempt, direction, verdicts, scores, calls) for attempt in reader.attempts(row.id)]
         return ViewedTask(
             row,
             reader.image(row.task.image_id),
@@ -173,6 +186,7 @@ class RunView:
 
 def _round(
     attempt: Attempt,
+    direction: Direction,
     verdicts: Sequence[StoredVerdict],
     scores: Sequence[StoredScore],
     calls: Sequence[CallRow],
@@ -184,18 +198,20 @@ def _round(
         judges.append(StoredVerdict(attempt.task_id, *key, published, 0, decisive=False))
     return ViewedRound(
         attempt,
+        direction,
         tuple(sorted(judges, key=lambda one: (not one.decisive, one.verdict.judge, one.draw))),
         tuple(one for one in scores if (one.generation, one.round) == key),
         tuple(call for call in calls if (call.key.generation, call.key.round) == key),
     )
 
 
-def _cell(stored: StoredVerdict, name: str) -> Cell:
+def _cell(stored: StoredVerdict, name: str, direction: Direction) -> Cell:
     seen = stored.verdict.observations
     if name in seen.criteria:
-        criterion = seen.criteria[name]
-        return Cell(
-            criterion.passed, criterion.value, tuple(map(str, criterion.codes)), criterion.evidence, True
-        )
+        found = seen.criteria[name]
+        codes = tuple(map(str, found.codes))
+        return Cell(found.passed, found.passed, False, found.value, codes, found.evidence, True)
     fact = seen.facts.get(name)
-    return Cell(fact, None, (), "", fact is not None)
+    bad = unfavourable(direction).get(name)
+    good = None if fact is None or bad is None else fact is not bad
+    return Cell(fact, good, True, None, (), "", fact is not None)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, PlainValidator, SerializeAsAny, ValidationError,
 from plantain.files.toml import read_toml_table
 from plantain.models.registry import provider_names, settings_class
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.suggestions import like_path, suggest
 from plantain.roles.options import EDITS, FREE, JUDGES, WORDS, ProviderSettings
 
 M = TypeVar("M", bound=BaseModel)
@@ -147,7 +147,7 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
         InputError: names the file and the fields, and for an unknown key the nearest known one.
     """
     if not path.exists():
-        raise InputError(f"{path}: no such {what}")
+        raise InputError(f"{path}: no such {what}{like_path(path)}")
     if path.is_dir():
         raise InputError(f"{path}: a folder, not a {what}")
     try:

@@ -175,12 +175,12 @@ def check_fits(plan: EditorPlan, watching: Watching) -> None:
     if name in JOINT_ATTENDING:
         if watching.parts != LEVELS or watching.resolutions:
             raise InputError(
-                f"{plan.name}: --parts and --resolutions choose layers of a UNet; this is a transformer: use --layers"
+                f"{plan.name}: --set parts chooses layers of a UNet; this is a transformer: --set layers"
             )
     elif name in CROSS_ATTENDING:
         if watching.block != "output":
             raise InputError(
-                f"{plan.name}: --block {watching.block} is of joint attention; this has cross-attention"
+                f"{plan.name}: --set block {watching.block} is of joint attention; this has cross-attention"
             )
     else:
         able = ", ".join(sorted(CROSS_ATTENDING | JOINT_ATTENDING))

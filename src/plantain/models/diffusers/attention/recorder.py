@@ -88,7 +88,7 @@ class AttentionRecorder:
         if not isinstance(self._heads, tuple):
             return states
         if max(self._heads) >= states.shape[1]:
-            raise InputError(f"--heads: a layer has {states.shape[1]}, counted from 0")
+            raise InputError(f"--set heads: a layer has {states.shape[1]}, counted from 0")
         return states[:, list(self._heads)]
 
     def maps(self) -> Tensor:

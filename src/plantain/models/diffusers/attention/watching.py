@@ -77,15 +77,15 @@ class Watching:
     def check(self) -> None:
         """Refuses what cannot be recorded. Raises InputError naming the option."""
         if not self.parts or set(self.parts) - set(LEVELS):
-            raise InputError(f"--parts: choose some of {', '.join(LEVELS)}")
+            raise InputError(f"--set parts: choose some of {', '.join(LEVELS)}")
         if self.tokens not in TOKENS:
             raise InputError(f"--tokens {self.tokens}: choose one of {', '.join(TOKENS)}")
         if self.block not in BLOCKS:
-            raise InputError(f"--block {self.block}: choose one of {', '.join(BLOCKS)}")
+            raise InputError(f"--set block {self.block}: choose one of {', '.join(BLOCKS)}")
         for name in ("heads", "layers", "steps"):
             choice = getattr(self, name)
             if choice == () or (isinstance(choice, tuple) and min(choice) < 0):
-                raise InputError(f"--{name}: name numbers from 0 on, or all")
+                raise InputError(f"--set {name}: name numbers from 0 on, or all")
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return the settings that differ from the defaults, for the record."""

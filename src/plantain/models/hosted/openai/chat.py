@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from plantain.models.hosted.answers import JsonObject, child, count, objects, stated, text, whole_usage
+from plantain.models.hosted.answers import (
+    JsonObject,
+    child,
+    count,
+    objects,
+    reported_cost,
+    stated,
+    text,
+    whole_usage,
+)
 from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short
 from plantain.models.hosted.openai.compatible import ServerProfile, Settings
@@ -115,6 +124,7 @@ def read_usage(body: JsonObject) -> Usage:
         tier=served_tier(body),
         finish_reason=text(choice, "finish_reason"),
         response_id=text(body, "id"),
+        reported_usd=reported_cost(usage),
         thought_summary=(text(message, "reasoning_content") or text(message, "reasoning"))[:20_000],
     )
 

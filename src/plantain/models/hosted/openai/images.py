@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from plantain.models.hosted.answers import JsonObject, add_counts, child, count, objects, stated, text
+from plantain.models.hosted.answers import (
+    JsonObject,
+    add_counts,
+    child,
+    count,
+    objects,
+    reported_cost,
+    stated,
+    text,
+)
 from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import answer_fault
 from plantain.models.hosted.images import from_base64
@@ -141,6 +150,7 @@ def read_usage(body: JsonObject, model: str = "", size: str = SIZE, quality: str
         output_image_tokens=shown,
         images=images or None,
         tier=served_tier(body),
+        reported_usd=reported_cost(usage),
     )
 
 

@@ -71,11 +71,16 @@ class Images {
       this.listen(panel);
       return panel;
     });
-    const n = this.panels.length, columns = n <= 3 ? n : Math.ceil(n / 2);
-    this.box.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
-    this.box.style.gridTemplateRows = `repeat(${Math.ceil(n / columns)}, minmax(0, 1fr))`;
     this.box.replaceChildren(...this.panels.map((panel) => panel.figure));
     this.draw();
+  }
+  arrange() { // in as many columns as make the images largest
+    const n = this.panels.length, box = this.box.getBoundingClientRect(), rows = (columns) => Math.ceil(n / columns);
+    const scale = (columns) => Math.min(box.width / columns / this.size[0], box.height / rows(columns) / this.size[1]);
+    let columns = n;
+    for (let fewer = n - 1; fewer > 0; fewer--) if (scale(fewer) > 1.05 * scale(columns)) columns = fewer;
+    this.box.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+    this.box.style.gridTemplateRows = `repeat(${rows(columns)}, minmax(0, 1fr))`;
   }
   fitZoom(panel) {
     const box = panel.figure.getBoundingClientRect(), ratio = devicePixelRatio || 1;
@@ -165,6 +170,7 @@ class Images {
     const slope = 255 / this.width, intercept = 0.5 - this.level / this.width, ratio = devicePixelRatio || 1;
     for (const one of this.functions) { one.setAttribute("slope", slope); one.setAttribute("intercept", intercept); }
     const original = this.list?.find((one) => one.slot === -1);
+    if (this.panels.length) this.arrange();
     for (const panel of this.panels) {
       const box = panel.figure.getBoundingClientRect(), w = Math.round(box.width * ratio), h = Math.round(box.height * ratio);
       for (const canvas of [panel.canvas, panel.over]) if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }

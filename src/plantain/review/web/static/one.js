@@ -4,19 +4,19 @@ const page = document.body.dataset;
 const images = new Images($("panels"), $("view"), $("window"), $("preset"));
 window.images = images; // for tests
 let shown = -1;
-const rounds = () => [...document.querySelectorAll("#story .round")].filter((one) => one.dataset.image);
+const rounds = () => [...document.querySelectorAll("#story .round")];
 async function show(index) {
   const all = rounds(), original = page.original ? [{label: "Original", url: page.original, slot: -1}] : [];
   shown = Math.max(0, Math.min(all.length - 1, index));
   const one = all[shown];
-  for (const section of document.querySelectorAll("#story .round")) section.classList.toggle("now", section === one);
-  [...$("rounds").children].forEach((button, i) => button.setAttribute("aria-pressed", i === shown));
-  const list = one ? [...original, {label: /^\d/.test(one.dataset.label) ? `${page.each} ${one.dataset.label}` : one.dataset.label, url: one.dataset.image, slot: 0}] : original;
-  if (!list.length) { $("panels").textContent = "No image: the imported release did not contain it."; return; }
-  let bitmaps;
-  try { bitmaps = await Promise.all(list.map((each) => images.load(each.url))); } catch { $("panels").textContent = "This image is missing."; }
+  const list = one?.dataset.image ? [...original, {label: /^\d/.test(one.dataset.label) ? `${page.each} ${one.dataset.label}` : one.dataset.label, url: one.dataset.image, slot: 0}] : original;
+  let bitmaps = [], missing = list.length ? "" : "No image: the imported release did not contain it.";
+  try { bitmaps = await Promise.all(list.map((each) => images.load(each.url))); } catch { missing = "This image is missing."; }
   if (all[shown] !== one) return; // another round was selected meanwhile
-  if (bitmaps) {
+  for (const section of all) section.classList.toggle("now", section === one);
+  [...$("rounds").children].forEach((button, i) => button.setAttribute("aria-pressed", i === shown));
+  if (missing) $("panels").textContent = missing;
+  else {
     const {zoom, exact, x, y, width, level} = images, preset = $("preset").selectedIndex, first = !images.list;
     await images.show(list, {size: [bitmaps[0].width, bitmaps[0].height], spacing_mm: Number(page.spacing) || null, modality: page.modality});
     if (!first) { Object.assign(images, {zoom, exact, x, y, width, level}); $("preset").selectedIndex = preset; images.draw(); }

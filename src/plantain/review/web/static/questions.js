@@ -7,7 +7,8 @@ function words(name) { const text = name.replaceAll("_", " "); return text[0].to
 function group(legend, note, name, options, chosen, tall) { // options: [[value, label, key]]
   const set = document.createElement("fieldset"), title = document.createElement("legend"), row = document.createElement("div");
   title.textContent = legend; set.append(title);
-  if (note) { const p = document.createElement("p"); p.textContent = note; set.append(p); }
+  const inline = options.length < 4 && !tall, p = document.createElement("p"); p.textContent = note;
+  set.append(...(note && !inline ? [p] : []), row, ...(note && inline ? [p] : [])); set.classList.toggle("inline", inline);
   row.className = "choices" + (tall ? " tall" : ""); row.setAttribute("role", "radiogroup"); row.setAttribute("aria-label", legend);
   for (const [value, label, key] of options) {
     const one = document.createElement("label"), input = document.createElement("input");
@@ -17,7 +18,7 @@ function group(legend, note, name, options, chosen, tall) { // options: [[value,
     if (key !== undefined && key !== "") { const kbd = document.createElement("kbd"); kbd.textContent = key; one.append(kbd); }
     one.append(label); row.append(one);
   }
-  set.append(row); set.dataset.name = name;
+  set.dataset.name = name;
   return set;
 }
 function checks(legend, name, values, chosen) {
@@ -50,11 +51,16 @@ const digit = (key) => /^[0-9]$/.test(key) ? Number(key) : null;
 const QUESTIONS = {
   accept: {
     about: "Compare the edited image with the original. Answer every criterion.",
-    keys: [["1 to 9", "yes, again: no, for that criterion"], ["Y / N", "yes or no to the marked criterion, and on"], ["A / X", "yes, or no, to everything"]],
+    keys: [["1 to 9", "yes, again no"], ["Y / N", "yes or no to the marked criterion, and on"], ["A / X", "yes, or no, to everything"]],
     build(box, item, old) {
       item.criteria.forEach(([name, question], i) => box.append(group(words(name), question, "c:" + name, [[true, "Yes", ""], [false, "No", ""]], old?.criteria?.[name])));
       item.criteria.forEach((one, i) => { const legend = box.querySelectorAll("legend")[i], kbd = document.createElement("kbd"); kbd.textContent = i + 1; legend.prepend(kbd, " "); });
-      if (item.codes.length) box.append(checks("Reasons (optional)", "codes", item.codes, old?.codes ?? []));
+      if (item.codes.length) {
+        const why = document.createElement("details"), title = document.createElement("summary"), reasons = checks("", "codes", item.codes, old?.codes ?? []);
+        title.textContent = "Reasons (optional)"; why.className = "folded"; reasons.setAttribute("aria-label", "Reasons"); why.append(title, reasons); box.append(why);
+        const opened = () => { if (box.querySelector("input[value=false]:checked, input[name=codes]:checked")) why.open = true; };
+        box.addEventListener("change", opened); opened();
+      }
       const names = item.criteria.map(([name]) => "c:" + name), step = stepper(box, names);
       return {
         key(key) {
@@ -74,7 +80,7 @@ const QUESTIONS = {
   },
   rate: {
     about: "Compare the edited image with the original and rate it; more is better.",
-    keys: [["0 to 9, T for ten", "rate the marked criterion, and on"], ["↑ ↓", "another criterion (Shift)"]],
+    keys: [["0 to 9, T", "rate; T is ten"], ["↑ ↓", "another criterion (Shift)"]],
     build(box, item, old) {
       const [least, most] = item.scale, steps = Array.from({length: most - least + 1}, (_, i) => least + i);
       for (const [name, question] of item.criteria) box.append(group(words(name), question, "s:" + name, steps.map((one) => [one, one, ""]), old?.scores?.[name]));
@@ -114,7 +120,7 @@ const QUESTIONS = {
   },
   rank: {
     about: "Rank the images: 1 is best; equal ones share a rank.",
-    keys: [["1 to 9, 0 for ten", "rank the marked image, and continue; with Shift: 11 to 20"], ["Shift ↑ ↓", "another image"]],
+    keys: [["1 to 9, 0", "rank; 0 is ten; with Shift: 11 to 20"], ["Shift ↑ ↓", "another image"]],
     build(box, item, old) {
       const [[, question]] = item.criteria, k = item.slots.length, ranks = Array.from({length: k}, (_, i) => i + 1), note = document.createElement("p");
       note.textContent = question; note.id = "criterion"; box.append(note);
@@ -194,7 +200,7 @@ const QUESTIONS = {
 
 function simple(about, legend, name, options, value = (text) => text, tall = false) {
   return {
-    about, keys: [["1 to 9, 0", "the answer with that number"]],
+    about, keys: [["1 to 9, 0", "answer"]],
     build(box, item, old) {
       const list = options(item);
       box.append(group(legend, "", name, list, old?.[name], tall));

@@ -41,6 +41,12 @@ function button(label, act, main = true) {
   one.addEventListener("click", async () => { one.disabled = true; await attempt(act); one.disabled = false; });
   return one;
 }
+function folded(text) { // the first clause; the others on demand
+  const [first, rest] = text.split(/(?<=[.:;])\s+(.*)/s), box = document.createElement("details"), summary = document.createElement("summary");
+  if (!rest) return [text];
+  summary.textContent = first; box.className = "folded"; box.append(summary, rest);
+  return [box];
+}
 function row(...parts) { const div = document.createElement("div"); div.className = "row"; div.append(...parts); return div; }
 function agreement() {
   const input = document.createElement("input"), label = document.createElement("label");
@@ -93,11 +99,14 @@ async function show(block, position, past = false) {
   $("sheet").hidden = true; $("room").hidden = false;
   Object.assign(reader, {item, key: newKey(), focus: 0, enter: null});
   const now = reader.me.blocks.find((one) => one.id === block);
-  $("where").textContent = item.training ? `${item.title} · training` : item.title;
-  $("progress").max = item.items; $("progress").value = position; $("count").textContent = `${position + 1} / ${item.items}`;
+  const parts = reader.me.blocks.length, first = item.training ? 0 : now.training, last = item.training ? now.training : item.items;
+  $("where").textContent = (parts > 1 ? `Part ${reader.me.blocks.indexOf(now) + 1} of ${parts}` : item.title) + (item.training ? " · training" : "");
+  $("progress").max = item.items; $("progress").value = now.answered; $("count").textContent = `${position + 1 - first} of ${last - first}`;
   $("title").textContent = item.title;
   $("about").textContent = [item.direction && item.finding ? `${words(item.direction)}: ${item.finding}` : "", QUESTIONS[item.task].about].filter(Boolean).join(". ");
-  $("instruction").textContent = item.instruction;
+  $("instruction").replaceChildren(...folded(item.instruction));
+  const [[digits, what]] = QUESTIONS[item.task].keys;
+  $("keyline").textContent = `${item.task === "accept" ? `1 to ${Math.min(9, item.criteria.length)}` : digits} ${what.split(";")[0]} · Enter saves · ? all keys`;
   $("own").replaceChildren(...QUESTIONS[item.task].keys.map(([key, what]) => paragraph(`${key}: ${what}`)));
   $("question").replaceChildren();
   reader.form = QUESTIONS[item.task].build($("question"), item, item.answer?.cannot ? null : item.answer, reader);

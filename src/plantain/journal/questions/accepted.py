@@ -1,0 +1,103 @@
+"""How many edits of each finding and direction were tried and accepted, in a run that draws images until enough are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from plantain.journal.reader import JournalReader
+from plantain.journal.rows import from_json, to_json
+
+META = "accepted"
+"""Key of the run's meta: the latest decisions, as JSON of `Decisions`."""
+
+Part = tuple[str, str, str]
+"""Modality, finding and direction."""
+
+WHY = {
+    "reached": "enough accepted",
+    "images": "no further image",
+    "yield": "yield below data.yield_floor",
+    "": "open",
+}
+"""Why a part draws no further image, in words; "" while it may draw more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The decisions of a run: the reason why each part ended, a key of `WHY`, in the order of the plan.
+
+    `halted` is why the run stopped while parts were open; "" if it did not.
+    """
+
+    required: int
+    ended: tuple[tuple[Part, str], ...]
+    halted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PartCount:
+    """Edit tasks of a part: all, the closed ones, and those that succeeded."""
+
+    tasks: int = 0
+    closed: int = 0
+    accepted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedRow:
+    """One finding and direction: required, tried (closed) and accepted edits, and why it ended."""
+
+    modality: str
+    finding: str
+    direction: str
+    required: int
+    tried: int
+    accepted: int
+    ended: str
+    why: str
+
+
+def count_parts(reader: JournalReader) -> dict[Part, PartCount]:
+    """Return the counts of every part that has a task."""
+    rows = reader.connection.execute(
+        "SELECT modality, finding, direction, count(*), sum(state <> 'pending'), sum(state = 'success') FROM task "
+        "WHERE kind = 'edit' GROUP BY 1, 2, 3"
+    )
+    return {(modality, finding, direction): PartCount(*n) for modality, finding, direction, *n in rows}
+
+
+def ids_of_part(reader: JournalReader, part: Part) -> set[str]:
+    """Return the ids of a part's edit tasks."""
+    query = "SELECT id FROM task WHERE kind = 'edit' AND modality = ? AND finding = ? AND direction = ?"
+    return {task for (task,) in reader.connection.execute(query, part)}
+
+
+def decisions_of(reader: JournalReader) -> Decisions | None:
+    """Return the latest decisions; None for a run without a required number."""
+    stored = reader.meta(META)
+    return from_json(Decisions, stored) if stored else None
+
+
+def accepted_rows(reader: JournalReader) -> tuple[AcceptedRow, ...]:
+    """Return a row for each part, in the order of the plan; none for a run without a required number."""
+    decisions = decisions_of(reader)
+    if decisions is None:
+        return ()
+    counts, rows = count_parts(reader), []
+    for part, ended in decisions.ended:
+        count = counts.get(part, PartCount())
+        why = WHY[ended] if ended or not decisions.halted else decisions.halted
+        rows.append(AcceptedRow(*part, decisions.required, count.closed, count.accepted, ended, why))
+    return tuple(rows)
+
+
+def joined(metas: Collection[Mapping[str, str]]) -> dict[str, str]:
+    """Return the meta entry of the run that shards are merged into: a part has ended if it ended alike in all."""
+    shards = [from_json(Decisions, meta[META]) for meta in metas if meta.get(META)]
+    if not shards:
+        return {}
+    ended: dict[Part, str] = dict(shards[0].ended)
+    for shard in shards[1:]:
+        ended |= {part: why if ended.get(part) == why else "" for part, why in shard.ended}
+    return {META: to_json(Decisions(sum(shard.required for shard in shards), tuple(ended.items())))}

@@ -1,0 +1,97 @@
+"""The leaderboard in a real browser: first screen, names of metrics, one sample of all models, pairs on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.scored_run import EXACT, NOISY, Made, make_benchmark, make_run, plain_scores
+from plantain.bench.generate.arms import PromptVariant
+from plantain.bench.leaderboard.page import write_leaderboard
+from plantain.bench.leaderboard.tables import Table
+from review.conftest import browser  # noqa: F401
+from review.in_browser import CHROMIUM, IN_VIEW, SIZES_AND_THEMES, assert_first_sight, in_thread, window
+
+pytest.importorskip("playwright.sync_api")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")]
+
+
+@pytest.fixture(scope="module")
+def board(made: Made, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_leaderboard([made.run], tmp_path_factory.mktemp("out"), gallery=2).as_uri()
+
+
+@pytest.fixture
+def page(browser: Any, board: str) -> Iterator[Any]:  # noqa: F811
+    with window(browser, 1280, 900, "light") as page:
+        page.goto(board)
+        yield page
+
+
+@pytest.mark.parametrize(("width", "theme"), SIZES_AND_THEMES)
+def test_the_first_image_is_on_the_first_screen(browser: Any, board: str, width: int, theme: str) -> None:  # noqa: F811
+    with window(browser, width, 900, theme) as page:
+        page.goto(board)
+        assert_first_sight(page)
+
+
+def test_every_model_has_one_row_until_its_other_settings_are_asked_for(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+    bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
+    arms = [EXACT, replace(EXACT, label=EXACT.label + "+detailed", prompt=PromptVariant.DETAILED), NOISY]
+    run = tmp_path / "run"
+    in_thread(lambda: make_run(run, bench, arms, lambda _, i, k: plain_scores(NOISY, i, k), pictures=False))
+    board = write_leaderboard([run], tmp_path / "out", gallery=0)
+    with window(browser, 1280, 900, "light") as page:
+        page.goto(board.as_uri())
+        rows = page.locator("#table .lead-table tbody tr:not(.fixed):visible th")
+        assert rows.all_inner_texts() == [EXACT.label, NOISY.label]
+        page.check("#variants")
+        assert rows.all_inner_texts() == [arm.label for arm in arms]
+
+
+def test_metrics_are_spelled_out_on_hover_and_in_the_legend(page: Any, table: Table) -> None:
+    legend = page.inner_text("#table .legend")
+    for measure in table.main:
+        assert (
+            page.locator("#table th abbr", has_text=measure.name).first.get_attribute("title")
+            == measure.label
+        )
+        assert f"{measure.name}: {measure.label}" in legend
+
+
+def test_one_sample_of_all_models_is_directly_below_the_table(page: Any, table: Table) -> None:
+    assert page.evaluate("document.querySelector('#table > .scroll').nextElementSibling.id") == "example"
+    captions = [text.split("\n")[0] for text in page.locator("#example figcaption").all_inner_texts()]
+    assert captions[0] == "Before" and captions[1].startswith("Truth")
+    assert {arm.label for arm in table.general if arm.samples is None} - {"ground-truth"} <= set(captions)
+
+
+def test_missing_intervals_are_stated_once(page: Any, board: str) -> None:
+    assert page.inner_text("body").lower().count("no interval:") <= 1
+    assert page.locator("td", has_text="no interval").count() == 0
+
+
+def test_which_of_two_editors_is_better_and_how_sure_in_one_click(page: Any, table: Table) -> None:
+    """The link to the pairs opens the first metric's table: difference, interval and p of each pair."""
+    assert page.locator("#pairs details[open]").count() == 0
+    page.click('nav.contents a:has-text("Pairs of models")')
+    first = table.differences[table.main[0].name][0]
+    row = page.locator("#first-pairs tr", has_text=first.first).filter(has_text=first.second).first
+    row.wait_for(state="visible")
+    assert page.evaluate(IN_VIEW, "#first-pairs tbody tr:first-child")
+    low, high = first.estimate.low, first.estimate.high
+    cells = row.locator("td").all_inner_texts()
+    assert cells[2] == (f"{low:.3f} to {high:.3f}" if low is not None else "–") and cells[3]
+
+
+def test_means_and_intervals_are_drawn_as_dots(page: Any, table: Table) -> None:
+    titles = set(page.locator("#table figure svg text").all_text_contents())
+    assert {measure.name for measure in table.main} <= titles
+
+
+def test_no_image_waits_for_scrolling(page: Any) -> None:
+    assert page.locator('img[loading="lazy"]').count() == 0
