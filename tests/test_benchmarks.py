@@ -29,6 +29,7 @@ SMALLEST = {
     "reader_studies": ("--studies", "4"),
     "restore_outside": ("--edits", "2"),
     "resume": ("--tasks", "60"),
+    "sensitivity": ("--images", "52", "--only", "8 grey"),
     "throughput": ("--seconds", "0.05", "--batch", "1", "--side", "64"),
 }
 

@@ -110,6 +110,16 @@ def test_floor_of_pairs_with_few_sources():
         fid_of_features(a, a, "random", pairs=range(5))
 
 
+def test_halves_of_the_true_images_keep_sources_together():
+    # Four sources of two equal images at 0, 0, 4 and 4: a half has means 0 and 4, or 2 and 2 with variance 16 / 3.
+    a = np.repeat([0.0, 0.0, 4.0, 4.0], 2)[:, None]
+    found = fid_of_features(a, a, "random", pairs=np.repeat(range(4), 2).tolist())
+    shares = [found.halves / 16 * 20]  # of the 20 divisions, those in which the halves are 4 apart
+    assert shares == [pytest.approx(round(shares[0]))] and 0 < shares[0] < 20
+    assert found == fid_of_features(a, a, "random", pairs=np.repeat(range(4), 2).tolist())
+    assert fid_of_features(a, a, "random", pairs=[0] * 8).halves is None
+
+
 def test_unscored_with_reason_and_wrong_shapes_refused():
     assert frechet([[1.0]], [[1.0]]).reason == "fewer than two images on a side"
     assert kernel_distance([[1.0], [np.nan]], [[1.0], [2.0]]).reason == "features are not finite"

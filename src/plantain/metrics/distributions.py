@@ -1,14 +1,15 @@
-"""Distances between edited images and their true images as sets, FID and KID, each with its floor.
+"""Distances between edited images and their true images as sets, Fréchet and kernel, each with its floor.
 
 With fewer images than feature dimensions a Fréchet distance mostly measures the number of images: two draws of 1,182
 from one Gaussian in 2,048 dimensions have a distance of 1,621. So every distance is reported with its floor: the
-distances after random exchange of the two images of a pair, all pairs of one source together.
+distances after random exchange of the two images of a pair, all pairs of one source together. A Fréchet distance also
+has the distance of random halves of the true images.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,9 @@ DRAWS = 39
 FEWEST = 6
 """Sources below which no exchange reaches 5 %: five sources have 16 distinct exchanges."""
 
+HALVES = 20
+"""Random divisions of the true images."""
+
 ENUMERATED = 20
 """Up to this many sources, no exchange is drawn twice."""
 
@@ -35,12 +39,13 @@ class SetDistance:
     """A distance of two sets of images with its floor.
 
     Attributes:
-        name: "fid" or "kid", followed by the encoder's name unless it has the published weights.
+        name: of the metric, followed by the encoder's name unless the encoder has the published weights.
         score: the distance; lower is better; unscored below two pairs or where features are not finite.
         floor: mean distance over the exchanges; None when unscored or with one source only.
         floor_high: the critical value at 5 %; None below `FEWEST` sources.
         p: permutation p-value (Phipson and Smyth 2010); None where `floor_high` is.
         pairs: number of independent sources.
+        halves: mean Fréchet distance of random halves of the true images; None for other distances or one source.
     """
 
     name: str
@@ -49,6 +54,7 @@ class SetDistance:
     floor_high: float | None
     p: float | None
     pairs: int
+    halves: float | None = None
 
 
 def fid_of_features(
@@ -59,25 +65,44 @@ def fid_of_features(
     *,
     pairs: Sequence[Hashable],
 ) -> SetDistance:
-    """Return the Fréchet distance of two sets of features, with its floor.
+    """Return the Fréchet distance of two sets of features of the network `encoder`; see `frechet_of_features`."""
+    return frechet_of_features(label("fid", FID_WEIGHTS, encoder), reference, outputs, seed, pairs=pairs)
+
+
+def frechet_of_features(
+    name: str,
+    reference: npt.ArrayLike,
+    outputs: npt.ArrayLike,
+    seed: int = 0,
+    *,
+    pairs: Sequence[Hashable],
+    in_spreads: bool = False,
+) -> SetDistance:
+    """Return a Fréchet distance of two sets of features, with its floors.
 
     Args:
+        name: of the metric.
         reference, outputs: (n, d); row i of both belongs to one sample.
-        encoder: name of the network that computed the features.
-        seed: of the exchanges.
+        seed: of the exchanges and halves.
         pairs: (n,) the source (patient, image) of each row.
+        in_spreads: use `frechet_in_spreads` instead of `frechet`.
 
     Raises:
         ValueError: arrays of another shape, or not one source per row.
     """
     a, b = _sets(reference, outputs)
-    pooled, n = np.concatenate([a, b]), a.shape[0]
+    pooled, n, far = np.concatenate([a, b]), a.shape[0], frechet_in_spreads if in_spreads else frechet
 
-    def distance(order: npt.NDArray[np.intp]) -> float:
-        return frechet(pooled[order[:n]], pooled[order[n:]]).value or 0.0
+    def exchanged(order: npt.NDArray[np.intp]) -> float:
+        return far(pooled[order[:n]], pooled[order[n:]]).value or 0.0
 
     scale = float(pooled.var(axis=0).sum()) if n else 0.0
-    return _with_floor(label("fid", FID_WEIGHTS, encoder), frechet(a, b), distance, scale, pairs, n, seed)
+    found = _with_floor(name, far(a, b), exchanged, scale, pairs, n, seed)
+    if found.score.value is None:
+        return found
+    halves = [far(a[one], a[other]).value for one, other in _halves(pairs, np.random.default_rng(seed))]
+    known = [value for value in halves if value is not None]
+    return replace(found, halves=float(np.mean(known)) if known else None)
 
 
 def kid_of_features(
@@ -138,6 +163,18 @@ def frechet(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> Score:
     return Score(max(0.0, float(shift @ shift + (x * x).sum() + (y * y).sum() - 2.0 * cross)))
 
 
+def frechet_in_spreads(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> Score:
+    """Return `frechet` of features in units of their standard deviation in the reference.
+
+    A feature that is the same in all of the reference is in units of its standard deviation in both sets together.
+    """
+    a, b = _sets(reference, outputs)
+    spread, pooled = a.std(axis=0), np.concatenate([a, b]).std(axis=0)
+    size = 1e-9 * np.abs(a).max(axis=0, initial=0.0)  # smaller differences are rounding
+    unit = np.where(spread > size, spread, np.where(pooled > size, pooled, 1.0))
+    return frechet(a / unit, b / unit)
+
+
 def kernel_distance(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> Score:
     """Return the unbiased squared maximum mean discrepancy with the kernel (x y / d + 1)^3 (Binkowski et al. 2018).
 
@@ -186,9 +223,8 @@ def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[
 
     The first source never changes: changing all of them changes no distance.
     """
-    places: dict[Hashable, int] = {}
-    source = np.array([places.setdefault(name, len(places)) for name in pairs], np.intp)
-    n, free = len(source), len(places) - 1
+    source = _numbered(pairs)
+    n, free = len(source), int(source.max())
     if free < ENUMERATED:
         total = 2**free - 1
         codes = 1 + rng.choice(total, min(DRAWS, total), replace=False)
@@ -198,6 +234,27 @@ def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[
     for sides in np.concatenate([np.zeros((len(bits), 1), np.intp), bits], axis=1):
         first = np.arange(n) + n * sides[source]
         yield np.concatenate([first, (first + n) % (2 * n)])
+
+
+def _numbered(pairs: Sequence[Hashable]) -> npt.NDArray[np.intp]:
+    """Return the source of each row as a number, in order of appearance."""
+    places: dict[Hashable, int] = {}
+    return np.array([places.setdefault(name, len(places)) for name in pairs], np.intp)
+
+
+def _halves(
+    pairs: Sequence[Hashable], rng: np.random.Generator
+) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
+    """Yield rows of two halves of equal size, all images of a source in one of them; nothing for one source."""
+    source = _numbered(pairs)
+    count = int(source.max()) + 1
+    for _ in range(HALVES if count > 1 else 0):
+        place = rng.permutation(count)[source]
+        order = np.argsort(place, kind="stable")
+        borders = np.flatnonzero(np.diff(place[order])) + 1
+        cut = int(borders[np.abs(borders - len(order) / 2).argmin()])
+        size = min(cut, len(order) - cut)
+        yield order[:size], order[cut : cut + size]
 
 
 def _kernel(rows: Floats) -> Floats:

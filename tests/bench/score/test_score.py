@@ -217,10 +217,16 @@ def test_a_users_own_rubric_is_judged_by_and_tabulated(
     assert "did you mean 'medebench'?" in capsys.readouterr().err
 
 
-def test_distances_of_sets_stand_beside_their_floor(folder: Path) -> None:
-    wish = ScoreRequest(metrics=["fid", "kid"], networks=Networks(features=Means("mean-colour")))
-    assert run_score(folder, wish).sets == 2 * len(ARMS)
-    assert run_score(folder, wish).sets == 0
+def test_distances_of_sets_are_reported_with_their_floor(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    means = Means("mean-colour")
+    request = ScoreRequest(
+        metrics=["fid", "kid", "frechet_encoder", "frechet_radiomics"],
+        networks=Networks(features=means, encoder=means),
+    )
+    assert run_score(folder, request).sets == 4 * len(ARMS)
+    assert run_score(folder, request).sets == 0
     with BenchRun.open(folder / "run") as run:
         distances = {(d.arm, d.metric): d for d in read_scores(run).distances}
     exact = distances["planted/exact", "fid:mean-colour"]
@@ -228,7 +234,18 @@ def test_distances_of_sets_stand_beside_their_floor(folder: Path) -> None:
     assert exact.floor is not None
     far = distances["copy-input", "fid:mean-colour"]
     assert (far.value or 0.0) > 0.1
-    assert (far.pairs, far.line) == (2, "floor unknown: 2 independent pairs")
+    assert (far.pairs, far.images, far.features) == (2, 3, "mean-colour")
+    assert (
+        far.line == "floor unknown: 2 independent pairs; n = 3"
+    )  # of two sources, one has one image: no halves
+    again = distances["copy-input", "frechet_encoder:mean-colour"]
+    assert (again.value, again.floor, again.halves) == (far.value, far.floor, far.halves)
+    few = distances["copy-input", "frechet_radiomics"]
+    assert (few.value, few.reason) == (None, "3 images in each set; 26 features need 52")
+    assert main(["bench", "score", str(folder / "run"), "--metrics", "psnr", "--judge", "none"]) == 0
+    printed = capsys.readouterr().out
+    assert f"fid:mean-colour of copy-input: {far.value:.3g}, {far.line}" in printed
+    assert f"frechet_radiomics of copy-input: unscored: {few.reason}" in printed
 
 
 def test_offline_and_without_options_there_is_a_result(

@@ -7,7 +7,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 
@@ -19,7 +18,6 @@ from plantain.bench.score.suite import (
     PIXEL_METRICS,
     SampleCase,
     chosen,
-    field_of_view,
     measure,
     measure_on,
     measured,
@@ -79,16 +77,6 @@ def test_without_truth_or_description_there_is_a_reason(bench: Benchmark, tmp_pa
     metrics = learned(Networks(clip=Means("mean-colour")))
     score, _ = measured(metrics["clip_talign_d:mean-colour"], case(bench, 2), case(bench, 2).before)
     assert score.reason == "the sample has no description of the change"
-
-
-@pytest.mark.parametrize("dark", [0, 6])
-def test_the_field_of_view_is_the_picture_in_its_dark_surround(dark: int) -> None:
-    frame = np.full((200, 240, 3), dark, np.uint8)
-    cv2.circle(frame, (120, 100), 80, (140, 80, 40), -1)
-    cv2.circle(frame, (120, 100), 20, (0, 0, 0), -1)  # a dark place within belongs to it
-    field = field_of_view(frame)
-    disc = np.hypot(*(np.indices(field.shape) - np.array([100, 120])[:, None, None])) <= 80
-    assert (field != disc).mean() < 0.005
 
 
 def test_learned_metrics_bear_the_name_of_their_network(bench: Benchmark) -> None:

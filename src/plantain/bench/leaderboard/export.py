@@ -97,7 +97,7 @@ def _caption(table: Table) -> list[str]:
 
 def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
     measures = table.main
-    distances = sorted({d.metric for d in table.scores.distances}) if last else []
+    distances = table.scores.distance_names if last else []
     columns = len(measures) * len(organs) + len(distances)
     titles = [escaped("Overall" if organ == OVERALL else organ) for organ in organs]
     heads = [rf"\multicolumn{{{max(1, len(measures))}}}{{c}}{{{title}}}" for title in titles]

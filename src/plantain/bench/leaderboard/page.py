@@ -238,7 +238,10 @@ def _page(board: Leaderboard) -> str:
         repeated=any(c.draws_sd is not None or c.outputs_sd is not None for c in overall),
         unsure=table.why_no_interval(),
         distances={(d.arm, d.metric): d for d in table.scores.distances},
-        distance_names=sorted({d.metric for d in table.scores.distances}),
+        distance_names=table.scores.distance_names,
+        distance_features=sorted(
+            {f"{d.metric}: {d.features}" for d in table.scores.distances if d.value is not None}
+        ),
         partial=[cell for cell in overall if cell.metric in MAIN and cell.scored < cell.outputs],
         measured=[measure for measure in table.measures if measure.name in scored],
         tasks=list(dict.fromkeys((organ, task) for _, organ, task, _ in table.tasks)),

@@ -16,7 +16,7 @@ from plantain.bench.generate.baselines import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.score.judging import JUDGES
-from plantain.bench.score.suite import DISTANCES, Distance
+from plantain.bench.score.set_distances import Distance, stored_distances
 from plantain.journal.cards import Standing, cards_of, standing_of
 from plantain.journal.questions.benchmark import draw_scores, output_scores, outputs_made
 from plantain.pixels.arrays import Floats
@@ -81,6 +81,11 @@ class Scores:
         """Return how many samples have a synthetic image after, and how many have any."""
         truths = [sample for sample in self.samples if sample.has_truth]
         return sum(sample.synthetic_truth for sample in truths), len(truths)
+
+    @property
+    def distance_names(self) -> list[str]:
+        """Return the names of the distances of sets that any arm has a value of."""
+        return sorted({distance.metric for distance in self.distances if distance.value is not None})
 
     def to_come(self, metric: str) -> tuple[int, int]:
         """Return how many outputs scoring has not reached for a stored metric, and of how many.
@@ -225,9 +230,9 @@ def _add_scores(scores: Scores, run: BenchRun, labels: Mapping[str, str]) -> Non
         if label in arms and sample in place and len(draws) > 1:
             variance = float(np.var(draws, ddof=1))
             array_of(scores.draw_variances, arms[label], metric)[place[sample], k] = variance
-    for row in orjson.loads(run.reader.meta(DISTANCES) or "[]"):
-        if row["arm"] in labels:
-            scores.distances.append(Distance(**{**row, "arm": labels[row["arm"]]}))
+    for row in stored_distances(run.reader):
+        if row.arm in labels:
+            scores.distances.append(replace(row, arm=labels[row.arm]))
 
 
 def _standings(runs: Sequence[BenchRun]) -> dict[str, Standing]:

@@ -16,12 +16,12 @@ import cv2
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.bench.score.judging import Judgement, JudgeName, SeatedJudge, asks_for_scores, seat
+from plantain.bench.score.set_distances import measure_sets
 from plantain.bench.score.suite import (
     SampleCase,
     chosen,
     measure,
     measure_on,
-    measure_sets,
     missing_scores,
     open_metrics,
 )
@@ -100,7 +100,7 @@ async def score_run(
         opened.summary.notes += notes
         recorded = BenchRun(opened.journal.reader)
         opened.summary.measured = await _measure_all(benchmark, recorded, opened, metrics)
-        opened.summary.sets = await measure_sets(benchmark, opened, networks.features, wanted)
+        opened.summary.sets = await measure_sets(benchmark, opened, networks, wanted)
         seated = await seat(opened.journal, seats)
         judgement = Judgement(benchmark, opened, seated, retry=request.retry)
         opened.summary.judged = await _judge_all(opened, judgement)

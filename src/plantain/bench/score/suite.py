@@ -1,44 +1,32 @@
-"""The metrics of a benchmark: which can be measured here, and measuring a sample's outputs or an arm's set of outputs.
-
-FID and KID compare the outputs of an arm, as a set, with the ground truths, and with the distance expected by chance.
-Their features are not kept; a digest of the images decides whether a distance must be computed again.
-"""
+"""The metrics of a benchmark: which can be measured here, and measuring a sample's outputs."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from threading import Lock
-
-import cv2
-import numpy as np
-import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.runfile import BenchRun, Output
+from plantain.bench.score.set_distances import SETS
 from plantain.engines.contract import WorkEngine
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
-from plantain.metrics.distributions import FID_WEIGHTS, SetDistance, fid_of_features, kid_of_features
 from plantain.metrics.metric import registered, unusable
 from plantain.metrics.networks.available import find_networks
-from plantain.metrics.networks.encoders import ImageEncoder, Networks, RememberingEncoder, label
-from plantain.pixels.arrays import Floats, Image, Mask, Pixels
+from plantain.metrics.networks.encoders import Networks, RememberingEncoder
+from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.pixels.decode import decode
+from plantain.pixels.frame import field_of_view
 from plantain.records import InputError, Score, unscored
 from plantain.records.suggestions import suggest
-from plantain.runs.open_run import OpenRun
 
 PIXEL_METRICS = tuple(name for name, kind in registered().items() if not kind.uses)
 """Metrics that need no network or reader."""
-
-SETS = ("fid", "kid")
-"""Distances between all outputs of an arm and the ground truths."""
 
 METRICS = (*registered(), *SETS)
 """All metrics by name."""
@@ -59,10 +47,6 @@ REQUIREMENTS = {
     "prompt": "the sample has no prompt",
     "detailed": "the sample has no description of the change",
 }
-DARK = 10
-"""Brightest grey level of a background: padding is 0, the surround of a fundus or a head is a little brighter."""
-LEAST = 0.02
-"""A field of view smaller than this share of the frame is ignored: the whole frame is taken."""
 
 Detail = Mapping[str, JsonValue]
 Measured = tuple[Score, Detail]
@@ -98,22 +82,6 @@ def open_metrics(wanted: set[str], networks: Networks) -> tuple[list[Metric], li
         elif metric:
             missing.append((name, metric))
     return made, missing
-
-
-def field_of_view(pixels: Pixels) -> Mask:
-    """Return the part that is brighter than a dark background, with its holes closed, bool (H, W).
-
-    Dark parts that touch the frame are background; enclosed ones, such as ventricles and lungs, are not. An image
-    without a dark surround is field all over.
-    """
-    brightest = cv2.medianBlur(np.ascontiguousarray(pixels.max(axis=2)), 5)
-    lit = (brightest > DARK).astype(np.uint8)
-    contours, _ = cv2.findContours(lit, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-    field = np.zeros(lit.shape, np.uint8)
-    large = [contour for contour in contours if cv2.contourArea(contour) >= LEAST / 10 * lit.size]
-    cv2.drawContours(field, large, -1, 1, cv2.FILLED)
-    found = field.astype(bool)
-    return found if float(found.mean()) >= LEAST else np.ones(lit.shape, bool)
 
 
 class SampleCase:
@@ -269,127 +237,3 @@ def _measured_by(wanted: tuple[str, str], case: SampleCase, pixels: Pixels) -> M
 def _metric(name: str) -> Metric | None:
     made, _ = open_metrics({name}, find_networks({name}))
     return made[0] if made else None
-
-
-DISTANCES = "bench.sets"
-"""Key of a run's meta: a JSON list of `Distance`."""
-MADE = "bench.sets.made"
-"""Key of a run's meta: (arm, encoder) -> digest of the images that its distances rest on."""
-VERSION = "2"
-
-
-@dataclass(frozen=True, slots=True)
-class Distance:
-    """A distance between the outputs of an arm and the true images.
-
-    Attributes:
-        arm: label.
-        metric: "fid" or "kid", with the encoder's name unless it has the published weights.
-        value: None with a `reason`.
-        floor: mean distance when outputs and truths change sides at random, source by source.
-        floor_high: the 95th percentile of those; None with few sources.
-        p: of the value, among those; None where `floor_high` is.
-        pairs: independent sources.
-    """
-
-    arm: str
-    metric: str
-    value: float | None
-    floor: float | None = None
-    floor_high: float | None = None
-    reason: str = ""
-    p: float | None = None
-    pairs: int = 0
-
-    @property
-    def line(self) -> str:
-        """Compare the value with its floor, in words; "" without a value."""
-        if self.value is None:
-            return ""
-        if self.p is None or self.floor_high is None:
-            return f"floor unknown: {self.pairs} independent pairs"
-        return f"{'above' if self.p <= 0.05 else 'not above'} the floor, {self.floor_high:.2f}"
-
-
-async def measure_sets(
-    benchmark: Benchmark, opened: OpenRun, encoder: ImageEncoder | None, wanted: set[str]
-) -> int:
-    """Compute the missing distances, arm by arm; return how many.
-
-    Both sets are of the samples on which the arm has an image and the benchmark a truth, so that leaving out difficult
-    samples gains nothing.
-    """
-    names = [name for name in SETS if name in wanted]
-    if encoder is None or not names:
-        return 0
-    journal = opened.journal
-    run = BenchRun(journal.reader)
-    kept = [Distance(**row) for row in orjson.loads(run.reader.meta(DISTANCES) or "[]")]
-    made: dict[str, str] = orjson.loads(run.reader.meta(MADE) or "{}")
-    truths: dict[str, Floats] = {}
-    computed = 0
-    for arm in run.arms:
-        if opened.stopping:
-            break
-        outputs = _paired(benchmark, run, arm)
-        images = [
-            (o.sample_id, benchmark.content_of(benchmark.sample(o.sample_id)), o.edited) for o in outputs
-        ]
-        rests_on = orjson.dumps([[VERSION, encoder.name, sorted(names)], images])
-        key, digest = f"{arm} {encoder.name}", hashlib.sha256(rests_on).hexdigest()
-        if made.get(key) == digest:
-            continue
-        if len(outputs) < 2:
-            why = "fewer than two outputs with a ground truth"
-            rows = [Distance(arm, label(name, FID_WEIGHTS, encoder.name), None, reason=why) for name in names]
-        else:
-            pairs = await asyncio.to_thread(_features, benchmark, run, outputs, encoder, truths)
-            clusters = [benchmark.sample(output.sample_id).cluster for output in outputs]
-            measures = [fid_of_features if name == "fid" else kid_of_features for name in names]
-            seed = run.reader.header.seed
-            rows = [_distance(arm, one(*pairs, encoder.name, seed, pairs=clusters)) for one in measures]
-        metrics = {row.metric for row in rows}
-        kept = [row for row in kept if row.arm != arm or row.metric not in metrics] + rows
-        made[key] = digest
-        await journal.set_meta(DISTANCES, orjson.dumps([asdict(row) for row in kept]).decode())
-        await journal.set_meta(MADE, orjson.dumps(made).decode())
-        computed += len(rows)
-    return computed
-
-
-def _paired(benchmark: Benchmark, run: BenchRun, arm: str) -> list[Output]:
-    """Return the outputs with an image and a truth; one per sample, the first that the arm's rule names."""
-    first = run.arms[arm].scored[0]
-    return [
-        output
-        for output in run.outputs(arm)
-        if output.k == first
-        and output.edited is not None
-        and benchmark.sample(output.sample_id).changed is not None
-    ]
-
-
-def _features(
-    benchmark: Benchmark,
-    run: BenchRun,
-    outputs: Sequence[Output],
-    encoder: ImageEncoder,
-    truths: dict[str, Floats],
-) -> tuple[Floats, Floats]:
-    """Return the features of truths and outputs; those of truths are kept for the next arm."""
-
-    def features(image: Pixels) -> Floats:
-        return np.asarray(encoder.images([image])[0], np.float64)
-
-    for output in outputs:
-        if output.sample_id not in truths:
-            truths[output.sample_id] = features(benchmark.changed(benchmark.sample(output.sample_id)))
-    return (
-        np.stack([truths[output.sample_id] for output in outputs]),
-        np.stack([features(decode(run.read(output))) for output in outputs]),
-    )
-
-
-def _distance(arm: str, found: SetDistance) -> Distance:
-    score, floor = found.score, found.floor
-    return Distance(arm, found.name, score.value, floor, found.floor_high, score.reason, found.p, found.pairs)

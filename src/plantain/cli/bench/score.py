@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -10,6 +11,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
+from plantain.bench.score.set_distances import stored_distances
 from plantain.bench.score.suite import METRICS, chosen
 from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import (
@@ -56,6 +58,9 @@ def score(
     inception_sha256: str | None = typer.Option(
         None, help="Its published hash; without it the metric is not called FID."
     ),
+    encoder: Path | None = typer.Option(
+        None, help="Folder of a vision encoder of transformers, e.g. Rad-DINO, for frechet_encoder."
+    ),
     engine: EngineKind = "",
     accept_model_change: ModelChange = False,
     as_json: AsJson = False,
@@ -80,7 +85,9 @@ def score(
         for way in dict.fromkeys(variant or usual)
     )
     terms = load_terms(settings, tuple(name.model for name in names), engine=engine, run=run)
-    networks = find_networks(wanted, clip=clip, inception=inception, inception_sha256=inception_sha256)
+    networks = find_networks(
+        wanted, clip=clip, inception=inception, inception_sha256=inception_sha256, encoder=encoder
+    )
     request = ScoreRequest(named, names, networks, retry)
     benchmark = Benchmark.load(root)
     with StageProgress(quiet=as_json) as progress:
@@ -106,7 +113,7 @@ def _judges(given: list[str] | None) -> list[str]:
 def _print_scores(run: Path, summary: RunSummary, *, as_json: bool) -> None:
     """Print the scores that the run has now."""
     with JournalReader.open(run) as reader:
-        rows = score_reasons(reader)
+        rows, distances = score_reasons(reader), stored_distances(reader)
     scores = []
     for metric in dict.fromkeys(row[0] for row in rows):
         reasons = {reason: n for name, missing, reason, n in rows if name == metric and missing}
@@ -120,6 +127,7 @@ def _print_scores(run: Path, summary: RunSummary, *, as_json: bool) -> None:
                 {"metric": metric, "scored": scored, "unscored": sum(reasons.values()), "reasons": reasons}
                 for metric, scored, reasons in scores
             ],
+            "distances": [asdict(distance) for distance in distances],
             "not_measured": summary.notes,
             "stopped": summary.stopped,
         }
@@ -129,6 +137,9 @@ def _print_scores(run: Path, summary: RunSummary, *, as_json: bool) -> None:
             print(f"{metric:<32} {scored:>6} scored {sum(reasons.values()):>6} unscored")
             if reasons:
                 print("  " + "; ".join(f"{n} x {reason}" for reason, n in list(reasons.items())[:3]))
+        for one in distances:
+            value = f"unscored: {one.reason}" if one.value is None else f"{one.value:.3g}, {one.line}"
+            print(f"{one.metric} of {one.arm}: {value}")
         stored = counted(summary.measured + summary.judged, "score")
         print(f"{stored} stored, {counted(summary.made, 'judge call')} made")
         if summary.stopped is None:

@@ -1,4 +1,4 @@
-"""The published networks behind the learned metrics: CLIP, Inception, LPIPS and ImageReward. Each needs torch."""
+"""Networks behind the learned metrics: CLIP, Inception, LPIPS, ImageReward, or any vision encoder. Each needs torch."""
 
 from __future__ import annotations
 
@@ -91,6 +91,53 @@ class InceptionEncoder:
                 pixels = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)[np.newaxis]))
                 rows.append(self.network(pixels, return_features=True).float().numpy())
         return np.asarray(np.concatenate(rows), np.float32)
+
+
+class TransformersEncoder:
+    """Any vision encoder of transformers, from a folder, e.g. Rad-DINO; of an image-text model the image part.
+
+    Features are the pooled output or, without one, the first token (CLS) of the last layer.
+
+    Args:
+        folder: weights as safetensors, `config.json` and `preprocessor_config.json`.
+
+    Attributes:
+        name: the folder's name and the start of a SHA-256 of these files.
+
+    Raises:
+        InputError: the folder has no weights, or transformers cannot load it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from transformers import AutoConfig, AutoImageProcessor, AutoModel
+
+        weights = sorted(folder.glob("*.safetensors"))
+        if not weights:
+            raise InputError(f"--encoder: {folder}: no file *.safetensors")
+        try:
+            config = AutoConfig.from_pretrained(folder, local_files_only=True)
+            if hasattr(config, "mask_ratio"):
+                config.mask_ratio = 0.0  # a masked autoencoder, such as RETFound, would hide random patches
+            model = AutoModel.from_pretrained(folder, config=config, local_files_only=True).eval()
+            self.processor = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
+        except (OSError, ValueError, ImportError) as error:
+            raise InputError(f"--encoder: {folder}: {str(error).strip().splitlines()[0]}") from error
+        self.model = getattr(model, "vision_model", model)
+        digest = hashlib.sha256()
+        for file in (*weights, folder / "config.json", folder / "preprocessor_config.json"):
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+        self.name = f"{folder.resolve().name}-{digest.hexdigest()[:12]}"
+
+    def images(self, images: Sequence[Image]) -> npt.NDArray[np.float32]:
+        """Return features (n, d), each image prepared by the folder's image processor."""
+        import torch
+
+        pixels = self.processor(images=list(images), return_tensors="pt")["pixel_values"]
+        with torch.inference_mode():
+            found = self.model(pixel_values=pixels)
+        pooled = getattr(found, "pooler_output", None)
+        rows = pooled.flatten(1) if pooled is not None else found.last_hidden_state[:, 0]
+        return np.asarray(rows.float().numpy(), np.float32)
 
 
 class LpipsNetwork:

@@ -9,7 +9,13 @@ from typing import Any
 
 from plantain.files.installing import install_line
 from plantain.metrics.metric import registered
-from plantain.metrics.networks.adapters import ClipEncoder, ImageRewardModel, InceptionEncoder, LpipsNetwork
+from plantain.metrics.networks.adapters import (
+    ClipEncoder,
+    ImageRewardModel,
+    InceptionEncoder,
+    LpipsNetwork,
+    TransformersEncoder,
+)
 from plantain.metrics.networks.encoders import Networks
 from plantain.records import InputError
 
@@ -17,7 +23,12 @@ CLIP = "openai/clip-vit-large-patch14"
 
 
 def find_networks(
-    wanted: set[str], *, clip: str = CLIP, inception: Path | None = None, inception_sha256: str | None = None
+    wanted: set[str],
+    *,
+    clip: str = CLIP,
+    inception: Path | None = None,
+    inception_sha256: str | None = None,
+    encoder: Path | None = None,
 ) -> Networks:
     """Load the networks of the requested metrics.
 
@@ -26,19 +37,23 @@ def find_networks(
         clip: weights of CLIP: a name on the Hugging Face hub that was downloaded before, or a folder.
         inception: TorchScript file of the Inception network of FID.
         inception_sha256: hash of the published file; without it FID and KID have the file's own name.
+        encoder: folder of a vision encoder of transformers, for `frechet_encoder`.
 
     Raises:
-        InputError: the Inception file is missing or has another hash.
+        InputError: the Inception file is missing or has another hash, or the encoder cannot be loaded.
     """
     known = registered()
     used = {known[name].uses for name in wanted if name in known}
     if wanted & {"fid", "kid"}:
         used.add("features")
+    if "frechet_encoder" in wanted:
+        used.add("encoder")
     loaders = (
         ("clip", "clip", lambda: _clip(clip)),
         ("perceptual", "lpips", _lpips),
         ("reward", "image_reward", _reward),
         ("features", "fid and kid", lambda: _inception(inception, inception_sha256)),
+        ("encoder", "frechet_encoder", lambda: _encoder(encoder)),
     )
     networks = Networks()
     for field, metrics, load in loaders:
@@ -94,3 +109,11 @@ def _inception(path: Path | None, sha256: str | None) -> InceptionEncoder | str:
     if not path.is_file():
         raise InputError(f"--inception: {path}: no such file")
     return InceptionEncoder(path, sha256)
+
+
+def _encoder(folder: Path | None) -> TransformersEncoder | str:
+    if _missing("torch", "transformers"):
+        return f"needs the torch extra: {install_line('torch')}"
+    if folder is None:
+        return "needs the folder of a vision encoder: --encoder FOLDER"
+    return TransformersEncoder(folder)

@@ -66,7 +66,8 @@ class Networks:
     """The networks that a measurement can use; None where there is none.
 
     Attributes:
-        clip: images and texts; perceptual: LPIPS; reward: ImageReward; features: of FID and KID.
+        clip: images and texts; perceptual: LPIPS; reward: ImageReward; features: of FID and KID;
+            encoder: of the Fréchet distance over any network.
         why_not: (metrics concerned, why they are not measured).
     """
 
@@ -74,6 +75,7 @@ class Networks:
     perceptual: PerceptualNetwork | None = None
     reward: RewardModel | None = None
     features: ImageEncoder | None = None
+    encoder: ImageEncoder | None = None
     why_not: tuple[tuple[str, str], ...] = ()
 
     def but(self, metrics: str, reason: str) -> Networks:

@@ -1,0 +1,211 @@
+"""Distances such as FID between an arm's outputs, as a set, and the ground truths, next to those expected by chance.
+
+Features are computed arm by arm and not kept; a digest of the images decides whether a distance is computed again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import orjson
+
+from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.generate.runfile import BenchRun, Output
+from plantain.journal import JournalReader
+from plantain.metrics.distributions import (
+    FID_WEIGHTS,
+    SetDistance,
+    fid_of_features,
+    frechet_of_features,
+    kid_of_features,
+)
+from plantain.metrics.networks.encoders import ImageEncoder, Networks, label
+from plantain.metrics.radiomics import RadiomicsEncoder, frechet_radiomics, why_too_few
+from plantain.pixels.arrays import Floats, Pixels
+from plantain.pixels.decode import decode
+from plantain.records import unscored
+from plantain.runs.open_run import OpenRun
+
+SETS = ("fid", "kid", "frechet_radiomics", "frechet_encoder")
+"""Distances between all outputs of an arm and the ground truths."""
+
+PUBLISHED = FID_WEIGHTS | {RadiomicsEncoder.name}
+"""Encoders whose distances have no name of an encoder."""
+
+DISTANCES = "bench.sets"
+"""Key of a run's meta: a JSON list of `Distance`."""
+MADE = "bench.sets.made"
+"""Key of a run's meta: (arm, metrics, encoder) -> digest of the images that its distances rest on."""
+VERSION = "3"
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """A distance between the outputs of an arm and the true images.
+
+    Attributes:
+        arm: label.
+        metric: of `SETS`, with the encoder's name unless it has the published weights.
+        value: None with a `reason`.
+        floor: mean distance when outputs and truths change sides at random, source by source.
+        floor_high: the 95th percentile of those; None with few sources.
+        p: of the value, among those; None where `floor_high` is.
+        pairs: independent sources.
+        halves: mean Fréchet distance of random halves of the true images.
+        images: of each set.
+        features: the encoder or the features, with their preprocessing.
+    """
+
+    arm: str
+    metric: str
+    value: float | None
+    floor: float | None = None
+    floor_high: float | None = None
+    reason: str = ""
+    p: float | None = None
+    pairs: int = 0
+    halves: float | None = None
+    images: int = 0
+    features: str = ""
+
+    @property
+    def line(self) -> str:
+        """Compare the value with its floors, in words; "" without a value."""
+        if self.value is None:
+            return ""
+        if self.p is None or self.floor_high is None:
+            line = f"floor unknown: {self.pairs} independent pairs"
+        else:
+            line = f"{'above' if self.p <= 0.05 else 'not above'} the floor, {self.floor_high:.3g}"
+        halves = "" if self.halves is None else f"; halves of the true images {self.halves:.3g}"
+        return f"{line}{halves}; n = {self.images}"
+
+
+def stored_distances(reader: JournalReader) -> list[Distance]:
+    """Return the distances that a run has."""
+    return [Distance(**row) for row in orjson.loads(reader.meta(DISTANCES) or "[]")]
+
+
+async def measure_sets(benchmark: Benchmark, opened: OpenRun, networks: Networks, wanted: set[str]) -> int:
+    """Compute the missing distances, arm by arm; return how many.
+
+    Both sets are of the samples on which the arm has an image and the benchmark a truth, so that leaving out difficult
+    samples gains nothing.
+    """
+    run = BenchRun(opened.journal.reader)
+    computed = 0
+    encoders: tuple[ImageEncoder | None, ...] = (networks.features, RadiomicsEncoder(), networks.encoder)
+    for encoder, own in zip(encoders, (SETS[:2], SETS[2:3], SETS[3:]), strict=True):
+        names = [name for name in own if name in wanted]
+        truths: dict[str, Floats] = {}
+        if encoder is None or not names:
+            continue
+        for arm in run.arms:
+            if opened.stopping:
+                break
+            computed += await _measure_arm(benchmark, opened, arm, encoder, names, truths)
+    return computed
+
+
+async def _measure_arm(
+    benchmark: Benchmark,
+    opened: OpenRun,
+    arm: str,
+    encoder: ImageEncoder,
+    names: Sequence[str],
+    truths: dict[str, Floats],
+) -> int:
+    """Store the distances of an arm over one encoder, unless they are of the same images; return how many."""
+    run = BenchRun(opened.journal.reader)
+    kept = stored_distances(run.reader)
+    made: dict[str, str] = orjson.loads(run.reader.meta(MADE) or "{}")
+    outputs = _paired(benchmark, run, arm)
+    images = [(o.sample_id, benchmark.content_of(benchmark.sample(o.sample_id)), o.edited) for o in outputs]
+    rests_on = orjson.dumps([[VERSION, encoder.name, sorted(names)], images])
+    key, digest = " ".join([arm, *names, encoder.name]), hashlib.sha256(rests_on).hexdigest()
+    if made.get(key) == digest:
+        return 0
+    clusters = [benchmark.sample(output.sample_id).cluster for output in outputs]
+    reason = "fewer than two outputs with a ground truth" if len(outputs) < 2 else ""
+    if isinstance(encoder, RadiomicsEncoder):
+        reason = why_too_few(len(outputs))
+    if reason:
+        none = unscored(reason)
+        found = [
+            SetDistance(label(name, PUBLISHED, encoder.name), none, None, None, None, len(set(clusters)))
+            for name in names
+        ]
+    else:
+        sets = await asyncio.to_thread(_features, benchmark, run, outputs, encoder, truths)
+        found = [_distance(name, sets, encoder, run.reader.header.seed, clusters) for name in names]
+    rows = [_row(arm, one, len(outputs), encoder.name) for one in found]
+    metrics = {row.metric for row in rows}
+    kept = [row for row in kept if row.arm != arm or row.metric not in metrics] + rows
+    made[key] = digest
+    await opened.journal.set_meta(DISTANCES, orjson.dumps([asdict(row) for row in kept]).decode())
+    await opened.journal.set_meta(MADE, orjson.dumps(made).decode())
+    return len(rows)
+
+
+def _paired(benchmark: Benchmark, run: BenchRun, arm: str) -> list[Output]:
+    """Return the outputs with an image and a truth; one per sample, the first that the arm's rule names."""
+    first = run.arms[arm].scored[0]
+    return [
+        output
+        for output in run.outputs(arm)
+        if output.k == first
+        and output.edited is not None
+        and benchmark.sample(output.sample_id).changed is not None
+    ]
+
+
+def _features(
+    benchmark: Benchmark,
+    run: BenchRun,
+    outputs: Sequence[Output],
+    encoder: ImageEncoder,
+    truths: dict[str, Floats],
+) -> tuple[Floats, Floats]:
+    """Return the features of truths and outputs; those of truths are kept for the next arm."""
+
+    def features(image: Pixels) -> Floats:
+        return np.asarray(encoder.images([image])[0], np.float64)
+
+    for output in outputs:
+        if output.sample_id not in truths:
+            truths[output.sample_id] = features(benchmark.changed(benchmark.sample(output.sample_id)))
+    return (
+        np.stack([truths[output.sample_id] for output in outputs]),
+        np.stack([features(decode(run.read(output))) for output in outputs]),
+    )
+
+
+def _distance(
+    name: str, sets: tuple[Floats, Floats], encoder: ImageEncoder, seed: int, clusters: Sequence[str]
+) -> SetDistance:
+    if name == "frechet_radiomics":
+        return frechet_radiomics(*sets, seed, pairs=clusters)
+    if name == "frechet_encoder":
+        return frechet_of_features(label(name, PUBLISHED, encoder.name), *sets, seed, pairs=clusters)
+    measure = fid_of_features if name == "fid" else kid_of_features
+    return measure(*sets, encoder.name, seed, pairs=clusters)
+
+
+def _row(arm: str, found: SetDistance, images: int, features: str) -> Distance:
+    return Distance(
+        arm,
+        found.name,
+        found.score.value,
+        found.floor,
+        found.floor_high,
+        found.score.reason,
+        found.p,
+        found.pairs,
+        found.halves,
+        images,
+        features,
+    )
