@@ -37,7 +37,7 @@ def rejudged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     done = asyncio.run(run_rejudge(run, RejudgeRequest(judges), Terms(())))
     with JournalReader.open(run) as reader:
-        attempts = judged_attempts(reader, done, None)
+        attempts = judged_attempts(reader, done, RejudgeRequest(()))
         asked, others = tallies(reader, attempts, done)
         found = flips(attempts, [str(one["judge"]) for one in (*asked, *others)])
         return write_rejudged(reader, [*asked, *others], found)
