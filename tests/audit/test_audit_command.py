@@ -50,7 +50,7 @@ def test_audit_json_is_the_published_shape_and_pages_and_the_run_have_the_card(t
     assert {"identical", "realism"} <= card["repeats"].keys() and card["agreement"] == {}
     pages = tmp_path / "pages"
     assert read_card(pages / "card.json") == cards_of(tmp_path / "audit")[0]
-    assert "neither" in (page := (pages / "card.html").read_text()) and "too few images</td>" in page
+    assert "neither" in (page := (pages / "card.html").read_text()) and "too few images</span></td>" in page
 
 
 def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):

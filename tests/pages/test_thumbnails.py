@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from plantain.pages.thumbnails import data_uri, difference
+from plantain.pages.thumbnails import Box, box_around, changed_region, data_uri, difference
 
 
 def pixels_of(uri: str) -> np.ndarray:
@@ -54,3 +54,32 @@ def test_mask_is_a_green_outline() -> None:
     rows, columns = np.nonzero(green)
     assert abs(rows.min() - 128) <= 3 and abs(columns.max() - 383) <= 3
     assert not green[200:300, 200:300].any()
+
+
+def test_changed_region_is_where_the_edit_is_and_not_where_the_encoding_differs() -> None:
+    before = skimage.data.retina()[:1024, :1024]
+    noise = np.random.default_rng(1).integers(-3, 4, before.shape)
+    after = np.clip(before + noise, 0, 255).astype(np.uint8)
+    assert not changed_region(before, after).any()  # 3 grey levels are below the 4 that count
+    after[300:400, 500:560] = 255 - after[300:400, 500:560]
+    rows, columns = np.nonzero(changed_region(before, after))
+    # the smoothing has a radius of 1024 / 200 = 5 pixels
+    assert abs(rows.min() - 300) <= 10 and abs(rows.max() - 399) <= 10
+    assert abs(columns.min() - 500) <= 10 and abs(columns.max() - 559) <= 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "box"),
+    [
+        # by hand: 200 rows with 40 % more are 280; their centre is row 500, column 450
+        ((400, 600), (400, 500), Box(360, 310, 280)),
+        ((500, 510), (500, 510), Box(377, 377, 256)),  # never less than a quarter of 1024
+        ((0, 200), (924, 1024), Box(0, 744, 280)),  # a corner: the box stays in the image
+        ((0, 1024), (0, 1024), Box(0, 0, 1024)),
+        ((0, 0), (0, 0), Box(0, 0, 1024)),  # nothing changed: all of it
+    ],
+)
+def test_box_surrounds_a_region_with_a_margin(rows: tuple, columns: tuple, box: Box) -> None:
+    region = np.zeros((1024, 1024), bool)
+    region[slice(*rows), slice(*columns)] = True
+    assert box_around(region) == box

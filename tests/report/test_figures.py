@@ -14,9 +14,6 @@ from plantain.report import figures
 from plantain.report.page import ReportNumbers, gather
 
 FIGURES: dict[str, Callable[[ReportNumbers], str]] = {
-    "composition": lambda n: figures.composition_figure(n.composition),
-    "rounds": lambda n: figures.rounds_figure(n.rounds),
-    "findings": lambda n: figures.findings_figure(n.findings),
     "codes": lambda n: figures.codes_figure(n.judged),
     "figure3": lambda n: figures.figure_three(n.findings),
 }
@@ -43,6 +40,6 @@ def test_figure_is_wellformed_repeatable_and_follows_the_page(name: str, numbers
 
 def test_hostile_names_are_text(hostile_run: Path) -> None:
     with JournalReader.open(hostile_run) as reader:
-        svg = figures.findings_figure(gather(reader).findings)
+        svg = figures.figure_three(gather(reader).findings)
     assert "<script" not in svg and "&lt;script&gt;" in svg
     ElementTree.fromstring(svg)

@@ -14,9 +14,14 @@ import pytest
 from PIL import Image
 
 from pages.browser import CHROMIUM, Page, open_browser
+from pages.first_sight import look
+from plantain.audit.gate import thresholds
+from plantain.journal import JournalReader
 from plantain.pixels.encode import XMP_PACKET
-from plantain.report.gallery import THUMBNAIL
-from plantain.report.page import write_report
+from plantain.records import TaskState
+from plantain.records.card import AUDIT_IMAGES
+from plantain.report.gallery import THUMBNAIL, leading, select
+from plantain.report.page import write_report, write_story
 from report.run_on_paper import build_run
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
@@ -31,6 +36,14 @@ def html(report: Path) -> str:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     with open_browser(tmp_path_factory.mktemp("profile")) as page:
         yield page
+
+
+@pytest.fixture(scope="module")
+def task_page(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the task that failed in five rounds."""
+    with JournalReader.open(run) as reader:
+        (row,) = reader.tasks(TaskState.FAILED)
+        return write_story(reader, row, tmp_path_factory.mktemp("task") / "task.html")
 
 
 def test_the_same_run_in_another_folder_has_the_same_bytes(report: Path, tmp_path: Path) -> None:
@@ -49,16 +62,19 @@ def test_page_holds_no_address_and_a_closed_policy(html: str) -> None:
 
 
 def test_pictures_are_small_and_edits_carry_the_synthetic_mark(html: str) -> None:
-    pictures = re.findall(r'<img src="data:image/jpeg;base64,([^"]+)" alt="([^"]+)"', html)
-    # 10 tasks shown; attempts with an edit: 2 + 1 + 5 + 2 + 1 + 2 + 2 + 1 + 1 = 17 with a difference map each
-    assert len(pictures) == 10 + 2 * 17
+    gallery = html[html.index('id="gallery"') :]
+    pictures = re.findall(r'<img src="data:image/jpeg;base64,([^"]+)" alt="([^"]+)"', gallery)
+    # 10 whole originals; 9 tasks with an edit: one enlarged original and one edit each; frames of the 5 tasks with
+    # more than one round: 2 + 5 + 2 (its second round of three was refused) + 2 + 2 = 13
+    assert len(pictures) == 10 + 2 * 9 + 13
     for data, alt in pictures:
         raw = base64.b64decode(data)
         assert len(raw) <= THUMBNAIL.limit
         picture = Image.open(io.BytesIO(raw))
         assert max(picture.size) <= THUMBNAIL.side
-        edited = alt.startswith("Synthetic edit") or alt == "Original image chest2"
-        assert (picture.info.get("xmp") == XMP_PACKET) == edited
+        if alt != "Original around the change":  # which of them is synthetic, the next test counts
+            edited = alt.startswith("Synthetic edit") or alt == "Original image chest2"
+            assert (picture.info.get("xmp") == XMP_PACKET) == edited
 
 
 def test_numbers_are_in_the_json(report: Path) -> None:
@@ -70,12 +86,46 @@ def test_numbers_are_in_the_json(report: Path) -> None:
     assert telemetry["costs"][1]["step"] == "edit" and telemetry["status"]["calls"]["replayed"] == 3
 
 
-def test_every_picture_of_the_gallery_has_a_caption(html: str) -> None:
-    stories = re.findall(r'<div class="story">.*?</article>', html, flags=re.DOTALL)
-    pictures = [text for story in stories for text in re.split(r"<img ", story)[1:]]
-    captions = [re.match(r'[^>]*><p class="label">(\w+)', text) for text in pictures]
-    assert all(captions)
-    assert {found[1] for found in captions if found} == {"Original", "Edited", "Changed"}
+def test_every_pair_has_captions_and_an_outline(html: str) -> None:
+    for pair in re.findall(r'<div class="compare">.*?<div class="beside">', html, flags=re.DOTALL):
+        assert re.findall(r'<p class="label">(\w+)', pair) == ["Original", "Edited"]
+        assert "(mask in green)" in pair and re.search(r'<path d="M[\dLMZ ]+"/>', pair)
+
+
+def test_report_opens_with_the_outcome_and_the_next_commands(html: str) -> None:
+    head = unescape(re.sub(r"<[^>]+>", "", html[: html.index("<main>")]))
+    # the list in run_on_paper, without the control task
+    assert "5 of 10 edits accepted, 1 failed, 1 not applicable, 1 stopped, 2 pending" in head
+    for command in ("judge audit RUN --judge offline/instruments", "export RUN --to OUT", "view RUN"):
+        assert f"plantain {command}" in head
+
+
+def test_trust_in_the_judge_is_one_badge_that_links_to_its_card(html: str) -> None:
+    assert thresholds().rank["images"].least == AUDIT_IMAGES
+    assert html.count("Judge not audited (0 of 30 images)") == 1
+    assert html.count("its accuracy has not been measured") == 1
+    assert '<a class="badge" href="#method">' in html and html.count('id="method"') == 1
+    assert html.count("no interval") == 1
+
+
+def test_the_head_has_six_tasks_of_all_modalities_and_the_failed_one_last(run: Path) -> None:
+    with JournalReader.open(run) as reader:
+        ids = leading(reader, select(reader, 60, seed=7).ids)
+        tasks = [reader.task(task) for task in ids]
+    # all five successes of the list (the control is none), and the one that failed
+    assert [task.state for task in tasks] == ["success"] * 5 + ["failed"]
+    assert {task.task.modality for task in tasks[:3]} == {"chest_xray", "brain_mri", "fundus"}
+
+
+def test_a_large_report_has_a_sample_and_leads_to_the_viewer(run: Path, tmp_path: Path) -> None:
+    text = write_report(run, tmp_path / "few.html", gallery=3).read_text(encoding="utf-8")
+    assert text.count('id="t-') == 3 and "See all in the viewer" in text
+    assert "for all 10 tasks" in text
+
+
+def test_fifty_tasks_take_less_than_five_megabytes(report: Path) -> None:
+    # 10 tasks are shown here, up to six of them twice: five times the page bounds one of 50
+    assert 5 * report.stat().st_size < 5_000_000
 
 
 def test_hostile_text_stays_text(hostile_report: Path) -> None:
@@ -91,14 +141,49 @@ def test_page_opens_from_disk_without_network_or_complaint(report: Path, page: P
     page.go(report, width)
     assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
     assert page.complaints == []
-    assert page.evaluate("document.querySelectorAll('svg').length") == 5
+    assert page.evaluate("document.querySelectorAll('figure svg').length") == 2
     assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @needs_chromium
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_first_sight(report: Path, task_page: Path, page: Page, width: int, theme: str) -> None:
+    page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    for file in (report, task_page):
+        page.go(file, width)
+        look(page, width)
+
+
+@needs_chromium
+def test_slider_uncovers_the_original_with_the_arrow_keys(report: Path, page: Page) -> None:
+    page.go(report, 1280)
+    page.evaluate("document.querySelector('.slide').focus()")
+    for _ in range(40):
+        for kind in ("keyDown", "keyUp"):
+            page.send("Input.dispatchKeyEvent", type=kind, key="ArrowLeft", windowsVirtualKeyCode=37)
+    after = "document.querySelector('.compare > div + div')"
+    assert page.evaluate(f"{after}.querySelector('img').style.clipPath") == "inset(0px 40% 0px 0px)"
+    assert "data:image/jpeg" in str(page.evaluate(f"{after}.querySelector('.view').style.backgroundImage"))
+
+
+@needs_chromium
+def test_print_shows_all_images_and_no_controls(report: Path, page: Page) -> None:
+    page.go(report, 1280)
+    page.send("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert page.evaluate("getComputedStyle(document.querySelector('.slide')).display") == "none"
+        assert page.evaluate("[...document.images].every(i => i.loading !== 'lazy' && i.complete)")
+    finally:
+        page.send("Emulation.setEmulatedMedia", media="")
+
+
+@needs_chromium
 def test_filters_narrow_the_gallery(report: Path, page: Page) -> None:
-    visible = "[...document.querySelectorAll('article.task')].filter(t => t.offsetParent !== null).length"
+    visible = (
+        "[...document.querySelectorAll('.gallery article.task')].filter(t => t.offsetParent !== null).length"
+    )
     page.go(report, 1280)
     assert page.evaluate(visible) == 10
     page.evaluate("document.querySelector('a[data-outcome=failed]').click()")
@@ -117,7 +202,9 @@ def test_filters_narrow_the_gallery(report: Path, page: Page) -> None:
 def test_page_works_without_scripts(report: Path, page: Page) -> None:
     page.go(report, 1280, scripts=False)
     tree = page.send("DOM.getDocument")["root"]["nodeId"]
-    tasks = page.send("DOM.querySelectorAll", nodeId=tree, selector="article.task:not([hidden])")["nodeIds"]
+    tasks = page.send("DOM.querySelectorAll", nodeId=tree, selector=".gallery article.task:not([hidden])")[
+        "nodeIds"
+    ]
     form = page.send("DOM.querySelector", nodeId=tree, selector="form.filters")["nodeId"]
     with pytest.raises(AssertionError, match="Could not compute box model"):
         page.send("DOM.getBoxModel", nodeId=form)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 from jinja2 import Environment
 
 from plantain.audit.flips import Record
-from plantain.audit.gate import thresholds
+from plantain.audit.gate import ACCEPTED, IDENTICAL, UNEDITED, thresholds
+from plantain.audit.trials import Trial
 from plantain.journal import BadBlob, JournalReader
 from plantain.journal.cards import cards_of, standing_of
 from plantain.journal.questions.tasks import images_used
 from plantain.pages.publishing import html_target, page_environment, write_page
-from plantain.pages.thumbnails import data_uri
+from plantain.pages.thumbnails import box_around, changed_region, data_uri
 from plantain.pages.wording import DASH
-from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import BadImage, decode, decode_untrusted
 from plantain.records import Figure, JudgeCard
 from plantain.rubrics import recorded
 
@@ -24,23 +27,56 @@ TEMPLATES = Path(__file__).parent / "templates"
 SIDE, LIMIT = 224, 14_000
 """Longest side of a thumbnail in pixels, and bytes that it may take."""
 
+EXAMPLE = 176
+"""Longest side of an image in a card's table."""
+
 MEANINGS = {
-    "controls": "How often an edit of that kind was accepted; right edits first.",
     "defects": "How often every criterion that a planted defect violates failed.",
+    "controls": "How often an edit of that kind was accepted; right edits first.",
     "repeats": "Consistency study (Med-Banana-50K, 4.3; there 87.2 % identical, the others one "
     "dimension apart): the same edit judged twice. Then agreement beyond chance per criterion.",
     "agreement": "Agreement beyond chance with other judges, and with readers where a study was given.",
 }
 
 
-def write_card_page(folder: Path, card: JudgeCard) -> Path:
-    """Write `card.html` into a folder and return its path."""
+def write_card_page(
+    folder: Path, card: JudgeCard, examples: Mapping[str, Trial] = MappingProxyType({})
+) -> Path:
+    """Write `card.html` into a folder and return its path.
+
+    Args:
+        folder: of the page.
+        card: of the judge.
+        examples: an edit of each kind, shown with the results of its kind if it differs visibly from the original.
+    """
     page, template = folder / "card.html", _environment().get_template("card.html.j2")
-    write_page(page, template.render(card=card, tables=list(_tables(card)), limits=thresholds()))
+    images = {
+        kind: _around_change(
+            decode(one.original), decode(one.edited), one.recipe.source.image.synthetic, EXAMPLE
+        )
+        for kind, one in sorted(examples.items())
+        if kind.split()[0] not in (IDENTICAL, UNEDITED, ACCEPTED)
+    }
+    shows = [(one.recipe.source.image.dataset, one.recipe.source.image.licence) for one in examples.values()]
+    tables = list(_tables(card))
+    write_page(page, template.render(card=card, tables=tables, limits=thresholds(), images=images), shows)
     return page
 
 
+def _around_change(before: Pixels, after: Pixels, synthetic: bool, side: int) -> list[str]:
+    """Return the original and the edit around the change, as data URIs; `synthetic` is the original."""
+    both = [before, after]
+    if before.shape == after.shape:
+        both = list(map(box_around(changed_region(before, after)).cut, both))
+    return [
+        data_uri(one, side, LIMIT, synthetic=mark) for one, mark in zip(both, (synthetic, True), strict=True)
+    ]
+
+
 def _tables(card: JudgeCard) -> Iterator[tuple[str, str, list[tuple[str, Figure]]]]:
+    for name, meaning in MEANINGS.items():
+        if rows := list(getattr(card, name).items()):
+            yield name.capitalize(), meaning, rows
     gaps = []
     for modality, own in card.gaps.items():
         for criterion, figure in own.items():
@@ -49,9 +85,6 @@ def _tables(card: JudgeCard) -> Iterator[tuple[str, str, list[tuple[str, Figure]
     if gaps:
         meaning = "By modality and criterion, and what follows. The gate tests the lower bound."
         yield "Right minus wrong", meaning, gaps
-    for name, meaning in MEANINGS.items():
-        if rows := list(getattr(card, name).items()):
-            yield name.capitalize(), meaning, rows
 
 
 def in_words(figure: Figure) -> str:
@@ -90,17 +123,15 @@ def write_rejudged(
     names = [str(one["judge"]) for one in tallies]
     lines = [standing_of(cards, name, rubric).line for name in names if "/" in name and " " not in name]
 
-    def thumbnail(sha256: str, synthetic: bool) -> str:
-        """Return an image as a data URI; "" if it is not in the run."""
-        if not reader.has_blob(sha256):
-            return ""
+    def pair(original: str, edited: str, synthetic: bool) -> list[str]:
+        """Return both images around the change as data URIs; nothing if one is not in the run."""
         try:
-            pixels = decode_untrusted(reader.read_blob(sha256), sha256)
+            before, after = (decode_untrusted(reader.read_blob(sha), sha) for sha in (original, edited))
         except (BadBlob, BadImage):
-            return ""
-        return data_uri(pixels, SIDE, LIMIT, synthetic=synthetic)
+            return []
+        return _around_change(before, after, synthetic, SIDE)
 
-    values = {"tallies": tallies, "lines": lines, "flips": flips, "studies": studies, "thumbnail": thumbnail}
+    values = {"tallies": tallies, "lines": lines, "flips": flips, "studies": studies, "pair": pair}
     page = _environment().get_template("rejudged.html.j2").render(name=reader.header.name, **values)
     write_page(target, page, [(used.dataset, used.licence) for used in images_used(reader)])
     return target

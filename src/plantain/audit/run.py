@@ -71,10 +71,14 @@ class AuditPlan:
 
 @dataclass(frozen=True, slots=True)
 class OpenAudit:
-    """The juries of an audit (the audited judge, then those that it is compared with), and its run."""
+    """The juries of an audit (the audited judge, then those that it is compared with), and its run.
+
+    `examples` gets the first edit of each kind, for the card's page.
+    """
 
     juries: tuple[Jury, ...]
     opened: OpenRun
+    examples: dict[str, Trial] = field(default_factory=dict)
 
 
 @asynccontextmanager
@@ -155,6 +159,7 @@ class _Audit:
 
     async def ask(self, trial: Trial) -> None:
         """Ask the judge about one edit, about a clean one twice, and the other judges where they are compared."""
+        self.audit.examples.setdefault(trial.kind, trial)
         await self._ask(trial, trial.kind, 0, 0)
         if trial.kind == CLEAN:
             await self._ask(trial, AGAIN, 0, 1)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import base64
 import io
+from dataclasses import dataclass
+from typing import TypeVar
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.encode import XMP_PACKET
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 SATURATION = 48
 """Grey levels of change at which a difference map reaches full colour."""
@@ -54,6 +59,63 @@ def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask 
         contours, _ = cv2.findContours(small, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
         shown = cv2.drawContours(np.ascontiguousarray(shown), contours, -1, OUTLINE, 1, cv2.LINE_8)
     return _encode(np.asarray(shown, dtype=np.uint8), limit, b"")
+
+
+def outline(region: Mask) -> str:
+    """Return the border of a region as an SVG path in pixel coordinates.
+
+    Example:
+        >>> import numpy as np
+        >>> mask = np.zeros((8, 8), bool)
+        >>> mask[2:5, 1:4] = True
+        >>> outline(mask)
+        'M1 2L1 4L3 4L3 2Z'
+    """
+    tolerance = max(region.shape) / 1000
+    contours, _ = cv2.findContours(region.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+    paths = [cv2.approxPolyDP(contour, tolerance, True).reshape(-1, 2) for contour in contours]
+    return "".join(
+        sorted("M" + "L".join(f"{x} {y}" for x, y in path) + "Z" for path in paths if len(path) > 2)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A square part of an image, in pixels."""
+
+    top: int
+    left: int
+    side: int
+
+    def cut(self, pixels: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Return this part of an image of shape (H, W, 3) or mask of shape (H, W)."""
+        return pixels[self.top : self.top + self.side, self.left : self.left + self.side]
+
+
+def changed_region(before: Pixels, after: Pixels) -> Mask:
+    """Return where an edit changed the image, as bool (H, W), without the noise of another encoding.
+
+    Both images are uint8 (H, W, 3) of the same shape. A pixel counts if its largest change over the channels, smoothed,
+    exceeds 4 grey levels and a quarter of the image's largest change.
+    """
+    change = cv2.absdiff(before, after).max(axis=2).astype(np.float32)
+    smooth = cv2.GaussianBlur(change, (0, 0), max(before.shape) / 200)
+    return np.asarray(smooth > max(4.0, float(smooth.max()) / 4), dtype=np.bool_)
+
+
+def box_around(region: Mask) -> Box:
+    """Return a square around a region with a margin, at least a quarter of the image; all of it for an empty region."""
+    height, width = region.shape
+    rows, columns = np.flatnonzero(region.any(axis=1)), np.flatnonzero(region.any(axis=0))
+    if not len(rows):
+        rows, columns = np.array([0, height - 1]), np.array([0, width - 1])
+    longest = max(int(np.ptp(rows)), int(np.ptp(columns))) + 1
+    side = min(height, width, max(round(1.4 * longest), max(height, width) // 4))
+    top, left = (
+        min(max((int(found[0]) + int(found[-1]) + 1 - side) // 2, 0), length - side)
+        for found, length in ((rows, height), (columns, width))
+    )
+    return Box(top, left, side)
 
 
 def shrink(pixels: Pixels, side: int) -> Pixels:

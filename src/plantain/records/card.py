@@ -13,6 +13,9 @@ MAY_QUALIFY, MAY_RANK, NEITHER = "may qualify", "may rank", "neither"
 SELF_CONSISTENCY = "self-consistency"
 """The name of a rate of qualified edits whose judge has not passed the gate."""
 
+AUDIT_IMAGES = 30
+"""Independent images that an audit needs at least; the gate's threshold and its reason are in `audit/gate.toml`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:

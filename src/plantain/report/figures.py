@@ -8,102 +8,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from plantain.journal.questions.tables import Composition, CompositionRow, FindingRow, Judged, RoundRow
+from plantain.journal.questions.tables import FindingRow, Judged
 from plantain.metrics.statistics.clusters import Rate
 from plantain.pages.drawing import (
     ACCENT,
     FAILED,
     INK,
     MUTED,
-    NOT_APPLICABLE,
-    PENDING,
-    STOPPED,
     SUCCESS,
-    UNDECIDED,
-    legend,
     percent_axis,
     row_axis,
     svg,
 )
-from plantain.pages.wording import percent, words
-from plantain.report.labels import DIRECTIONS, STATES, modality
-
-STATE_COLOURS = dict(zip(STATES, (SUCCESS, FAILED, UNDECIDED, NOT_APPLICABLE, STOPPED, PENDING), strict=True))
-ROUNDS = 5
-"""Fewest rounds on the axis: the paper's."""
+from plantain.pages.wording import words
 
 DIRECTION_MARKERS = {"add": "o", "remove": "D"}
-
-
-def composition_figure(table: Composition) -> str:
-    """Draw tasks per modality and direction, stacked by state, with the success rate at the end of each bar."""
-    rows = table.rows[::-1]
-
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        left = [0] * len(rows)
-        for state, colour in STATE_COLOURS.items():
-            sizes = [_count(row, state) for row in rows]
-            if any(sizes):
-                axes.barh(range(len(rows)), sizes, left=left, color=colour, height=0.62, label=STATES[state])
-                left = [a + b for a, b in zip(left, sizes, strict=True)]
-        longest = max(left, default=1) or 1
-        for index, row in enumerate(rows):
-            axes.text(left[index] + longest * 0.015, index, percent(row.rate.value), va="center", color=INK)
-        row_axis(axes, [f"{modality(row.modality)}, {DIRECTIONS[row.direction].lower()}" for row in rows])
-        axes.set_xlim(0, longest * 1.12)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-        axes.set_xlabel("tasks (at the end of each bar: success of success and failed)")
-        legend(axes, columns=3)
-
-    return svg("composition", 6.4, 1.35 + 0.42 * len(rows), draw)
-
-
-def rounds_figure(rows: Sequence[RoundRow]) -> str:
-    """Draw the share of successes per round, the cumulative share, and the share of the tasks that reached a round."""
-
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        numbers = [row.round for row in rows]
-        ticks = range(1, max(ROUNDS, len(rows)) + 1)
-        axes.bar(
-            numbers, [row.share or 0 for row in rows], color=SUCCESS, width=0.62, label="share of successes"
-        )
-        axes.plot(numbers, [_or_gap(row.cumulative) for row in rows], color=INK, marker="o", markersize=4, lw=1.4,
-                  label="cumulative share")  # fmt: skip
-        axes.plot(numbers, [_or_gap(row.hazard) for row in rows], color=ACCENT, marker="D", markersize=4, lw=1.2,
-                  ls=(0, (3, 2)), label="success among tasks that reached it")  # fmt: skip
-        for row in rows:
-            if row.success:
-                axes.text(row.round, 0.015, str(row.success), ha="center", va="bottom", color=INK)
-        axes.set_xticks(ticks, [str(number) for number in ticks])
-        axes.set_xlim(0.4, ticks[-1] + 0.6)
-        axes.set_xlabel("round (number in the bar: tasks that succeeded in it)")
-        percent_axis(axes, "y")
-        legend(axes, columns=1)
-
-    return svg("rounds", 6.4, 3.9, draw)
-
-
-def findings_figure(rows: Sequence[FindingRow]) -> str:
-    """Draw success per finding and direction in tasks: a dot with its 95 % interval, best first, n at the right."""
-    rated = [row for row in rows if row.rate.value is not None]
-    ordered = sorted(
-        rated,
-        key=lambda row: (-(row.rate.value or 0), row.modality, row.finding, row.direction),
-        reverse=True,
-    )
-
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        for index, row in enumerate(ordered):
-            _dot(axes, index, row.rate, row.direction)
-            axes.text(1.03, index, f"n = {row.rate.n}", va="center", color=MUTED)
-        row_axis(axes, [_finding_label(row) for row in ordered])
-        percent_axis(axes, "x", right=1.16)
-        axes.set_xlabel("tasks that succeeded, 95 % interval")
-
-    return svg("findings", 6.4, 1.1 + 0.3 * max(1, len(ordered)), draw)
 
 
 def codes_figure(table: Judged) -> str:
@@ -164,11 +83,3 @@ def _dot(axes: Axes, y: int, rate: Rate, direction: str) -> None:
 def _finding_label(row: FindingRow) -> str:
     name = row.finding if len(row.finding) <= 26 else row.finding[:25] + "…"
     return f"{name}, {row.direction}"
-
-
-def _count(row: CompositionRow, state: str) -> int:
-    return int(getattr(row, state))
-
-
-def _or_gap(value: float | None) -> float:
-    return float("nan") if value is None else value

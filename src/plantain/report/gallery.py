@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain, zip_longest
 from typing import TypeVar
 
+import numpy as np
 import orjson
 
 from plantain.journal import BadBlob, JournalReader, StoredVerdict, TaskRow
@@ -15,10 +18,10 @@ from plantain.journal.questions.tasks import started_by_state, started_in_state
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.rows import dumps
 from plantain.journal.verdicts import PERSON, PUBLISHED, corrections_in, published_verdict
-from plantain.pages.thumbnails import data_uri, difference
-from plantain.pixels.arrays import Pixels
+from plantain.pages.thumbnails import Box, box_around, changed_region, data_uri, difference, outline
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_mask
-from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind, Verdict
+from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind, TaskState, Verdict
 from plantain.records.counts import shared_out
 
 T = TypeVar("T")
@@ -110,22 +113,30 @@ class Size:
     limit: int
 
 
-THUMBNAIL = Size(264, 16_000)
-PAGE = Size(640, 120_000)
+FRAME, WHOLE = Size(88, 3_000), Size(180, 7_000)
+"""Of a filmstrip's frames, and of whole images where others show the change enlarged."""
+THUMBNAIL, PAIR, PAGE = Size(264, 12_000), Size(420, 26_000), Size(640, 60_000)
+"""Of images enlarged around the change: in a gallery, at the head of a report, and on a task's page."""
+PAIRS = 6
+"""Tasks at the head of a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundStory:
-    """One attempt with its images as data URIs, or None.
+    """One attempt with its images as data URIs, or None. All but `difference` show the story's box.
 
-    `panel` has the members' verdicts, `same_as` the earlier round with the same image, or 0, `by_hand` the corrections
-    of readers, `published` the verdict that an imported edit came with.
+    `frame` is a small image, `difference` the change on a task's page, `outline` an SVG path in pixels of the original:
+    the editor's mask if `masked`, else where the image changed. `panel` has the members' verdicts, `same_as` the
+    earlier round with the same image, or 0, `by_hand` the corrections of readers, `published` the verdict that an
+    imported edit came with.
     """
 
     attempt: Attempt
     edited: str | None
+    frame: str | None
     difference: str | None
-    outlined: bool
+    outline: str
+    masked: bool
     panel: tuple[StoredVerdict, ...]
     same_as: int
     by_hand: tuple[StoredVerdict, ...] = ()
@@ -139,11 +150,17 @@ class RoundStory:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One task's rounds, of all generations if `whole`. `remark` prevents a misunderstanding."""
+    """One task's rounds, of all generations if `whole`. `remark` prevents a misunderstanding.
+
+    `original` is the whole image, of `shape` (H, W); `before` its part in `box`, which contains each round's change.
+    """
 
     task: TaskRow
     image: SourceImage
     original: str | None
+    before: str | None
+    box: Box | None
+    shape: tuple[int, ...]
     rounds: tuple[RoundStory, ...]
     remark: str
     whole: bool
@@ -157,6 +174,11 @@ class Story:
     def counted(self) -> int:
         """Rounds of the current generation."""
         return sum(not shown.attempt.superseded for shown in self.rounds)
+
+    @property
+    def last(self) -> RoundStory | None:
+        """The last round with an edited image."""
+        return next((one for one in reversed(self.rounds) if one.frame), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +208,31 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
     return Selection(tuple(sorted(chosen)), tuple((s, quotas[s], totals[s]) for s in ORDER if s in totals))
 
 
+def leading(reader: JournalReader, ids: Sequence[str], most: int = PAIRS) -> list[str]:
+    """Return the tasks for the head of a report: successes, spread over modalities, then one refined or failed.
+
+    The last is a failed or undecided task, else the success with the most rounds.
+    """
+    rows = [row for row in map(reader.task, ids) if row.round and row.task.kind == TaskKind.EDIT]
+    unsuccessful = [row for row in rows if row.state in (TaskState.FAILED, TaskState.UNDECIDED)]
+    refined = [row for row in rows if row.state == TaskState.SUCCESS and row.round > 1]
+    one = [
+        *sorted(unsuccessful, key=lambda row: row.state != TaskState.FAILED),
+        *sorted(refined, key=lambda row: -row.round),
+    ][:1]
+    by_modality: dict[str, list[TaskRow]] = {}
+    for row in rows:
+        if row.state == TaskState.SUCCESS and row not in one:
+            by_modality.setdefault(row.task.modality, []).append(row)
+    seen: Counter[str] = Counter()
+    successes: list[tuple[int, int, str]] = []
+    for row in filter(None, chain.from_iterable(zip_longest(*by_modality.values()))):
+        successes.append((seen[row.task.finding], len(successes), row.id))
+        seen[row.task.finding] += 1
+    chosen = [task for _, _, task in sorted(successes)[: max(0, most - len(one))]]
+    return [*chosen, *(row.id for row in one)][:most]
+
+
 def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
     """Return the story of a task's current generation, or of every generation, with images of the given size."""
     image = reader.image(task.task.image_id)
@@ -197,19 +244,67 @@ def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = 
     members = [
         v for v in verdicts if not v.decisive and (v in counting or not v.verdict.judge.startswith(PERSON))
     ]
+    edits = [_Edit.read(reader, attempt, before) for attempt in attempts]
+    regions = [edit.region for edit in edits if edit.region is not None]
+    box = box_around(np.logical_or.reduce(regions)) if regions else None
+    last = max((n for n, edit in enumerate(edits) if edit.pixels is not None), default=-1)
+
+    def shown(pixels: Pixels | None, size: Size, synthetic: bool, part: Box | None) -> str | None:
+        if pixels is None:
+            return None
+        return data_uri(part.cut(pixels) if part else pixels, size.side, size.limit, synthetic=synthetic)
+
+    def round_of(number: int, attempt: Attempt, edit: _Edit) -> RoundStory:
+        here = (attempt.generation, attempt.round)
+        own = [v for v in members if (v.generation, v.round) == here]
+        part = box if edit.region is not None else None
+        change = None
+        if whole and part is not None and before is not None and edit.pixels is not None:
+            mask = None if edit.mask is None else part.cut(edit.mask)
+            change = difference(part.cut(before), part.cut(edit.pixels), size.side, size.limit, mask)
+        return RoundStory(
+            attempt,
+            shown(edit.pixels, size, True, part) if whole or number == last else None,
+            shown(edit.pixels, FRAME, True, part),
+            change,
+            "" if edit.region is None else outline(edit.region),
+            edit.mask is not None,
+            tuple(v for v in own if not v.verdict.judge.startswith(PERSON)),
+            came_back_from(attempt, attempts),
+            tuple(v for v in own if v.verdict.judge.startswith(PERSON)),
+            published_in(reader, attempt),
+        )
+
     return Story(
         task=task,
         image=image,
-        original=None
-        if before is None
-        else data_uri(before, size.side, size.limit, synthetic=image.synthetic),
-        rounds=tuple(
-            _round(reader, attempt, before, members, size, came_back_from(attempt, attempts))
-            for attempt in attempts
-        ),
+        original=shown(before, size if whole else WHOLE, image.synthetic, None),
+        before=shown(before, size, image.synthetic, box) if last >= 0 else None,
+        box=box,
+        shape=() if before is None else before.shape[:2],
+        rounds=tuple(map(round_of, range(len(edits)), attempts, edits)),
         remark=remark(task, image),
         whole=whole,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """An attempt's image, the editor's mask, and the region that changed, each None if it is not there."""
+
+    pixels: Pixels | None = None
+    mask: Mask | None = None
+    region: Mask | None = None
+
+    @classmethod
+    def read(cls, reader: JournalReader, attempt: Attempt, before: Pixels | None) -> _Edit:
+        pixels = image_of(reader, attempt.edited, decode) if attempt.edited else None
+        if pixels is None or before is None or pixels.shape != before.shape:
+            return cls(pixels)
+        mask = image_of(reader, attempt.mask, decode_mask) if attempt.mask else None
+        if mask is None or mask.shape != before.shape[:2] or not mask.any():
+            return cls(pixels, None, changed_region(before, pixels))
+        return cls(pixels, mask, mask)
 
 
 def came_back_from(attempt: Attempt, attempts: Sequence[Attempt]) -> int:
@@ -217,31 +312,6 @@ def came_back_from(attempt: Attempt, attempts: Sequence[Attempt]) -> int:
     earlier = (a for a in attempts if (a.generation, a.edited) == (attempt.generation, attempt.edited))
     first = next(earlier, attempt).round
     return first if attempt.edited and first < attempt.round else 0
-
-
-def _round(
-    reader: JournalReader,
-    attempt: Attempt,
-    before: Pixels | None,
-    members: list[StoredVerdict],
-    size: Size,
-    same_as: int,
-) -> RoundStory:
-    here = (attempt.generation, attempt.round)
-    own = [v for v in members if (v.generation, v.round) == here]
-    panel = tuple(v for v in own if not v.verdict.judge.startswith(PERSON))
-    by_hand = tuple(v for v in own if v.verdict.judge.startswith(PERSON))
-    published = published_in(reader, attempt)
-    after = image_of(reader, attempt.edited, decode) if attempt.edited else None
-    if after is None:
-        return RoundStory(attempt, None, None, False, panel, same_as, by_hand, published)
-    mask = image_of(reader, attempt.mask, decode_mask) if attempt.mask else None
-    changed = None
-    if before is not None and after.shape == before.shape:
-        usable = mask if mask is not None and mask.shape == before.shape[:2] else None
-        changed = difference(before, after, size.side, size.limit, usable)
-    edited = data_uri(after, size.side, size.limit, synthetic=True)
-    return RoundStory(attempt, edited, changed, mask is not None, panel, same_as, by_hand, published)
 
 
 def published_in(reader: JournalReader, attempt: Attempt) -> Verdict | None:

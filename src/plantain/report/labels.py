@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+from plantain.journal.cards import Standing
 from plantain.metrics.statistics.clusters import Rate
 from plantain.pages.wording import DASH, words
+from plantain.records.card import AUDIT_IMAGES
 
 MODALITIES = {"chest_xray": "Chest X-ray", "brain_mri": "Brain MRI", "fundus": "Fundus", "all": "All"}
 DIRECTIONS = {"add": "Add", "remove": "Remove", "both": "Both"}
@@ -27,6 +31,23 @@ def interval(rate: Rate) -> str:
     if rate.low is None or rate.high is None:
         return DASH
     return f"{100 * rate.low:.0f}–{100 * rate.high:.0f} %"
+
+
+def command(instruction: str) -> str:
+    """Return the clause of an instruction that names the edit, for a caption: up to the first colon or full stop."""
+    return re.split(r"[.:;]\s", instruction, maxsplit=1)[0].rstrip(".")
+
+
+def badge(judge: Standing) -> str:
+    """Return in a few words how far a judge's verdicts can be trusted."""
+    if judge.card is None:
+        return f"Judge not audited (0 of {AUDIT_IMAGES} images)"
+    images = sum(judge.card.pictures.values())
+    if judge.qualifies:
+        return f"Judge may qualify edits ({images} images)"
+    if images < AUDIT_IMAGES:
+        return f"Judge not validated ({images} of {AUDIT_IMAGES} images)"
+    return f"Judge {judge.card.gate.phrase} ({images} images)"
 
 
 def offline(model: str) -> bool:

@@ -40,7 +40,7 @@ from plantain.pages.publishing import html_target, page_environment, restriction
 from plantain.pages.thumbnails import SATURATION
 from plantain.records import state_after
 from plantain.report import figures, labels
-from plantain.report.gallery import PAGE, THUMBNAIL, Selection, select, story_of
+from plantain.report.gallery import PAGE, PAIR, PAIRS, THUMBNAIL, Selection, leading, select, story_of
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.rubrics import recorded
 
@@ -102,6 +102,8 @@ def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) ->
         numbers = gather(reader)
         judges = standings_of(reader)
         selection = select(reader, gallery, reader.header.seed)
+        first = leading(reader, selection.ids, min(PAIRS, gallery))
+        pairs = [story_of(reader, reader.task(task), PAIR) for task in first]
         stories = [story_of(reader, reader.task(task), THUMBNAIL) for task in selection.ids]
         damaged = tuple(places_of(reader, reader.blobs.damaged))
         status, spent, sessions = status_summary(reader), costs(reader), reader.sessions()
@@ -112,14 +114,12 @@ def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) ->
             run=_run(reader.header),
             numbers=numbers,
             selection=selection,
+            pairs=pairs,
             stories=stories,
             judges=judges,
             consistency=consistency(judges),
             corrected=corrections_line(numbers.corrections),
             figures={
-                "composition": figures.composition_figure(numbers.composition),
-                "rounds": figures.rounds_figure(numbers.rounds),
-                "findings": figures.findings_figure(numbers.findings),
                 "codes": figures.codes_figure(numbers.judged),
                 "figure3": figures.figure_three(numbers.findings),
             },
@@ -227,6 +227,8 @@ def environment() -> Environment:
         "modality": labels.modality,
         "judge_name": labels.judge_name,
         "fact_words": labels.fact_words,
+        "command": labels.command,
+        "badge": labels.badge,
         "state_after": state_after,
         "person": lambda judge: judge.removeprefix(PERSON),
     }

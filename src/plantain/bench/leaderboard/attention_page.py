@@ -23,14 +23,14 @@ from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import csv_text
-from plantain.bench.leaderboard.gallery import BYTES, SIDE, outline
+from plantain.bench.leaderboard.gallery import BYTES, SIDE
 from plantain.bench.leaderboard.measures import ATTENTION, measure
 from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.attention import MEASURES, map_path, read_map
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.pages.publishing import html_target, page_environment, write_page
-from plantain.pages.thumbnails import data_uri
+from plantain.pages.thumbnails import data_uri, outline
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, derive_seed

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -19,8 +18,7 @@ from plantain.bench.leaderboard.studies import Sweep
 from plantain.bench.leaderboard.tables import Table
 from plantain.bench.score.text_kept import TextKept
 from plantain.journal.questions.benchmark import output_edit
-from plantain.pages.thumbnails import data_uri
-from plantain.pixels.arrays import Mask
+from plantain.pages.thumbnails import data_uri, outline
 from plantain.pixels.decode import decode
 
 SIDE = 384
@@ -191,21 +189,3 @@ class Gallery:
 
 def _limit(images: int) -> int:
     return max(6_000, min(BYTES, PAGE_BYTES // max(1, images)))
-
-
-def outline(region: Mask) -> str:
-    """Return the border of a region as an SVG path in pixel coordinates.
-
-    Example:
-        >>> import numpy as np
-        >>> mask = np.zeros((8, 8), bool)
-        >>> mask[2:5, 1:4] = True
-        >>> outline(mask)
-        'M1 2L1 4L3 4L3 2Z'
-    """
-    tolerance = max(region.shape) / 1000
-    contours, _ = cv2.findContours(region.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
-    paths = [cv2.approxPolyDP(contour, tolerance, True).reshape(-1, 2) for contour in contours]
-    return "".join(
-        sorted("M" + "L".join(f"{x} {y}" for x, y in path) + "Z" for path in paths if len(path) > 2)
-    )

@@ -18,7 +18,7 @@ from plantain.audit.jury import jury_of, models_of
 from plantain.audit.pages import between, in_words, write_card_page
 from plantain.audit.planning import forecast
 from plantain.audit.run import AuditPlan, open_audit, run_audit
-from plantain.audit.trials import chosen_kinds
+from plantain.audit.trials import Trial, chosen_kinds
 from plantain.cli.terminal.ending import confirm, print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
 from plantain.cli.terminal.progress import StageProgress
@@ -116,17 +116,17 @@ def audit(
         own = run or Path(temporary) / "audit"
         images = [picture.image for picture in pictures]
 
-        async def carded() -> tuple[JudgeCard, RunSummary]:
+        async def carded() -> tuple[JudgeCard, RunSummary, dict[str, Trial]]:
             async with open_audit(
                 judge, terms, own, seed, progress, rubric=judged_by, others=others, images=images
             ) as asked:
                 card, _ = await run_audit(asked, pictures, taxonomy, plan)
-            return card, asked.opened.summary
+            return card, asked.opened.summary, asked.examples
 
-        card, summary = run_to_end(carded())
+        card, summary, examples = run_to_end(carded())
     card = replace(card, agreement={**card.agreement, **by_people})
     if summary.stopped is None:
-        _keep(card, folder, run, to)
+        _keep(card, folder, run, to, examples)
     if as_json:
         print_json(card_json(card))
     else:
@@ -144,7 +144,9 @@ def _with_people(studies: list[Path], folder: Path | None, judge: str) -> dict[s
     return found
 
 
-def _keep(card: JudgeCard, folder: Path | None, run: Path | None, to: Path | None) -> None:
+def _keep(
+    card: JudgeCard, folder: Path | None, run: Path | None, to: Path | None, examples: Mapping[str, Trial]
+) -> None:
     """Store the card in the named run and in the audit's run, and write its page."""
     for home in (folder, run):
         if home is not None and (home / JOURNAL_NAME).is_file():
@@ -152,7 +154,7 @@ def _keep(card: JudgeCard, folder: Path | None, run: Path | None, to: Path | Non
     pages = to or run
     if pages is not None:
         write_card(pages / "card.json", card)
-        print(f"card: {write_card_page(pages, card)}", file=sys.stderr)
+        print(f"card: {write_card_page(pages, card, examples)}", file=sys.stderr)
 
 
 def _rubric(name: str | None, folder: Path | None) -> Rubric:

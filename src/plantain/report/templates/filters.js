@@ -7,9 +7,17 @@
       span.textContent = "'" + folder.replace(/'/g, "'\\''") + "'";
     });
   }
+  document.documentElement.classList.add("scripted");
+  document.querySelectorAll("input.slide").forEach(function (slide) {
+    var images = slide.closest(".compare").querySelectorAll("img");
+    images[1].parentNode.style.background = 'url("' + images[0].src + '") 0 / 100% 100%';
+    slide.addEventListener("input", function () {
+      images[1].style.clipPath = "inset(0 " + (100 - slide.value) + "% 0 0)";
+    });
+  });
   var form = document.querySelector("form.filters");
   if (!form) return;
-  var tasks = Array.prototype.slice.call(document.querySelectorAll("article.task"));
+  var tasks = Array.prototype.slice.call(document.querySelectorAll(".gallery article.task"));
   var output = form.querySelector("output");
   function apply() {
     var shown = 0;
@@ -32,6 +40,5 @@
       apply();
     });
   });
-  document.documentElement.classList.add("scripted");
   apply();
 })();

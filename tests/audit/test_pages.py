@@ -1,0 +1,101 @@
+"""The pages of a card and of flips in a browser: images in sight, readable at every width and in both themes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from audit.stored_run import RuleJudge, seen, stored_run
+from pages.browser import CHROMIUM, Page, open_browser
+from pages.first_sight import look
+from plantain.audit.clean import recipes
+from plantain.audit.flips import flips, judged_attempts, tallies
+from plantain.audit.gate import CLEAN
+from plantain.audit.images import package_images
+from plantain.audit.pages import write_card_page, write_rejudged
+from plantain.audit.rejudge import RejudgeRequest, run_rejudge
+from plantain.audit.trials import Trial, trials_of
+from plantain.findings import load_taxonomy
+from plantain.journal import JournalReader
+from plantain.records import Figure, Gate, JudgeCard
+from plantain.records.card import Check
+from plantain.runs.settings.terms import Terms
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+BLOB, STRENGTH = "blob", "20 % strength"
+
+
+@pytest.fixture(scope="module")
+def rejudged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = stored_run(tmp_path_factory.mktemp("rejudged") / "run", images=1)
+    judges = (
+        RuleJudge("rule/amd", lambda request: seen("AMD" in request.instruction)),
+        RuleJudge("rule/yes", lambda request: seen(True)),
+    )
+    done = asyncio.run(run_rejudge(run, RejudgeRequest(judges), Terms(())))
+    with JournalReader.open(run) as reader:
+        attempts = judged_attempts(reader, done, RejudgeRequest(()))
+        asked, others = tallies(reader, attempts, done)
+        found = flips(attempts, [str(one["judge"]) for one in (*asked, *others)])
+        return write_rejudged(reader, [*asked, *others], found)
+
+
+@pytest.fixture(scope="module")
+def examples() -> dict[str, Trial]:
+    taxonomy = load_taxonomy()
+    for recipe in recipes(package_images("held-out"), taxonomy, 0, ("AMD",)):
+        made = trials_of(recipe, (BLOB, STRENGTH), ())
+        if isinstance(made, list) and len(made) == 3:
+            return {trial.kind: trial for trial in made}
+    raise AssertionError("no recipe has both")
+
+
+@pytest.fixture(scope="module")
+def card_page(examples: dict[str, Trial], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rate = Figure(4, 0.0, 0.0, 0.49, 4)
+    checks = (Check("clean edits, which are right", "pass", "accepted 90 %"), Check(BLOB, "fail", "accepted 30 %"),
+              Check("asked again", "too few images", "answers the same"))  # fmt: skip
+    gate = Gate(False, False, ("n = 4",), {}, "Not known: too few images.", checks)
+    card = JudgeCard(
+        "rule/judge",
+        "print",
+        "med-banana",
+        gate,
+        {"fundus": 4},
+        "held out",
+        controls={BLOB: rate},
+        defects={STRENGTH: rate},
+    )
+    return write_card_page(tmp_path_factory.mktemp("card"), card, examples)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with open_browser(tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@needs_chromium
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_first_sight(rejudged: Path, card_page: Path, page: Page, width: int, theme: str) -> None:
+    page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    for file in (rejudged, card_page):
+        page.go(file, width)
+        look(page, width)
+        assert page.evaluate("[...document.images].every(i => i.loading !== 'lazy' && i.naturalWidth > 0)")
+
+
+def test_rejudge_opens_with_the_number_of_flips(rejudged: Path) -> None:
+    # 1 image x 2 findings x 2 rounds = 4 attempts; one judge accepts all, the other the two of AMD
+    assert "2 of 4 verdicts differ between rule/amd and rule/yes</h1>" in rejudged.read_text()
+
+
+def test_a_card_has_one_sentence_the_results_and_an_example_of_each_kind(card_page: Path) -> None:
+    text = card_page.read_text()
+    assert "Not known: too few images.</h1>" in text and "1 pass, 1 fail, 1 too few images." in text
+    for kind, times in ((CLEAN, 2), (BLOB, 2), (STRENGTH, 2)):
+        assert text.count(f'alt="{kind}, ') == times  # before and after
