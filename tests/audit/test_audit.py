@@ -34,7 +34,7 @@ def test_the_gap_counts_every_picture_once():
     answers = [("a", True, 1.0), ("a", False, 1.0), ("a", False, 0.0)]
     answers += [("b", True, 1.0), ("b", True, 0.0), ("b", False, 0.0), ("c", True, 1.0)]
     found = gap_of(answers)
-    assert (found.value, found.pictures, found.answers, found.right, found.wrong) == (0.5, 2, 6, 0.75, 0.25)
+    assert (found.value, found.images, found.answers, found.right, found.wrong) == (0.5, 2, 6, 0.75, 0.25)
 
 
 def test_the_bound_of_a_judge_that_is_always_right_is_wilsons():
@@ -210,7 +210,7 @@ def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
     assert card.gate.standing == "neither" and "independent images" in card.gate.why[0]
     for accepted in ("blob", "swapped label", "black image"):
         assert card.controls[accepted].value == 1.0
-    assert card.repeats["identical"].value == 1.0 and card.repeats["identical"].pictures == 1
+    assert card.repeats["identical"].value == 1.0 and card.repeats["identical"].images == 1
     # Edits that both judges accept leave one category: there is no agreement beyond chance to tell.
     assert card.agreement["rule/yes"].value is None
     assert {answer.kind for answer in answers} >= {CLEAN, AGAIN, "blob", "hard seam"}

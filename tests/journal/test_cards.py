@@ -13,7 +13,7 @@ CARD = JudgeCard(
     "2",
     "med-banana",
     Gate(False, True, ("blobs are accepted",), {"all": {"realism": "may rank"}}),
-    pictures={"fundus": 40},
+    images={"fundus": 40},
     controls={"blob": Figure(40, 0.5, 0.35, 0.65, 40)},
     gaps={"all": {"instruction_compliance": Figure(40, 0.25, 0.125, 0.375, 40, "gap")}},
     repeats={"realism": Figure(0, None, None, None, 0, "kappa", "one category only")},
@@ -35,7 +35,7 @@ def test_a_card_comes_back_as_it_was_kept(tmp_path):
 def test_the_shape_is_the_published_one_and_the_line_says_what_it_rests_on():
     said = as_json(CARD)
     assert {"judge", "gate", "controls", "defects", "repeats", "agreement", "cost_usd"} <= said.keys()
-    assert said["controls"]["blob"] == {"n": 40, "rate": 0.5, "low": 0.35, "high": 0.65, "pictures": 40}
+    assert said["controls"]["blob"] == {"n": 40, "rate": 0.5, "low": 0.35, "high": 0.65, "images": 40}
     assert said["line"] == (
         "some/judge: may rank (blobs are accepted); right minus wrong +25 points (12 to 38); "
         "blob accepted 50 % (35 to 65) of 40"

@@ -197,7 +197,7 @@ def test_what_goes_is_recorded_by_its_bytes_and_printed(
             for attempt in reader.attempts(row.id)
             if attempt.judge_outcome
         }
-    assert originals <= {picture.picture for picture in sent}
+    assert originals <= {one.file for one in sent}
     # Every request held a picture: one with the writer and the editor, original and edit with the judge.
     assert len({picture.call for picture in sent}) == len(server.calls)
     judged = [picture for picture in sent if picture.model == "openai-compatible/j"]
@@ -205,7 +205,7 @@ def test_what_goes_is_recorded_by_its_bytes_and_printed(
     assert {picture.agreement for picture in sent} == {"DUA 2026-11, section 4 (Ethics board)"}
     assert main(["run", "consent", str(tmp_path / "run"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert len(told["sent"]) == len(sent) and edits <= {row["picture"] for row in told["sent"]}
+    assert len(told["sent"]) == len(sent) and edits <= {row["file"] for row in told["sent"]}
     assert {line["address"].rpartition(":")[0] for line in told["summary"]} == {f"http://{NAME}"}
     assert {line["licence"] for line in told["summary"]} == {"credentialed"}
     assert {tuple(line["connected_to"]) for line in told["summary"]} == {("127.0.0.1",)}  # where the name led

@@ -269,7 +269,7 @@ def test_what_goes_is_journalled_asked_once_and_within_the_budget(
         calls = [
             call for row in reader.tasks() for call in reader.calls(row.id) if call.model in (MODEL, EDITOR)
         ]
-        recorded = {sent.picture for sent, *_ in sent_with_sources(reader)}
+        recorded = {sent.file for sent, *_ in sent_with_sources(reader)}
         assert {sent.agreement for sent, *_ in sent_with_sources(reader)} <= {"licence open"}
         sessions = reader.sessions()
     shown = {
@@ -321,7 +321,7 @@ def test_what_training_measures_is_judged_through_the_run_setup(
             return
         assert measured() is None
     with JournalReader.open(run) as reader:
-        shown = {sent.picture for sent, *_ in sent_with_sources(reader)}
+        shown = {sent.file for sent, *_ in sent_with_sources(reader)}
     assert shown == {
         hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.pictures_sent(call)
     }

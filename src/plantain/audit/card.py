@@ -66,7 +66,7 @@ def make_card(
         fingerprint=jury.fingerprint,
         rubric=jury.rubric.name,
         gate=gate_of(gaps, controls, repeats.get(IDENTICAL), share),
-        pictures={modality: len(names) for modality, names in sorted(clusters.items())},
+        images={modality: len(names) for modality, names in sorted(clusters.items())},
         set=image_set,
         controls=controls,
         gaps={m: {c: _gap_figure(gap) for c, gap in found.items()} for m, found in gaps.items()},
@@ -191,4 +191,4 @@ def _coefficient(agreement: Agreement, kind: str) -> Figure:
 
 def _gap_figure(gap: Gap) -> Figure:
     reason = "" if gap.value is not None else "no image with right and wrong edits"
-    return Figure(gap.answers, gap.value, gap.low, gap.high, gap.pictures, "gap", reason)
+    return Figure(gap.answers, gap.value, gap.low, gap.high, gap.images, "gap", reason)

@@ -212,8 +212,8 @@ def gate_of(
     """
     limits, over_all = thresholds(), gaps.get(ALL, {})
     needed = int(limits.rank["images"].least)
-    fewest = min(over_all, key=lambda name: over_all[name].pictures, default="any criterion")
-    few = over_all[fewest].pictures if over_all else 0
+    fewest = min(over_all, key=lambda name: over_all[name].images, default="any criterion")
+    few = over_all[fewest].images if over_all else 0
     together = {name: _above_zero(gap.alone, gap) for name, gap in over_all.items()}
     checks = list(_control_checks(controls, repeats))
     criteria = [_criterion_check(name, gap, needed) for name, gap in over_all.items()]
@@ -272,9 +272,9 @@ def _sentence(criteria: Sequence[Check], rank: bool, qualify: bool, objections: 
 def _criterion_check(name: str, gap: Gap, needed: int) -> Check:
     if gap.value is None or gap.alone is None:
         return Check(_words(name), TOO_FEW, _no_gap(name, gap))
-    if gap.pictures < needed:
+    if gap.images < needed:
         return Check(
-            _words(name), TOO_FEW, f"n = {counted(gap.pictures, 'independent image')}, {needed} are needed"
+            _words(name), TOO_FEW, f"n = {counted(gap.images, 'independent image')}, {needed} are needed"
         )
     if gap.alone > 0:
         return Check(
@@ -286,7 +286,7 @@ def _criterion_check(name: str, gap: Gap, needed: int) -> Check:
 
 
 def _above_zero(bound: float | None, gap: Gap) -> bool:
-    return bound is not None and bound > 0 and gap.pictures >= thresholds().rank["images"].least
+    return bound is not None and bound > 0 and gap.images >= thresholds().rank["images"].least
 
 
 def _standing(gap: Gap) -> str:

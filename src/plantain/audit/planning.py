@@ -46,7 +46,7 @@ def forecast(
         terms: contains the prices.
 
     Returns:
-        "judge"; "pictures" by modality and the "independent" patients or source files behind them; "edits": verdicts,
+        "judge"; "images" by modality and the "independent" patients or source files behind them; "edits": verdicts,
         a clean edit's twice; "calls" by model (the blind form makes two for an edit); "cost_usd": low and high, None
         where a price is unknown.
     """
@@ -66,7 +66,7 @@ def forecast(
     edits, most = asked(PATIENCE)
     return {
         "judge": judge,
-        "pictures": {m: sum(p.image.modality == m for p in images) for m in modalities},
+        "images": {m: sum(p.image.modality == m for p in images) for m in modalities},
         "independent": len({cluster_of(one.image) for one in images}),
         "edits": edits,
         **_bill(asked(1)[1], most, terms),

@@ -38,7 +38,7 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
     shown = [
         {
             "name": one.image.id,
-            "picture": _image(catalogue, one),
+            "shown": _image(catalogue, one),
             "found": [
                 f"{found.kind}: {found.text}" if found.text else f"a {found.kind}" for found in one.found
             ],

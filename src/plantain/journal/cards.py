@@ -42,7 +42,7 @@ def _figure(figure: Figure) -> dict[str, object]:
     numbers = {figure.kind: figure.value, "low": figure.low, "high": figure.high}
     rounded = {name: None if value is None else round(value, 4) for name, value in numbers.items()}
     reason = {"reason": figure.reason} if figure.reason else {}
-    return {"n": figure.n, **rounded, "pictures": figure.pictures, **reason}
+    return {"n": figure.n, **rounded, "images": figure.images, **reason}
 
 
 def from_json(data: bytes, where: str) -> JudgeCard:
@@ -70,7 +70,7 @@ def from_json(data: bytes, where: str) -> JudgeCard:
 def _figures(records: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
     found = {}
     for name, figure in records.items():
-        (kind,) = figure.keys() - {"n", "low", "high", "pictures", "reason"}
+        (kind,) = figure.keys() - {"n", "low", "high", "images", "reason"}
         found[name] = {**figure, "kind": kind, "value": figure[kind]}
         del found[name][kind]
     return found

@@ -25,7 +25,7 @@ INSERT OR IGNORE INTO main.destination(model, address, reach, agreement)
   SELECT model, address, reach, agreement FROM part.destination ORDER BY id;
 """
 _SENT = """
-INSERT INTO main.sent SELECT s.id + :sent, s.picture, s.image, d.id, s.call + :call, s.at FROM part.sent s
+INSERT INTO main.sent SELECT s.id + :sent, s.file, s.image, d.id, s.call + :call, s.at FROM part.sent s
   JOIN part.destination p ON p.id = s.destination
   JOIN main.destination d USING (model, address, reach, agreement)
 """

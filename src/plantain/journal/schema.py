@@ -120,10 +120,10 @@ CREATE TABLE destination(
   UNIQUE (model, address, reach, agreement)
 ) STRICT;
 CREATE TABLE sent(
-  id INTEGER PRIMARY KEY, picture TEXT NOT NULL, image TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, file TEXT NOT NULL, image TEXT NOT NULL,
   destination INTEGER NOT NULL REFERENCES destination(id), call INTEGER, at TEXT NOT NULL
 ) STRICT;
-CREATE INDEX sent_picture ON sent(picture);
+CREATE INDEX sent_file ON sent(file);
 CREATE INDEX sent_image ON sent(image);
 """
 

@@ -21,7 +21,7 @@ class SentImage:
     """One image about to be sent, for one of the sources that it was made from.
 
     Attributes:
-        picture: SHA-256 of the bytes.
+        file: SHA-256 of the bytes.
         image: id of the source.
         model, address, reach: who gets it, where, and how far that is.
         agreement: what allows it.
@@ -29,7 +29,7 @@ class SentImage:
         at: when, ISO 8601.
     """
 
-    picture: str
+    file: str
     image: str
     model: str
     address: str
@@ -48,9 +48,9 @@ def add_sent(connection: sqlite3.Connection, rows: Sequence[SentImage]) -> None:
             there,
         )
         connection.execute(
-            "INSERT INTO sent(picture, image, destination, call, at) SELECT ?, ?, id, ?, ? FROM destination "
+            "INSERT INTO sent(file, image, destination, call, at) SELECT ?, ?, id, ?, ? FROM destination "
             "WHERE model = ? AND address = ? AND reach = ? AND agreement = ?",
-            (row.picture, row.image, row.call, row.at, *there),
+            (row.file, row.image, row.call, row.at, *there),
         )
 
 
@@ -60,9 +60,9 @@ def connections(reader: JournalReader) -> dict[str, list[str]]:
 
 
 _NAMED = (
-    "CASE WHEN s.picture = '' THEN 'withdrawn since' WHEN s.image = '' THEN 'unknown' "
+    "CASE WHEN s.file = '' THEN 'withdrawn since' WHEN s.image = '' THEN 'unknown' "
     "ELSE rtrim(json_extract(i.record, '$.dataset') || ' ' || coalesce(json_extract(i.record, '$.version'), '')) END, "
-    "CASE WHEN s.picture = '' OR s.image = '' THEN '' ELSE json_extract(i.record, '$.licence') END"
+    "CASE WHEN s.file = '' OR s.image = '' THEN '' ELSE json_extract(i.record, '$.licence') END"
 )
 _SENT = "FROM sent s JOIN destination d ON d.id = s.destination LEFT JOIN image i ON i.id = s.image"
 
@@ -74,7 +74,7 @@ _SUMMED = (
     "licence",
     "agreement",
     "images",
-    "pictures",
+    "files",
     "requests",
     "from",
     "to",
@@ -87,7 +87,7 @@ def sent_by_address(reader: JournalReader) -> list[dict[str, object]]:
     Each has the numbers of different images, of files and of requests, and the times of the first and the last.
     """
     rows = reader.connection.execute(
-        f"SELECT d.model, d.address, {_NAMED}, d.agreement, count(DISTINCT s.image), count(DISTINCT s.picture), "
+        f"SELECT d.model, d.address, {_NAMED}, d.agreement, count(DISTINCT s.image), count(DISTINCT s.file), "
         f"count(DISTINCT coalesce(s.call, '') || ' ' || s.at), min(s.at), max(s.at) {_SENT} "
         "GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"
     )
@@ -97,7 +97,7 @@ def sent_by_address(reader: JournalReader) -> list[dict[str, object]]:
 def sent_with_sources(reader: JournalReader) -> Iterator[tuple[SentImage, str, str]]:
     """Yield every image in every request, with dataset and licence of its source."""
     rows = reader.connection.execute(
-        "SELECT s.picture, s.image, d.model, d.address, d.reach, d.agreement, s.call, s.at, "
+        "SELECT s.file, s.image, d.model, d.address, d.reach, d.agreement, s.call, s.at, "
         f"{_NAMED} {_SENT} ORDER BY s.id"
     )
     return ((SentImage(*row[:-2]), *row[-2:]) for row in rows)
@@ -117,7 +117,7 @@ def sources_of_image(reader: JournalReader, sha256: str, call: int | None) -> di
             "WHERE c.id = :call AND :sha IN (a.edited, a.raw)",
             known,
         ).fetchall()
-        or run("SELECT DISTINCT image FROM sent WHERE picture = :sha AND image <> ''", known).fetchall()
+        or run("SELECT DISTINCT image FROM sent WHERE file = :sha AND image <> ''", known).fetchall()
     )
     found = (run("SELECT id, record FROM image WHERE id = ?", one).fetchone() for one in ids)
     return {row[0]: from_json(SourceImage, row[1]) for row in found if row is not None}

@@ -297,7 +297,7 @@ def _delete(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM task WHERE id IN (SELECT id FROM gone_task)")
     # Rows about sent images stay, without the image: destination and agreement remain known.
     connection.execute(
-        "UPDATE sent SET image = '', picture = '', call = NULL WHERE image IN (SELECT id FROM gone_image)"
+        "UPDATE sent SET image = '', file = '', call = NULL WHERE image IN (SELECT id FROM gone_image)"
     )
     connection.execute("DELETE FROM image WHERE id IN (SELECT id FROM gone_image)")
     connection.execute("DELETE FROM blob WHERE sha256 IN (SELECT id FROM gone_blob)")

@@ -25,7 +25,7 @@ class Figure:
         n: number of answers.
         value: a share or a coefficient; None for the `reason`.
         low, high: None without an interval.
-        pictures: number of independent images.
+        images: number of independent images.
         kind: kind of the number, and its key in JSON: "rate", "gap", "kappa", "alpha", "icc".
         reason: why value or interval is missing; "" if both exist.
     """
@@ -34,7 +34,7 @@ class Figure:
     value: float | None
     low: float | None
     high: float | None
-    pictures: int
+    images: int
     kind: str = "rate"
     reason: str = ""
 
@@ -90,7 +90,7 @@ class JudgeCard:
         judge: "provider/model"; of a panel its members, separated by commas.
         fingerprint: of judge and prompt, as the run that asked it recorded it.
         rubric: its name.
-        pictures: independent images, by modality.
+        images: independent images, by modality.
         set: which images, in words.
         gate: the permitted uses.
         controls: how often an edit of that kind was accepted, by name.
@@ -107,7 +107,7 @@ class JudgeCard:
     fingerprint: str
     rubric: str
     gate: Gate
-    pictures: Mapping[str, int] = field(default_factory=dict)
+    images: Mapping[str, int] = field(default_factory=dict)
     set: str = ""
     controls: Mapping[str, Figure] = field(default_factory=dict)
     gaps: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)

@@ -115,7 +115,7 @@ class Asked:
     Attributes:
         templates: of the prompt; of two, the second asks about removals.
         system: template of the system's words.
-        pictures: the words before the original, the edited image and the real result.
+        captions: the words before the original, the edited image and the real result.
         differences: the judge first describes the differences that it sees.
         opinion: it ends with its reason and its own overall yes or no.
     """
@@ -124,7 +124,7 @@ class Asked:
 
     templates: tuple[str, ...] = ("rubric",)
     system: str = "system"
-    pictures: tuple[str, str, str] = ("Original:", "Edited:", "The real result:")
+    captions: tuple[str, str, str] = ("Original:", "Edited:", "The real result:")
     differences: bool = False
     opinion: bool = True
 

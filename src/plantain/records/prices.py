@@ -63,10 +63,12 @@ class Usage:
         """
         if not self.images or not tokens or self.output_image_tokens is not None:
             return self
-        pictures = self.images * tokens
+        image_tokens = self.images * tokens
         reported = self.output_tokens or 0
-        whole = reported if reported - (self.thinking_tokens or 0) >= pictures else reported + pictures
-        return replace(self, output_tokens=whole, output_image_tokens=pictures)
+        whole = (
+            reported if reported - (self.thinking_tokens or 0) >= image_tokens else reported + image_tokens
+        )
+        return replace(self, output_tokens=whole, output_image_tokens=image_tokens)
 
 
 RATES = ("_per_m", "_each")
@@ -125,8 +127,8 @@ class Price:
         if usage.asks:
             bills = [bill for ask in usage.asks if (bill := self.cost(ask)) is not None]
             return sum(bills) if len(bills) == len(usage.asks) else None
-        pictures = usage.images and (self.image_out_each is not None or usage.output_image_tokens)
-        if (usage.input_tokens is None or usage.output_tokens is None) and not pictures:
+        image_tokens = usage.images and (self.image_out_each is not None or usage.output_image_tokens)
+        if (usage.input_tokens is None or usage.output_tokens is None) and not image_tokens:
             return None
         factor = self.tier_factor(usage.tier)
         if factor is None:

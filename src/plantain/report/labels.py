@@ -42,7 +42,7 @@ def badge(judge: Standing) -> str:
     """Return in a few words how far a judge's verdicts can be trusted."""
     if judge.card is None:
         return f"Judge not audited (0 of {AUDIT_IMAGES} images)"
-    images = sum(judge.card.pictures.values())
+    images = sum(judge.card.images.values())
     if judge.qualifies:
         return f"Judge may qualify edits ({images} images)"
     if images < AUDIT_IMAGES:

@@ -100,8 +100,8 @@ def audit(
     split = "images of the packages, held out" if folder is None else folder.name
     wanted = _findings(findings or [], taxonomy)
     plan = AuditPlan(pairs, seed=seed, split=split, findings=wanted, kinds=chosen_kinds(kinds))
-    pictures = images_in(folder, taxonomy)
-    found: dict[str, Any] = forecast(pictures, taxonomy, plan, judge, others, terms)
+    trial_images = images_in(folder, taxonomy)
+    found: dict[str, Any] = forecast(trial_images, taxonomy, plan, judge, others, terms)
     if dry_run:
         return _print_forecast(found, as_json=as_json)
     if (calls := sum(found["calls"].values())) > LONG and not yes:
@@ -114,13 +114,13 @@ def audit(
         confirm(f"judge audit: up to {counted(calls, 'call')} {price}")
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
-        images = [picture.image for picture in pictures]
+        images = [one.image for one in trial_images]
 
         async def carded() -> tuple[JudgeCard, RunSummary, dict[str, Trial]]:
             async with open_audit(
                 judge, terms, own, seed, progress, rubric=judged_by, others=others, images=images
             ) as asked:
-                card, _ = await run_audit(asked, pictures, taxonomy, plan)
+                card, _ = await run_audit(asked, trial_images, taxonomy, plan)
             return card, asked.opened.summary, asked.examples
 
         card, summary, examples = run_to_end(carded())
@@ -180,7 +180,7 @@ def _print_forecast(found: dict[str, Any], *, as_json: bool) -> int:
     if as_json:
         print_json(found)
         return 0
-    spread = ", ".join(f"{n} of {modality}" for modality, n in found["pictures"].items()) or "no images"
+    spread = ", ".join(f"{n} of {modality}" for modality, n in found["images"].items()) or "no images"
     edits, independent = counted(found["edits"], "edit"), found["independent"]
     print(f"{found['judge']}: at most {edits} on {spread} ({independent} independent)")
     print_bill(found, "at most ")
@@ -215,8 +215,8 @@ def _print_card(card: JudgeCard) -> None:
 
 def _table(title: str, rows: Mapping[str, Figure]) -> Table:
     table = Table(title=title)
-    for heading in ("", "value", "95 % interval", "n", "pictures"):
+    for heading in ("", "value", "95 % interval", "n", "images"):
         table.add_column(heading, justify="left" if not heading else "right")
     for name, figure in rows.items():
-        table.add_row(name, in_words(figure), between(figure), str(figure.n), str(figure.pictures))
+        table.add_row(name, in_words(figure), between(figure), str(figure.n), str(figure.images))
     return table

@@ -44,7 +44,7 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
         print(
             f"{line['model']} at {line['address']}{connected}, under {line['agreement']}:\n"
             f"  {line['dataset']} ({line['licence'] or 'licence unknown'}): {counted(line['images'], 'image')}, "
-            f"{counted(line['pictures'], 'file')} in {counted(line['requests'], 'request')} from "
+            f"{counted(line['files'], 'file')} in {counted(line['requests'], 'request')} from "
             f"{line['from']} to {line['to']}"
         )
 

@@ -26,7 +26,7 @@ class Gap:
         low, high: 95 % interval.
         bound: one-sided lower bound at the given level; alone: at 5 %.
         right, wrong: means over images of the shares that passed.
-        pictures: images with right and wrong answers.
+        images: images with right and wrong answers.
         answers: number of answers about them.
     """
 
@@ -37,7 +37,7 @@ class Gap:
     alone: float | None
     right: float | None
     wrong: float | None
-    pictures: int
+    images: int
     answers: int
 
 

@@ -224,7 +224,7 @@ def _shown(text: str, request: JudgeRequest) -> list[str | EncodedImage]:
     parts = with_images(text, {name: [image] if image else [] for name, image in images.items()})
     if len(parts) > 1:
         return parts
-    named = zip(request.rubric.asked.pictures, images.values(), strict=True)
+    named = zip(request.rubric.asked.captions, images.values(), strict=True)
     return [part for label, image in named if image for part in (label, image) if part] + parts
 
 
