@@ -32,14 +32,14 @@ WIDTH, HEIGHT, TALL = 1200, 780, 1230
 TELEPHONE = 400
 SCREENSHOTS = {
     # name: page below the folder, anchor, dark mode
-    "report": ("demo/run/report.html", "#gallery", False),  # taller than the others: both rounds
-    "report-tables": ("demo/run/report.html", "", False),
+    "report": ("demo/run/report.html", "", False),  # taller: headline and pairs
+    "report-tables": ("demo/run/report.html", "#composition", False),
     "report-findings": ("demo/run/report.html", "#findings", True),
     "leaderboard": ("bench-demo/leaderboard/leaderboard.html", "#table", False),
     "site": (str(SITE / "tutorial/3-pilot.html"), "", False),
 }
 NARROW = (
-    ("demo/run/report.html", "#gallery", False),
+    ("demo/run/report.html", "", False),
     ("bench-demo/leaderboard/leaderboard.html", "#table", True),
     (str(SITE / "tutorial/2-catalogue.html"), "", False),
 )
