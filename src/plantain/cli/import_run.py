@@ -20,6 +20,7 @@ def import_run(
         help="A release, a Med-Banana tree, a table of pairs, or a benchmark's output folder.",
     ),
     run: Path = typer.Option(..., metavar="DIR", help="New folder for the run."),
+    layout: str = typer.Option("", metavar="NAME", help="release or pairs; default: recognised by content."),
     column: list[str] | None = typer.Option(None, metavar="ROLE=NAME", help="A column of pairs; repeatable."),
     constant: list[str] | None = typer.Option(
         None, "--set", metavar="ROLE=VALUE", help="One value for all pairs; repeatable."
@@ -33,7 +34,9 @@ def import_run(
 
     Example: plantain import release --run runs/theirs
     """
-    if _is_table(path):
+    if layout not in ("", "release", "pairs"):
+        raise InputError(f"--layout {layout}: release or pairs")
+    if layout == "pairs" or (not layout and _is_table(path)):
         roles = _by_role("--column", column), _by_role("--set", constant)
         _pairs(path, run, *roles, originals, as_json=as_json)
         return
