@@ -150,7 +150,10 @@ def test_command_line_takes_a_function_of_a_file(
     given = ["bench", "generate", str(benchmark.root), "--run", str(tmp_path / "run"), "--json", "--editor"]
     assert main([*given, f"{file}:turn"]) == 0
     assert '"python/turn"' in capsys.readouterr().out
-    for wrong, said in ((f"{file}:turned", "has no function 'turned'"), ("none.py:turn", "no file none.py")):
+    for wrong, said in (
+        (f"{file}:turned", "name a function as FILE.py:NAME"),
+        ("none.py:turn", "no file none.py"),
+    ):
         assert main([*given, wrong]) == 2
         assert said in capsys.readouterr().err
     file.write_text("import nothing_of_that_name\n")

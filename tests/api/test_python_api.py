@@ -20,7 +20,7 @@ from report.run_on_paper import build_run
 
 RECIPE = """
 name = "pilot"
-seed = 3
+seed = 4
 [data]
 catalogue = "catalogue"
 findings = ["AMD", "Cataract"]

@@ -115,6 +115,6 @@ def test_the_validation_preset_draws_judged_edits_in_turn(tmp_path: Path, capsys
     assert [block.task for block in study.blocks] == [ReaderTask.ACCEPT]
     assert all(case.verdicts for case in study.cases)
     capsys.readouterr()
-    for more, line in (([], "--cases 100: there are"), (["--task", "rate"], "--task: name at least one")):
+    for more, line in (([], "--cases 100: there are"), (["--task", "rate"], "--task: name one or more of")):
         assert main([*words[:2], str(tmp_path / "no"), *words[3:], *more]) == 2
         assert line in capsys.readouterr().err

@@ -69,7 +69,7 @@ def test_jpeg_lossless_and_frames_one_at_a_time() -> None:
     cine = read_dicom(file("color3d_jpeg_baseline.dcm"), "cine")
     assert frame_count(cine) == 120
     assert not np.array_equal(render_frame(cine, "cine", 0), render_frame(cine, "cine", 60))
-    with pytest.raises(BadImage, match="no frame 120; it says 120"):
+    with pytest.raises(BadImage, match="no frame 120 of 120"):
         render_frame(cine, "cine", 120)
 
 
@@ -151,7 +151,7 @@ def test_a_frame_has_its_own_window_rescale_and_axes() -> None:
 REFUSED = {
     "JPEG-lossy.dcm": "of 12 bits has no free decoder",
     "JPGExtended.dcm": "of 12 bits has no free decoder",
-    "JPEG2000-embedded-sequence-delimiter.dcm": "the image in it 3722445056x1024",
+    "JPEG2000-embedded-sequence-delimiter.dcm": "its image has 3722445056x1024",
     "MR_truncated.dcm": "less than expected",
     "badVR.dcm": "cannot be read",
     "meta_missing_tsyntax.dcm": "0x0 pixels",
@@ -204,7 +204,7 @@ def test_a_picture_larger_than_its_header_says_is_not_decoded() -> None:
     assert dataset.file_meta.TransferSyntaxUID == JPEGBaseline8Bit
     at = dataset.PixelData.index(b"\xff\xc0") + 5
     dataset.PixelData = dataset.PixelData[:at] + b"\xff\xff\xff\xff" + dataset.PixelData[at + 4 :]
-    with pytest.raises(BadImage, match="the image in it 65535x65535"):
+    with pytest.raises(BadImage, match="its image has 65535x65535"):
         render_frame(dataset, "bomb")
 
 

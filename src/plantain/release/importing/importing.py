@@ -250,6 +250,10 @@ def _check_record(record: TaskRecord) -> None:
             raise InputError(
                 f"task {record.task_id!r}: {field_name}: {name[:80]!r} contains control characters"
             )
+    if (
+        len(record.finding.splitlines()) > 1
+    ):  # own findings may contain other characters; printers escape them
+        raise InputError(f"task {record.task_id!r}: finding: {record.finding[:80]!r} has several lines")
     rounds = [record.generation, record.round or 0]
     rounds += [number for one in record.attempts for number in (one.generation, one.round or 0)]
     if min(rounds) < 0:

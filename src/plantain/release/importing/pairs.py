@@ -242,7 +242,7 @@ class _RowImporter:
             reason = str(error)
             for image in (row.original, row.edited):  # so that equal reasons are counted together
                 if image is not None and image.name:
-                    reason = reason.replace(image.name, "FILE")
+                    reason = reason.replace(f"/{image.name}:", "/FILE:")
             return RejectedRow(row.row, row.id, reason[:200])
 
     def _imported(self, journal: Journal, row: PairRow) -> _Imported:
