@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from plantain.bench.leaderboard.measures import measure, paper_name
+from plantain.bench.leaderboard.published import published_scores
 from plantain.bench.score.suite import chosen
 from plantain.cli import main
 
@@ -139,3 +140,17 @@ def test_tables_use_the_papers_names_and_metrics_accept_them(tmp_path: Path) -> 
         *("CP", "CP (strict)", "TAlign_P", "TAlign_D", "DAlign_D", "VQ")
     ]
     assert [paper_name(measures[0]), paper_name(measures[-1])] == ["Masked SSIM", "Quality_D"]
+
+
+@pytest.mark.parametrize("nesting", [by_model, by_sample])
+def test_ids_that_are_no_numbers_are_read_in_both_nestings(nesting, tmp_path: Path) -> None:
+    """The samples of the ranks tell ids from models: "t38" of Gemini has EA 9 in either file."""
+    files = [tmp_path / "scores.json", tmp_path / "ranks.json"]
+    for file, document in zip(files, (nesting(), ranks()), strict=True):
+        text = json.dumps(document)
+        for sample in ("38", "53", "64"):
+            text = text.replace(f'"{sample}"', f'"t{sample}"')
+        file.write_text(text)
+    found = published_scores(*files)
+    assert {sample.id for sample in found.samples} == {"t38", "t53", "t64"}
+    assert {arm.label for arm in found.arms} == set(SCORES)

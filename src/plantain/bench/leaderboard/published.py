@@ -87,6 +87,16 @@ def published_scores(*paths: Path) -> Scores:
     """
     files = [read_published(file) for path in paths for file in published_files(path)]
     folder = files[0].path.parent
+    ranked = {sample for file in files if file.ranks for sample in file.rows}
+    for file in files:  # ids that are not numbers leave the nesting open: the samples of the ranks decide
+        by_model = {model for models in file.rows.values() for model in models}
+        if not ranked & file.rows.keys() and ranked & by_model:
+            rows_of = {
+                sample: {model: file.rows[model].get(sample, {}) for model in file.rows}
+                for sample in by_model
+            }
+            file.rows.clear()
+            file.rows.update(rows_of)
     organs = {sample: organ for file in files for sample, organ in file.organs.items()}
     rows: dict[str, dict[str, dict[str, float]]] = {}
     for file in files:
