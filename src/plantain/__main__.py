@@ -5,7 +5,7 @@ import sys
 
 
 def run() -> None:
-    """Runs the command line; Ctrl-C before a command can handle it is one line too."""
+    """Run the command line. An early Ctrl-C also prints one line."""
     os.environ["PYTHONSAFEPATH"] = (
         "1"  # interpreters that a command starts run no file of the working directory
     )

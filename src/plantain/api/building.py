@@ -48,7 +48,7 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
 
 
 async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
-    """As `run`, for code with its own event loop. Installs no signal handlers.
+    """Run like `run`, in code with its own event loop. No signal handlers are installed.
 
     Cancelled once, it finishes the calls in flight, records them and raises CancelledError; cancelled again, it stops
     at once and leaves those calls open, as a kill would. In both cases the run can be resumed.

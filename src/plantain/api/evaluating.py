@@ -44,7 +44,7 @@ class Evaluation:
     scored: RunSummary
 
     def rows(self) -> list[dict[str, Any]]:
-        """The leaderboard as `plantain bench table --json` gives it: one row per model, organ and metric.
+        """Return the leaderboard as `plantain bench table --json` prints it: one row per model, organ and metric.
 
         `low` and `high` are the ends of a 95 % interval of the mean; `coverage` in [0, 1] is the share of outputs
         that have a score.

@@ -207,7 +207,7 @@ def place_of(zone: str) -> Place:
 
 
 def describe_place(zone: str | None, side: str | None) -> str:
-    """Words for a place, e.g. "at the apex of the left lung"; empty when neither zone nor side is given."""
+    """Return words for a place, e.g. "at the apex of the left lung"; empty when neither zone nor side is given."""
     if zone is None:
         return {
             None: "",

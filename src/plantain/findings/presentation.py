@@ -17,7 +17,7 @@ _SEQUENCES = {"T1": "T1", "T1 with contrast": "T1+C", "T2": "T2", "FLAIR": "FLAI
 def lines_on(
     lines: Sequence[str], zones: Sequence[str], image: SourceImage, zone: str | None, *, late: bool = False
 ) -> tuple[str, ...]:
-    """The lines that hold for this image and zone, without their conditions.
+    """Return the lines that apply to this image and zone, without their conditions.
 
     A line may begin with positions ("erect: "), sequences ("T2 and FLAIR: ", "T1 with contrast: "), zones of the
     finding ("upper, mid and lower: ") or "late: ". An unknown position counts as erect, as most frontal films are;

@@ -39,7 +39,7 @@ class Taxonomy:
         return tuple(dict.fromkeys(finding.modality for finding in self.findings))
 
     def of(self, modality: str) -> tuple[Finding, ...]:
-        """Every finding of a modality, its normal class included.
+        """Return every finding of a modality, including its normal class.
 
         Raises:
             InputError: the modality is unknown.
@@ -52,11 +52,11 @@ class Taxonomy:
         return tuple(f for f in self.of(modality) if not f.normal and (optional or not f.optional))
 
     def normal(self, modality: str) -> Finding:
-        """The class of a modality that means "none of the others"."""
+        """Return the normal class of a modality."""
         return next(finding for finding in self.of(modality) if finding.normal)
 
     def get(self, modality: str, name: str) -> Finding:
-        """The finding of that exact name.
+        """Return the finding of that exact name.
 
         Raises:
             InputError: unknown modality or name; the message suggests the nearest.
@@ -71,7 +71,7 @@ class Taxonomy:
         )
 
     def match_label(self, modality: str, text: str) -> Finding | None:
-        """The finding that a folder, column or table cell names, whatever its case, spaces, underscores or hyphens.
+        """Return the finding that a label names, ignoring case, spaces, underscores and hyphens.
 
         Names win over titles, titles over labels of sources, labels over synonyms; a word that several findings
         share names none of them.
@@ -105,7 +105,7 @@ def _built_in() -> Taxonomy:
 
 
 def load_taxonomy(extra: Sequence[Path] = ()) -> Taxonomy:
-    """Reads the built-in findings, then a user's own.
+    """Read the built-in findings, then a user's own.
 
     Args:
         extra: TOML files that add findings to a modality, or a new modality, in the shape of the built-in files. A

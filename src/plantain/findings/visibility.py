@@ -8,7 +8,7 @@ from plantain.records import Finding, SourceImage, Visibility
 
 
 def why_not_shown(finding: Finding, image: SourceImage) -> str:
-    """Why the finding cannot be shown on this image, as one line; empty when nothing known speaks against it."""
+    """Return the reason why the finding cannot be shown on this image, as one line; "" if it can."""
     if finding.modality != image.modality:
         return f"{finding.name} belongs to {finding.modality}, the image is {image.modality}"
     return _obstacle(finding.visibility, image)
@@ -20,7 +20,7 @@ def out_of_view(finding: Finding, image: SourceImage) -> bool:
 
 
 def zones_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
-    """The finding's zones that can be shown on this image, in their order."""
+    """Return the finding's zones that can be shown on this image, in their order."""
     never = Visibility()
     return tuple(
         zone for zone in finding.zones if not _obstacle(finding.zone_visibility.get(zone, never), image)
@@ -28,7 +28,7 @@ def zones_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
 
 
 def sides_on(finding: Finding, image: SourceImage) -> tuple[str, ...]:
-    """The finding's sides that an instruction may name on this image.
+    """Return the finding's sides that an instruction may name on this image.
 
     Only the midline remains on a sagittal slice, on a fundus photograph (one eye) and where laterality is not recorded.
     """
@@ -71,7 +71,7 @@ def sides_to_name(instruction: str, image: SourceImage) -> str:
 
 
 def sequence_of(image: SourceImage) -> str:
-    """The sequence as visibility conditions name it: "T1" with contrast given is "T1+C"."""
+    """Return the sequence as visibility conditions name it: "T1" with contrast given is "T1+C"."""
     if image.sequence == "T1" and image.contrast.casefold() in ("yes", "true", "gadolinium", "post", "c"):
         return "T1+C"
     return image.sequence

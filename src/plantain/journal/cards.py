@@ -46,7 +46,7 @@ def _figure(figure: Figure) -> dict[str, object]:
 
 
 def from_json(data: bytes, where: str) -> JudgeCard:
-    """The inverse of `as_json`, every field checked. Raises InputError, which starts with `where`."""
+    """Invert `as_json`, checking every field. Raise InputError that starts with `where`."""
     try:
         record = orjson.loads(data)
         if not isinstance(record, dict) or not isinstance(record.get("gate"), dict):

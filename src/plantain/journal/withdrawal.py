@@ -128,7 +128,7 @@ def extent_of(connection: sqlite3.Connection, image_ids: Collection[str]) -> Ext
 
 @contextlib.contextmanager
 def held_for_withdrawal(run: Path) -> Iterator[sqlite3.Connection]:
-    """The run's database for its only writer; deleted rows are overwritten. Raises InputError, RunLocked."""
+    """Open the run's database for its only writer; deleted rows are overwritten. Raise InputError, RunLocked."""
     with held(run) as connection:
         connection.execute("PRAGMA secure_delete = ON")
         yield connection

@@ -148,12 +148,12 @@ GROUP = "plantain.metrics"
 
 
 def registered() -> dict[str, type[Metric]]:
-    """Every metric that an installed package registers, by name; of two by one name, ours."""
+    """Return every registered metric by name; ours wins over another of the same name."""
     return _loaded()[0]
 
 
 def unusable() -> dict[str, str]:
-    """Metrics of packages that cannot be loaded, or are none, with the reason; they stop no other."""
+    """Return the metrics of packages that cannot be loaded, with the reason."""
     return _loaded()[1]
 
 

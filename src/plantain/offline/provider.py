@@ -16,7 +16,7 @@ MODELS: dict[str, tuple[str, ...]] = {
 
 
 def load(name: str, role: str, options: Settings | None = None) -> object:
-    """The model that `name` names, for `role`; it takes no options.
+    """Return the model of this name for `role`; it has no options.
 
     Raises:
         InputError: no such model, or it does not fill that role.

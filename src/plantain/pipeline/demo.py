@@ -62,7 +62,7 @@ RENDERED_NOTE = (
 
 
 def demo_recipe(folder: Path) -> Recipe:
-    """The demo's recipe: everything offline, and findings added to any image that does not have them."""
+    """Return the demo's recipe: offline models, and findings added to any image without them."""
     return Recipe.model_validate(
         {
             "name": "demo",

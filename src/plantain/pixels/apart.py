@@ -46,7 +46,7 @@ _own = threading.local()
 
 
 def decode_apart(dataset: Dataset, coded: bytes) -> npt.NDArray[np.integer]:
-    """One compressed frame, decoded by GDCM in another process; nothing of the header but its shape goes there.
+    """Decode one compressed frame by GDCM in another process, which receives only its shape.
 
     Raises:
         ValueError: the decoder refused, crashed or took too long.
@@ -84,7 +84,7 @@ class _Decoder:
         return self._process.poll() is None
 
     def decode(self, file: bytes) -> npt.NDArray[np.integer]:
-        """Hands a file to the child and waits for its array. Raises ValueError as `decode_apart` does."""
+        """Send a file to the child process and return its array. Raise ValueError as `decode_apart` does."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         late = threading.Timer(LIMIT_S, self._process.kill)

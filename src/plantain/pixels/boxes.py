@@ -52,7 +52,7 @@ class Box:
 
 
 def blacken(pixels: Pixels, boxes: Iterable[Box], margin: int = 4) -> Pixels:
-    """A copy of (H, W, 3) in which the boxes are black, each with a margin of some pixels."""
+    """Return a copy of (H, W, 3) with black boxes, each with a margin of some pixels."""
     masked = pixels.copy()
     for box in boxes:
         box.grown(margin, pixels.shape[1], pixels.shape[0]).cut(masked)[...] = 0

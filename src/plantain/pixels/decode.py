@@ -120,7 +120,7 @@ def grey_bits(data: bytes, name: str) -> int:
 
 
 def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
-    """As `decode_untrusted`, but a grey JPEG comes back as (H, W): a third of the bytes to resize."""
+    """Decode like `decode_untrusted`, but return a grey JPEG as (H, W): a third of the bytes to resize."""
     name = one_line(name)
     image = _open(data, name)
     try:

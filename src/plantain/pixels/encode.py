@@ -46,7 +46,7 @@ _MARK = b"\xff\xe1" + (2 + len(_XMP_NAME) + len(XMP_PACKET)).to_bytes(2, "big") 
 
 
 def encode_source(pixels: Pixels) -> bytes:
-    """A prepared original as JPEG: quality 95, 4:4:4, no metadata.
+    """Encode a prepared original as JPEG: quality 95, 4:4:4, no metadata.
 
     Args:
         pixels: uint8 (H, W, 3), RGB.
@@ -68,12 +68,12 @@ def encode_source(pixels: Pixels) -> bytes:
 
 
 def encode_jpeg(pixels: Pixels) -> bytes:
-    """An edited image in normal form: as `encode_source`, with the packet that marks it synthetic."""
+    """Encode an edited image like `encode_source`, with the packet that marks it synthetic."""
     return _mark(encode_source(pixels))
 
 
 def marked(data: bytes) -> bytes:
-    """A PNG, or a JPEG that OpenCV wrote, with the packet that marks it synthetic; its pixels are unchanged."""
+    """Add the packet that marks a PNG or JPEG synthetic; its pixels are unchanged."""
     if not data.startswith(_PNG):
         return _mark(data)
     checked = b"iTXt" + _XMP_KEY + XMP_PACKET
@@ -149,7 +149,7 @@ def holds_pixels_only(data: bytes) -> bool:
 
 
 def encode_mask(mask: Mask) -> bytes:
-    """A mask as a PNG of one 8-bit channel: 0 outside, 255 inside. Lossless and deterministic."""
+    """Encode a mask as a PNG of one 8-bit channel: 0 outside, 255 inside. Lossless and deterministic."""
     done, data = cv2.imencode(".png", mask.astype(np.uint8) * 255, [cv2.IMWRITE_PNG_COMPRESSION, 6])
     if not done:
         raise ValueError(f"cannot encode a mask of shape {mask.shape}")
@@ -157,7 +157,7 @@ def encode_mask(mask: Mask) -> bytes:
 
 
 def encode_clear(mask: Mask) -> bytes:
-    """A mask as a black PNG of four 8-bit channels that is clear inside. Lossless and deterministic."""
+    """Encode a mask as a black PNG of four 8-bit channels, transparent inside. Lossless and deterministic."""
     plane = np.zeros((*mask.shape, 4), np.uint8)
     plane[:, :, 3] = np.where(mask, 0, 255)
     done, data = cv2.imencode(".png", plane, [cv2.IMWRITE_PNG_COMPRESSION, 6])

@@ -52,13 +52,13 @@ def likeness(pixels: Pixels) -> bytes:
 
 
 def distances(one: Codes, others: Codes) -> npt.NDArray[np.int64]:
-    """Bits in which a code (32,) differs from each of (N, 32)."""
+    """Return the number of bits in which a code (32,) differs from each of (N, 32)."""
     found: npt.NDArray[np.int64] = np.bitwise_count(one ^ others).sum(axis=1, dtype=np.int64)
     return found
 
 
 def close_pairs(codes: Codes, limit: int = LIMIT) -> Iterator[tuple[int, int, int]]:
-    """Every pair of (N, 32) codes that differ in at most `limit` bits (at most 15): (first, second, distance).
+    """Yield every pair of (N, 32) codes that differ in at most `limit` bits (at most 15): (first, second, distance).
 
     Codes that differ in at most 15 of 256 bits agree in at least one of 16 bands of 16 bits, so only codes that share a
     band are compared; a pair is yielded once, by the first band that it shares.

@@ -14,7 +14,7 @@ MODES = ("pad", "stretch")
 def prepare(
     pixels: Pixels, side: int = 1024, mode: str = "pad", aspect: float = 1.0
 ) -> tuple[Pixels, Geometry]:
-    """Resizes to a square.
+    """Resize to a square.
 
     `pad` keeps the proportions of the object and centres the image on black; `stretch` fills the square, as the
     published Med-Banana scripts do. Shrinking averages areas, enlarging uses Lanczos-4; an image that
@@ -50,7 +50,7 @@ def prepare(
 
 
 def restore(pixels: Pixels, geometry: Geometry) -> Pixels:
-    """The inverse of `prepare`: cuts the padding off and resizes to the original's size.
+    """Invert `prepare`: crop the padding and resize to the original's size.
 
     Exact in geometry for every image, and in every pixel where `prepare` did not have to resize.
 
@@ -85,7 +85,7 @@ def settle_grey(pixels: Pixels) -> Pixels:
 
 
 def resize(pixels: Pixels, width: int, height: int) -> Pixels:
-    """Resizes uint8 (H, W) or (H, W, 3): areas averaged on the way down, Lanczos-4 on the way up."""
+    """Resize uint8 (H, W) or (H, W, 3): areas averaged on the way down, Lanczos-4 on the way up."""
     old_height, old_width = pixels.shape[:2]
     if (old_width, old_height) == (width, height):
         return pixels

@@ -226,7 +226,7 @@ def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
 
 
 def dilate(mask: Mask, radius_px: float) -> Mask:
-    """Every pixel within `radius_px` (Euclidean) of the mask: bool (H, W)."""
+    """Return every pixel within `radius_px` (Euclidean) of the mask: bool (H, W)."""
     if radius_px <= 0 or not mask.any():
         return mask.copy()
     grown: Mask = _distance_to(mask) <= radius_px
@@ -234,7 +234,7 @@ def dilate(mask: Mask, radius_px: float) -> Mask:
 
 
 def feather(mask: Mask, radius_px: float) -> Field:
-    """A soft version of a mask: float32 (H, W) in [0, 1].
+    """Return a soft version of a mask: float32 (H, W) in [0, 1].
 
     Rises from 0 at `radius_px` outside the border through 0.5 on it to 1 at `radius_px` inside, without
     a kink at either end (smoothstep of the signed Euclidean distance). A structure thinner than twice

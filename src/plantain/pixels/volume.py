@@ -144,7 +144,7 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
 
 
 def choose_slices(volume: Volume, plane: str, count: int) -> list[int]:
-    """Indices of `count` slices of a plane, evenly through the middle 60 % of the voxels above background.
+    """Return the indices of `count` slices of a plane, evenly through the middle 60 % of the voxels above background.
 
     The slices at the ends of a head are left out: they show scalp, or the face. Fewer where there are fewer slices.
     """
@@ -159,7 +159,7 @@ def choose_slices(volume: Volume, plane: str, count: int) -> list[int]:
 
 
 def show_slice(volume: Volume, plane: str, index: int) -> Pixels:
-    """One slice in radiological display with square pixels: uint8 (H, W, 3).
+    """Return one slice in radiological display with square pixels: uint8 (H, W, 3).
 
     Raises:
         ValueError: the volume has no such slice.

@@ -22,7 +22,7 @@ class AttemptPair:
 
 
 def pairs_of(record: TaskRecord) -> list[AttemptPair]:
-    """Every (success, failure) of the task's current generation that has both images, by round of the failure."""
+    """Return every (success, failure) of the current generation that has both images, by the failure's round."""
     roles = [attempt.role for attempt in record.attempts]
     if "success" not in roles:
         return []

@@ -18,31 +18,31 @@ class ProgressObserver:
         """Before the first call: the number of tasks, their states, and the budget."""
 
     def asks(self, models: Sequence[str]) -> None:
-        """The tasks start, with calls to these models."""
+        """Report the start of the tasks, with calls to these models."""
 
     def closed(self, state: TaskState, steps: int) -> None:
-        """A task closed after `steps` rounds or outputs."""
+        """Report a task that closed after `steps` rounds or outputs."""
 
     def begun(self, what: str, total: int) -> None:
-        """A stage starts that closes no tasks: "metrics" counts samples, "judges" outputs."""
+        """Report the start of a stage without tasks: "metrics" counts samples, "judges" outputs."""
 
     def advanced(self, stored: int) -> None:
-        """One more item of the stage is done, with `stored` results."""
+        """Report one more finished item of the stage, with `stored` results."""
 
     def note(self, line: str) -> None:
-        """A message for the user, once."""
+        """Print a message for the user, once."""
 
     def stopping(self) -> None:
-        """The run was asked to stop: calls in flight finish, no new one is sent."""
+        """Report a requested stop: calls in flight finish, no new one is sent."""
 
     def jobs(self, in_flight: Callable[[], int]) -> None:
-        """Calls wait for batch jobs, for hours; `in_flight` returns how many."""
+        """Report calls in batch jobs; `in_flight` returns their number."""
 
     def engine(self, state: Callable[[], EngineState]) -> None:
         """Work goes to an engine's workers; `state` returns its state."""
 
     def waiting(self, why: str) -> None:
-        """No new call is made; the run waits for batch jobs."""
+        """Report that the run waits for batch jobs and makes no new calls."""
 
 
 SILENT = ProgressObserver()

@@ -100,10 +100,10 @@ class TrainingProgress:
     """Receives the progress of a training; override any method."""
 
     def begin(self, what: str, steps: int) -> None:
-        """A training of so many steps starts or resumes; 0 steps: work of unknown length."""
+        """Report the start of a training of this many steps; 0: work of unknown length."""
 
     def step(self, step: int, loss: float | None = None) -> None:
-        """A step is done."""
+        """Report a finished step."""
 
     def note(self, line: str) -> None:
         """Show a line."""

@@ -120,7 +120,7 @@ COARSE = 8
 
 
 def exact(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """The true change, and nothing else."""
+    """Return the true change and nothing else."""
     return _moved(before, truth, 1.0)
 
 
@@ -130,18 +130,18 @@ def half(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) 
 
 
 def faint(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """A fifth of the change."""
+    """Return a fifth of the change."""
     return _moved(before, truth, 0.2)
 
 
 def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """The true change, with noise over the whole image."""
+    """Return the true change with noise over the whole image."""
     grain = rng.normal(0.0, NOISE, before.shape[:2])[..., None]
     return _bytes(truth + grain)
 
 
 def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """The true change in a redrawn image: coarser, and a little displaced everywhere."""
+    """Return the true change in a redrawn image: coarser and slightly displaced everywhere."""
     height, width = truth.shape[:2]
     small = cv2.resize(truth, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
     coarse = cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)
@@ -152,7 +152,7 @@ def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Genera
 
 
 def misplaced(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """The whole change on the other side of the image, or elsewhere if the change is on both sides."""
+    """Return the change on the other side of the image, or elsewhere if it is on both sides."""
     change = truth.astype(np.float64) - before
     there, elsewhere = change[:, ::-1], region[:, ::-1]
     if (elsewhere & region).any():

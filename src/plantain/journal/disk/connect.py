@@ -63,7 +63,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def held(run: Path) -> Iterator[sqlite3.Connection]:
-    """The run's database for its only writer, outside a build.
+    """Open the run's database for its only writer, outside a build.
 
     Raises:
         InputError: no run, or one of another version.

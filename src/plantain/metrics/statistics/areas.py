@@ -48,7 +48,7 @@ class PairedArea:
 def paired_areas(
     first: npt.ArrayLike, second: npt.ArrayLike, cases: npt.ArrayLike, groups: npt.ArrayLike
 ) -> PairedArea:
-    """The difference of two areas under the ROC curve whose scores are of the same images, repeat by repeat.
+    """Return the difference of two areas under the ROC curve on the same images, repeat by repeat.
 
     The variance adds that of the difference over groups (Obuchowski 1997, repeats averaged) and that of its mean over
     repeats, which are taken for independent; degrees of freedom by Satterthwaite.

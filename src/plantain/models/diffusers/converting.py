@@ -40,7 +40,7 @@ Converted by `plantain models convert` from `{file}`. Its authors publish it und
 
 
 def convert_instruct_diffusion(checkpoint: Path, base: Path, folder: Path) -> None:
-    """Writes a pipeline that `diffusers/medebench-instruct-diffusion@FOLDER` runs.
+    """Write a pipeline that `diffusers/medebench-instruct-diffusion@FOLDER` runs.
 
     Args:
         checkpoint: as its authors publish it: a `.ckpt`, read without executing its code, or `.safetensors`.

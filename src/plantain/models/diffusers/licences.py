@@ -32,7 +32,7 @@ class WeightsTerms:
 
 
 def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms:
-    """The terms of weights: by their own card, else by our table, else by their class.
+    """Return the licence terms of weights: by their card, else by our table, else by their class.
 
     Args:
         name: hub id or folder.
@@ -54,7 +54,7 @@ def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms
 def check_terms(
     name: str, terms: WeightsTerms, accepted: Collection[str], provider: str = "diffusers"
 ) -> None:
-    """Lets weights with conditions through only when the user accepts their licence by name, in a provider's section.
+    """Raise InputError unless the user accepts the licence of weights with conditions, by name, in the settings.
 
     Raises:
         NotReady: names the licence and the option that accepts it.

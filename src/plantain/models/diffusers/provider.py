@@ -16,7 +16,7 @@ MODELS: dict[str, tuple[str, ...]] = {
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """The editor; its weights are looked for now and loaded with the first edit.
+    """Return the editor; its weights are located now and loaded at the first edit.
 
     Raises:
         InputError: another role, the extra is missing, or `plan_editor` refuses.

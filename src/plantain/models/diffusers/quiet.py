@@ -24,7 +24,7 @@ def _no_remark_of_torchao(record: logging.LogRecord) -> bool:
 
 
 def quiet_libraries() -> None:
-    """No progress bars while weights are loaded, and no remarks below an error.
+    """Disable progress bars of weights, and messages below the level of errors.
 
     To be called before a class of diffusers is imported, which is when torchao speaks.
     """

@@ -68,7 +68,7 @@ class Tried:
 
 
 def open_editor_named(name: str) -> str:
-    """An editor's full name; its provider may be left out.
+    """Return an editor's full name; the provider may be omitted.
 
     Raises:
         InputError: it is another provider's model, which has no weights here.
@@ -84,7 +84,7 @@ def open_editor_named(name: str) -> str:
 
 
 def try_editor(editor: str, options: Settings, steps: int) -> Tried:
-    """Loads an editor as it is on disk, and makes one edit of a photograph that comes with scikit-image.
+    """Load an editor from disk and edit one photograph of scikit-image.
 
     Args:
         editor: its name, e.g. "flux2-klein-4b" or "diffusers/NAME@FOLDER".
@@ -138,7 +138,7 @@ def try_editor(editor: str, options: Settings, steps: int) -> Tried:
 
 
 def check_new_folder(folder: Path) -> None:
-    """Raises InputError where a folder to be made is there already and holds something."""
+    """Raise InputError if a new folder exists and is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: is there already and is not empty; name a new folder")
 

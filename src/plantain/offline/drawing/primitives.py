@@ -36,7 +36,7 @@ def opacity(sketch: Sketch) -> Drawn:
 
 
 def mass(sketch: Sketch) -> Drawn:
-    """One rounded lesion with an outline of its own; on the organ's border it has a broad base there."""
+    """Draw one rounded lesion with its own outline; on the organ's border it has a broad base."""
     radius = sketch.size
     # Of one hemisphere the falx is a border as well.
     half = sketch.anatomy.organ & sketch.anatomy.side(sketch.side)
@@ -56,7 +56,7 @@ def mass(sketch: Sketch) -> Drawn:
 
 
 def band(sketch: Sketch) -> Drawn:
-    """A slightly bent, nearly horizontal band across the organ."""
+    """Draw a slightly bent, nearly horizontal band across the organ."""
     length = sketch.size
     x, y = sketch.anchor or sketch.spot(0.06 * sketch.yard)
     thickness = float(sketch.rng.uniform(0.008, 0.011)) * sketch.yard * (1 + sketch.extent)
@@ -73,7 +73,7 @@ def band(sketch: Sketch) -> Drawn:
 
 
 def line(sketch: Sketch) -> Drawn:
-    """A break across the strongest bright ridge (a rib): a dark gap, and one end a little out of line."""
+    """Draw a break across the strongest bright ridge (a rib): a dark gap with one displaced end."""
     level = np.ascontiguousarray(sketch.image[..., -1])
     turn, strength = _ridges(blur(level, 0.008 * sketch.yard), 0.02 * sketch.yard)
     allowed = enlarged(sketch.where, sketch.shape) > 0.5
@@ -133,7 +133,7 @@ def spots(sketch: Sketch) -> Drawn:
 
 
 def crescent(sketch: Sketch) -> Drawn:
-    """A crescent along one border of a structure: the structure without its copy that is moved off the border."""
+    """Draw a crescent along one border of a structure: the structure minus its shifted copy."""
     alpha, _, at = _crescent(sketch)
     alpha = alpha * np.clip(1 + 0.06 * texture(sketch, 0.1 * sketch.yard), 0.7, 1.2)
     if sketch.anatomy.midline is None:
@@ -151,7 +151,7 @@ def crescent(sketch: Sketch) -> Drawn:
 
 
 def darkening(sketch: Sketch) -> Drawn:
-    """A crescent of air along a border, bounded by a thin bright line; no markings beyond the line."""
+    """Draw a crescent of air along a border, with a thin bright line and no markings beyond it."""
     alpha, behind, at = _crescent(sketch)
     image = paint(sketch, alpha, hides=0.75, reach=0.02 * sketch.yard)
     line = np.exp(-((behind / np.float32(1.7)) ** 2)) * sketch.inside(8)
@@ -179,7 +179,7 @@ def border(sketch: Sketch) -> Drawn:
 
 
 def haze(sketch: Sketch) -> Drawn:
-    """A veil over the whole field: less contrast, less sharpness, and a tint; the outside stays as it is."""
+    """Draw a veil over the whole field: less contrast, less sharpness, and a tint."""
     depth = enlarged(signed_distance(sketch.anatomy.field), sketch.shape) * np.float32(sketch.scale)
     field = ramp((depth - 4) / np.float32(14))
     share = np.float32(

@@ -68,7 +68,7 @@ def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
 
 
 def read_header(file: BinaryIO, name: str) -> Dataset:
-    """The header of an open file, of which no more is read than that, unless it is deflated or has no preamble.
+    """Read only the header of an open file, unless it is deflated or has no preamble.
 
     Raises:
         BadImage: as `read_dicom`.

@@ -18,7 +18,7 @@ _DOWN = {1: 1, 2: -1}
 
 
 def plane_of(directions: Sequence[float]) -> str:
-    """The plane of an ImageOrientationPatient: "axial", "coronal", "sagittal", or "unknown" where it is oblique.
+    """Return the plane of an ImageOrientationPatient: "axial", "coronal", "sagittal", or "unknown" if oblique.
 
     Args:
         directions: six cosines, of the row and of the column, towards the patient's left, back and head.
@@ -28,7 +28,7 @@ def plane_of(directions: Sequence[float]) -> str:
 
 
 def display(pixels: Pixels, directions: Sequence[float]) -> Pixels:
-    """Turns and mirrors (H, W, ...) so that it is shown as radiologists look at that plane; oblique ones stay.
+    """Rotate and mirror (H, W, ...) to the radiological display of its plane; oblique images are unchanged.
 
     Args:
         pixels: as stored.

@@ -54,7 +54,7 @@ class AttentionLook:
     reason: str = ""
 
     def on_image(self) -> npt.NDArray[np.float32]:
-        """The map at the image's own size, float32 (H, W), bilinear; raises ValueError when there is none."""
+        """Return the map at the image's size, float32 (H, W), bilinear. Raise ValueError without a map."""
         if self.attention is None:
             raise ValueError(self.reason)
         frame = self.frame
@@ -163,14 +163,14 @@ class Attender:
         return 3 if guidance > 1.0 and image_guidance >= 1.0 else 1
 
     def close(self) -> None:
-        """Gives the weights up."""
+        """Release the weights."""
         self._runner.close()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
 
 def check_fits(plan: EditorPlan, watching: Watching) -> None:
-    """Raises InputError where the method cannot be looked into, or an option means nothing to it."""
+    """Raise InputError if the method's attention cannot be recorded, or an option does not apply to it."""
     name = plan.method.name
     if name in JOINT_ATTENDING:
         if watching.parts != LEVELS or watching.resolutions:

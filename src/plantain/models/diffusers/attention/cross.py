@@ -55,7 +55,7 @@ class CrossAttentionRecorder(AttentionRecorder):
         self._choice = layers
 
     def hang(self) -> None:
-        """Hooks on queries and keys of the chosen cross-attention layers."""
+        """Register hooks on queries and keys of the chosen cross-attention layers."""
         found = [
             (name, attention)
             for name, attention in self._unet.named_modules()

@@ -60,7 +60,7 @@ class JointAttentionRecorder(AttentionRecorder):
         self.count = 0
 
     def hang(self) -> None:
-        """Hooks on the normed queries and keys of the chosen layers, and on the layers themselves."""
+        """Register hooks on the chosen layers and on their normed queries and keys."""
         found = [
             (name, layer)
             for name, layer in self._transformer.named_modules()

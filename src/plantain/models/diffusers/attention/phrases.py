@@ -29,7 +29,7 @@ class OffsetTokenizer(Protocol):
 
 
 def concept_tokens(tokenizer: OffsetTokenizer, prompt: str, concept: str) -> tuple[int, ...]:
-    """The tokens of a concept in a prompt, as positions that count the begin token; () where it is not to be found.
+    """Return the positions of a concept's tokens in a prompt, counting the begin token; () if it is absent.
 
     Whole words only ("ear" is not in "tear"), letter case ignored, the last mention that the model still sees.
 
@@ -47,7 +47,7 @@ def concept_tokens(tokenizer: OffsetTokenizer, prompt: str, concept: str) -> tup
 def mention_tokens(
     offsets: Sequence[tuple[int, int]], prompt: str, concept: str, *, start: int = 0
 ) -> tuple[int, ...]:
-    """The tokens of the last whole mention of a concept.
+    """Return the tokens of the last whole mention of a concept.
 
     Args:
         offsets: (first letter, letter after the last) of each token, in the text that was tokenized.
@@ -68,7 +68,7 @@ def mention_tokens(
 
 
 def joint_tokens(method: str, pipe: DiffusionPipeline, prompt: str, concept: str) -> tuple[int, ...]:
-    """The tokens of a concept among the text tokens of a joint-attention editor; () where it is not to be found.
+    """Return the tokens of a concept among a joint-attention editor's text tokens; () if it is absent.
 
     Args:
         method: name of the way in which the pipeline edits.

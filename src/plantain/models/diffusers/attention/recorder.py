@@ -62,7 +62,7 @@ class AttentionRecorder:
         self._handles.clear()
 
     def keep(self, handle: torch.utils.hooks.RemovableHandle) -> None:
-        """A hook that comes off with the others."""
+        """Register a hook for removal with the others."""
         self._handles.append(handle)
 
     @property
@@ -71,7 +71,7 @@ class AttentionRecorder:
         return not self._repeated and (not isinstance(self._steps, tuple) or self.step in self._steps)
 
     def add(self, seen: Tensor) -> None:
-        """Adds one layer's map of one step, float32."""
+        """Add one layer's map of one step, float32."""
         self._total = seen if self._total is None else self._total.add_(seen)
         self.recorded += 1
 
@@ -84,7 +84,7 @@ class AttentionRecorder:
             self._timestep = now
 
     def heads_of(self, states: Tensor) -> Tensor:
-        """The chosen heads of (n, heads, length, dim). Raises InputError when one of them is not there."""
+        """Return the chosen heads of (n, heads, length, dim). Raise InputError for a missing head."""
         if not isinstance(self._heads, tuple):
             return states
         if max(self._heads) >= states.shape[1]:

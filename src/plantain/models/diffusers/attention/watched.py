@@ -50,7 +50,7 @@ class WatchedEditor:
         return await asyncio.to_thread(lambda: self._here().look(*asked))
 
     def close(self) -> None:
-        """Gives the weights up that this process loaded."""
+        """Release the weights that this process loaded."""
         if self._attender is not None:
             self._attender.close()
 
@@ -65,7 +65,7 @@ class WatchedEditor:
 
 
 def watched_editor(settings: Settings, model: str, fingerprint: str, watching: Watching) -> WatchedEditor:
-    """The editor of that name, watched; to be closed by the caller.
+    """Return the editor of that name with recorded attention; the caller closes it.
 
     Raises:
         InputError: torch is missing, the method cannot be looked into in this way, or weights or settings are not those

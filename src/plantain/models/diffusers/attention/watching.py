@@ -31,7 +31,7 @@ MOST_TOKENS = 32
 
 
 def chosen(choice: Choice, count: int, *, some: int | None = None) -> tuple[int, ...]:
-    """The numbers that a choice names of `count`; with `some`, "some" are so many in the middles of equal parts.
+    """Return the chosen numbers below `count`; "some" are `some` middles of equal parts.
 
     Example:
         >>> chosen("some", 57, some=4), chosen("some", 3), chosen((0, 9), 4)
@@ -45,7 +45,7 @@ def chosen(choice: Choice, count: int, *, some: int | None = None) -> tuple[int,
 
 
 def usual_steps(layers: int, recorded: int, total: int) -> int:
-    """How many of `total` steps are recorded by default, in `recorded` of `layers` layers: from 1 to `SOME`.
+    """Return how many of `total` steps are recorded by default, in `recorded` of `layers` layers: 1 to `SOME`.
 
     Example:
         >>> usual_steps(57, 4, 28), usual_steps(25, 4, 4), usual_steps(12, 4, 8)
@@ -75,7 +75,7 @@ class Watching:
     steps: Choice = "some"
 
     def check(self) -> None:
-        """Refuses what cannot be recorded. Raises InputError naming the option."""
+        """Raise InputError naming an option that cannot be recorded."""
         if not self.parts or set(self.parts) - set(LEVELS):
             raise InputError(f"--set parts: choose some of {', '.join(LEVELS)}")
         if self.tokens not in TOKENS:

@@ -75,7 +75,7 @@ def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
 
 
 def check_running(running: Running, device: str) -> None:
-    """Refuses what this device cannot do: a setting that did nothing would be recorded as kept.
+    """Raise InputError for a setting that this device cannot apply: it would be recorded without an effect.
 
     Raises:
         InputError: names the setting.
@@ -90,7 +90,7 @@ def check_running(running: Running, device: str) -> None:
 
 
 def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
-    """Sets a loaded pipeline to run so.
+    """Apply these settings to a loaded pipeline.
 
     Raises:
         InputError: its networks do not know the setting.
