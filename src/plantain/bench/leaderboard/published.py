@@ -89,11 +89,10 @@ def published_scores(*paths: Path) -> Scores:
     folder = files[0].path.parent
     ranked = {sample for file in files if file.ranks for sample in file.rows}
     for file in files:  # ids that are not numbers leave the nesting open: the samples of the ranks decide
-        by_model = {model for models in file.rows.values() for model in models}
-        if not ranked & file.rows.keys() and ranked & by_model:
+        inner = {model for models in file.rows.values() for model in models}
+        if not ranked & file.rows.keys() and ranked & inner:
             rows_of = {
-                sample: {model: file.rows[model].get(sample, {}) for model in file.rows}
-                for sample in by_model
+                sample: {model: file.rows[model].get(sample, {}) for model in file.rows} for sample in inner
             }
             file.rows.clear()
             file.rows.update(rows_of)
