@@ -14,7 +14,7 @@ APT_TEST := chromium strace
 # Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: shapes demo test test-fast fuzz prices check style types types-of-benchmarks doctests size bench docs gallery dist \
+.PHONY: shapes demo test test-fast fuzz prices check style types types-of-benchmarks doctests size words bench docs gallery dist \
   format clean
 
 demo: $(VENV)/.demo
@@ -37,7 +37,7 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py --minutes 1 --seed $(SEED)
 
 # Its parts can go side by side: make -j 2 check
-check: style types types-of-benchmarks doctests size
+check: style types types-of-benchmarks doctests size words
 
 style: $(VENV)/.dev
 	$(BIN)/ruff format --check $(WRITTEN)
@@ -56,6 +56,10 @@ doctests: $(VENV)/.dev
 # Lines per package against the budgets of pyproject.toml.
 size: $(VENV)/.made
 	@$(BIN)/python checks/size.py
+
+# Words of our former dialect, each with its replacement.
+words: $(VENV)/.made
+	@$(BIN)/python checks/words.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run_all.py

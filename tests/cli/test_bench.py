@@ -54,7 +54,7 @@ def test_plain_lines_tell_rate_and_time_left(
 ) -> None:
     monkeypatch.setattr("plantain.cli.terminal.progress.PLAIN_EVERY_S", 0.0)
     with StageProgress() as progress:
-        progress.begun("metrics", 3)
+        progress.stage_started("metrics", 3)
         progress.advanced(0)  # an earlier scoring had measured it
         progress.advanced(12)
     first, second = capsys.readouterr().err.splitlines()

@@ -274,7 +274,7 @@ async def run_rejudge(
         numbered = await _numbered(opened.journal, juries, request.repeat)
         policy = policy_of({} if request.rubric else frozen, rubric)
         judging = _Judging(opened, taxonomy or load_taxonomy(), *policy, request.retry)
-        observer.begun("attempts judged", total * len(numbered))
+        observer.stage_started("attempts judged", total * len(numbered))
 
         def work() -> Iterator[tuple[StoredAttempt, JuryInRun]]:
             for one in chosen_attempts(opened.journal.reader, request):

@@ -263,7 +263,7 @@ async def run_audit(
     """
     audit = _Audit(opened_audit, taxonomy, plan, dict.fromkeys(plan.kinds, plan.pairs))
     opened = opened_audit.opened
-    opened.observer.begun("audit", audit.left)
+    opened.observer.stage_started("audit", audit.left)
     supply = recipes(images, taxonomy, plan.seed, plan.findings)
     patience = PATIENCE * plan.pairs
     while audit.left and patience > 0 and not opened.stopping:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from plantain.journal import JournalReader
-from plantain.journal.questions.release import stored_pictures
+from plantain.journal.questions.release import stored_image_rows
 from plantain.privacy.licence_texts import STRICTEST_LAST
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import Licence, SourceImage
@@ -66,7 +66,7 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
     carried = {}
     ordered = sorted(wanted)
     for first in range(0, len(ordered), _ASKED_AT_ONCE):
-        for sha256, _, media_type, _ in stored_pictures(reader, ordered[first : first + _ASKED_AT_ONCE]):
+        for sha256, _, media_type, _ in stored_image_rows(reader, ordered[first : first + _ASKED_AT_ONCE]):
             if media_type in MEDIA and reader.has_blob(sha256):
                 size = reader.blob_path(sha256).stat().st_size
                 carried[sha256] = RecordedImage(sha256, size, media_type)

@@ -11,7 +11,7 @@ import orjson
 
 from plantain.catalogue.groups import Groups
 from plantain.journal import BadBlob, JournalReader, JsonValue
-from plantain.journal.questions.release import closed_images, models_that_answered, stored_pictures
+from plantain.journal.questions.release import closed_images, models_that_answered, stored_image_rows
 from plantain.journal.verify import places_of
 from plantain.privacy.licence_terms import as_json
 from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, SourcePart
@@ -162,7 +162,7 @@ class Survey:
             )
 
     def _recorded_images(self, hashes: set[str]) -> dict[str, RecordedImage]:
-        return {row[0]: RecordedImage(*row) for row in stored_pictures(self._reader, hashes)}
+        return {row[0]: RecordedImage(*row) for row in stored_image_rows(self._reader, hashes)}
 
     def _count(self, record: TaskRecord) -> None:
         self._counts["tasks"][record.outcome] += 1

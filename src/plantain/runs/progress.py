@@ -23,7 +23,7 @@ class ProgressObserver:
     def closed(self, state: TaskState, steps: int) -> None:
         """Report a task that closed after `steps` rounds or outputs."""
 
-    def begun(self, what: str, total: int) -> None:
+    def stage_started(self, what: str, total: int) -> None:
         """Report the start of a stage without tasks: "metrics" counts samples, "judges" outputs."""
 
     def advanced(self, stored: int) -> None:

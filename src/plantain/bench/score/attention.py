@@ -150,7 +150,7 @@ async def measure_attention(
         made = [output for output in recorded.scored(arm_label) if output.attempt is not None]
         if not made:
             raise InputError(f"{run}: {arm_label} has no outputs yet; plantain bench generate makes them")
-        observer.begun(arm_label, len(made))
+        observer.stage_started(arm_label, len(made))
         repeated = _RepeatedEdits(recorded, benchmark, arm, recorder, options)
 
         async def measure(output: Output) -> None:

@@ -137,7 +137,7 @@ async def _measure_all(
     benchmark: Benchmark, run: BenchRun, opened: OpenRun, metrics: Sequence[Metric]
 ) -> int:
     """Add the missing metrics, a sample per thread, or per worker of the run's engine; return how many."""
-    opened.observer.begun("metrics", len(run.samples))
+    opened.observer.stage_started("metrics", len(run.samples))
     loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
     workers, engine = _cores(), remote_engine()
     at_once = workers + 1 if engine is None else 2 * max(1, opened.terms.room)
@@ -164,7 +164,7 @@ async def _judge_all(opened: OpenRun, judgement: Judgement) -> int:
     """Add the missing scores by judges; return how many."""
     if not judgement.judges or opened.stopping:
         return 0
-    opened.observer.begun("judges", sum(1 for _ in judgement.outstanding()))
+    opened.observer.stage_started("judges", sum(1 for _ in judgement.outstanding()))
     stored = 0
 
     async def carry(item: tuple[Output, SeatedJudge]) -> None:

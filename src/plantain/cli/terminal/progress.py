@@ -154,7 +154,7 @@ class StageProgress(_Observer):
         self._stage, self._done, self._total, self._measured = "", 0, 0, 0
         self._started = time.monotonic()
 
-    def begun(self, what: str, total: int) -> None:
+    def stage_started(self, what: str, total: int) -> None:
         self._stage, self._done, self._total, self._measured = what, 0, total, 0
         self._started = time.monotonic()
         self._bar.restart(what, total)

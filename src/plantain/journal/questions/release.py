@@ -50,7 +50,7 @@ def models_that_answered(reader: JournalReader) -> list[tuple[str, str, str]]:
     return reader.connection.execute(query).fetchall()
 
 
-def stored_pictures(
+def stored_image_rows(
     reader: JournalReader, hashes: Collection[str]
 ) -> Iterator[tuple[str, int, str, str | None]]:
     """Return (hash, bytes, media type, hash of the pixels) of those of these blobs that the journal knows."""
