@@ -58,7 +58,7 @@ ALLOWED = {
     r"told|untold": 2,
     r"lies|lay": 1,
     r"nobody|somebody|anybody|everybody|whoever": 2,
-    r"pictures?": 10,
+    r"pictures?": 11,
     r"says|said|unsaid": 7,
     r"beside(?!s)": 9,
     r"takes? (no )?part|taken? part": 1,

@@ -95,7 +95,7 @@ def compare_arms(
 
 def _balanced_sample(rest: LabelledFrames, n: int, seed: int) -> npt.NDArray[np.intp]:
     """n row numbers, about as many of each finding as without any."""
-    rng = np.random.default_rng(derive_seed(seed, "utility images") % 2**31)
+    rng = np.random.default_rng(derive_seed(seed, "utility pictures") % 2**31)
     kinds = [np.flatnonzero(rest.healthy), *(np.flatnonzero(column) for column in rest.labels.T)]
     orders = [rng.permutation(kind).tolist() for kind in kinds]
     chosen: dict[int, None] = {}
