@@ -120,22 +120,22 @@ COARSE = 8
 
 
 def exact(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the true change and nothing else."""
+    """Apply the true change and nothing else."""
     return _moved(before, truth, 1.0)
 
 
 def half(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Half of the change."""
+    """Apply half the change."""
     return _moved(before, truth, 0.5)
 
 
 def faint(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return a fifth of the change."""
+    """Apply a fifth of the change."""
     return _moved(before, truth, 0.2)
 
 
 def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the true change with noise over the whole image."""
+    """Apply the true change and noise over the whole image."""
     grain = rng.normal(0.0, NOISE, before.shape[:2])[..., None]
     return _bytes(truth + grain)
 
@@ -152,7 +152,7 @@ def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Genera
 
 
 def misplaced(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the change on the other side of the image, or elsewhere if it is on both sides."""
+    """Apply the change on the other side of the image, or elsewhere if it is on both sides."""
     change = truth.astype(np.float64) - before
     there, elsewhere = change[:, ::-1], region[:, ::-1]
     if (elsewhere & region).any():
