@@ -141,7 +141,7 @@ def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator)
 
 
 def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the true change in a redrawn image: coarser and slightly displaced everywhere."""
+    """Apply the true change to a redrawn image: coarser and slightly displaced everywhere."""
     height, width = truth.shape[:2]
     small = cv2.resize(truth, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
     coarse = cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)
@@ -173,6 +173,15 @@ PLANTED: dict[str, Spoil] = {
     f"planted/{spoil.__name__}": spoil for spoil in (exact, half, faint, noisy, repainted, misplaced)
 }
 
+_NOTES: dict[Spoil, str] = {
+    exact: "the true change, and nothing else",
+    half: "half of the change",
+    faint: "a fifth of the change",
+    noisy: "the true change, with noise over the whole image",
+    repainted: "the true change in a redrawn image: coarser, and a little displaced everywhere",
+    misplaced: "the whole change on the other side of the image, or elsewhere if the change is on both sides",
+}
+
 ACCURACY = ("planted/exact", "planted/half", "planted/faint", "copy-input")
 """Planted order in editing accuracy: more of the change first."""
 
@@ -194,7 +203,7 @@ class KnownEditor:
         if sample.changed is None or sample.roi is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "a planted edit needs a truth and a region"))
         data = await asyncio.to_thread(self._edited, request.image.id)
-        note = f"planted: {(self._spoil.__doc__ or '').strip().rstrip('.').lower()}"
+        note = f"planted: {_NOTES[self._spoil]}"
         return Reply(EditedImage(EncodedImage(data, "image/png"), note=note))
 
     def _edited(self, sample_id: str) -> bytes:
