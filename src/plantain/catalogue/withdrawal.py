@@ -57,7 +57,7 @@ class Withdrawn:
 
 
 def asked_images(catalogue: Catalogue, asked: Withdrawal) -> WithdrawnImages:
-    """Yield the requested images; a group also by the name that joins near duplicates."""
+    """Return the requested images; a group also by the name that joins near duplicates."""
     own = {image_id: group for image_id, _, group in catalogue.own_groups()}
 
     def everything() -> Iterator[tuple[SourceImage, frozenset[str]]]:
