@@ -70,7 +70,7 @@ def plainest_grain(pixels: Pixels, mask: Mask) -> float:
 
 
 def corner(mask: Mask, height: float, rng: np.random.Generator) -> tuple[int, int] | None:
-    """Top left of a box for text in one of the corners, away from the mask; None when all are taken."""
+    """Return the top left (x, y) of a text box in a corner away from the mask; None if there is none."""
     rows, columns = mask.shape
     width = round(5.5 * height)
     margin = round(0.03 * rows)
@@ -159,7 +159,7 @@ def elsewhere(
 
 
 def blob(shape: tuple[int, ...], place: tuple[int, int], radius: float) -> Field:
-    """Return a smooth hill of height 1 that ends at `radius` pixels."""
+    """Return a smooth bump, float32 (H, W): 1 at `place`, 0 from `radius`."""
     ys, xs = np.mgrid[: shape[0], : shape[1]]
     squared = ((xs - place[0]) ** 2 + (ys - place[1]) ** 2) / radius**2
     return np.asarray(np.clip(1.0 - squared, 0.0, None) ** 2, np.float32)

@@ -142,7 +142,7 @@ class Budget:
 
     @property
     def outstanding(self) -> int:
-        """Return True if calls are in flight, whose reservations may be released in part."""
+        """Number of calls in flight, whose reservations may be released in part."""
         return sum(costs.in_flight for costs in self._costs.values())
 
     @property

@@ -44,7 +44,7 @@ class Held:
 
     @property
     def maskable(self) -> bool:
-        """Return False for a photograph, of which masking would leave nothing."""
+        """True unless it is a photograph, of which masking leaves nothing."""
         return all(suspicion.kind != PHOTOGRAPH for suspicion in self.found)
 
 

@@ -85,7 +85,7 @@ def _json(value: object) -> str:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """BEGIN IMMEDIATE … COMMIT, or ROLLBACK when the block raises."""
+    """Run the block in a transaction; roll back if it raises."""
     connection.execute("BEGIN IMMEDIATE")
     done = False
     try:

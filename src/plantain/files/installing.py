@@ -14,7 +14,7 @@ DISTRIBUTION = "plantain-med"
 
 
 def install_line(extra: str = "") -> str:
-    """Return the command: from the index, or in the folder of a clone that plantain is installed from.
+    """Return the pip command that installs plantain: from the index, or in the folder of its clone.
 
     Args:
         extra: of `pyproject.toml`, e.g. "release"; "" for plantain without extras.

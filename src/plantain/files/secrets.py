@@ -32,7 +32,7 @@ class Secret:
         hide(value)
 
     def reveal(self) -> str:
-        """Return the key, for a request alone."""
+        """Return the key; use only in requests."""
         return self._value
 
     def __repr__(self) -> str:

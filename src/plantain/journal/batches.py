@@ -108,7 +108,7 @@ class BatchLedger:
         return [call for (call,) in self._reader.connection.execute(query)]
 
     def continuing(self) -> set[int]:
-        """Return open calls that a job answers, or has answered."""
+        """Return ids of open calls that a job answers or has answered."""
         query = f"SELECT DISTINCT c.id {_SERVED} AND r.job IS NOT NULL"
         return {call for (call,) in self._reader.connection.execute(query)}
 

@@ -83,7 +83,7 @@ def write_card(path: Path, card: JudgeCard) -> None:
 
 
 def read_card(path: Path) -> JudgeCard:
-    """Raise InputError, in one line that names the file, if it is not a card."""
+    """Read a card. Raise InputError, naming the file, if it is not one."""
     return from_json(read_regular(path, str(path), LARGEST), str(path))
 
 

@@ -96,12 +96,12 @@ def answered_by(part: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def blobs_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Return SHA-256 and media type of every blob, by SHA-256."""
+    """Yield SHA-256 and media type of every blob, by SHA-256."""
     yield from part.execute("SELECT sha256, media_type FROM blob ORDER BY sha256")
 
 
 def images_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Return ids of the images of the run or its tasks, each with its group; "" if unknown."""
+    """Yield ids of the images of the run or its tasks, each with its group; "" if unknown."""
     yield from part.execute(
         "SELECT id, COALESCE(json_extract(record, '$.group'), '') FROM image "
         "UNION ALL SELECT DISTINCT image_id, '' FROM task WHERE image_id NOT IN (SELECT id FROM image)"

@@ -76,7 +76,7 @@ def money_by_step(connection: sqlite3.Connection, lost: str = "TRUE") -> dict[tu
 
 
 def keep_assumed(connection: sqlite3.Connection) -> None:
-    """Within the writer's transaction: reserve for each call of unknown cost its assumed cost.
+    """Reserve the assumed cost of each call of unknown cost, in the writer's transaction.
 
     A withdrawal removes known costs by which the others are estimated: what those are charged must not rise.
     """
@@ -91,7 +91,7 @@ def keep_assumed(connection: sqlite3.Connection) -> None:
 
 
 def settle_lost(connection: sqlite3.Connection, usd: float) -> int:
-    """Within the writer's transaction: divide dollars evenly among the calls of unknown cost; return their number."""
+    """Divide dollars evenly among calls of unknown cost, in the writer's transaction; return their number."""
     lost = [call for (call,) in connection.execute(f"SELECT id FROM call WHERE {_IS_LOST}")]
     connection.executemany(
         "UPDATE call SET cost_usd = ? WHERE id = ?", [(usd / len(lost), call) for call in lost]

@@ -129,7 +129,7 @@ class JournalReader:
     def tasks(
         self, state: TaskState | None = None, after_id: str = "", limit: int | None = None
     ) -> Iterator[TaskRow]:
-        """Return tasks in the order of their ids, streamed, from the first after `after_id`.
+        """Yield tasks in the order of their ids, from the first after `after_id`.
 
         Tasks that change state meanwhile are returned as they were when their page was read.
         """
@@ -161,14 +161,14 @@ class JournalReader:
         raise InputError(f"{self.run}: {prefix!r} could be any of {several}; give more digits")
 
     def image(self, image_id: str) -> SourceImage:
-        """Raise InputError when the run has no such image."""
+        """Return an image. Raise InputError if unknown."""
         row = self.connection.execute("SELECT record FROM image WHERE id = ?", (image_id,)).fetchone()
         if row is None:
             raise InputError(f"{self.run}: no image has the id {image_id!r}")
         return from_json(SourceImage, row[0])
 
     def images(self) -> Iterator[SourceImage]:
-        """Return all images in the order of their ids, streamed."""
+        """Yield all images in the order of their ids."""
         query = "SELECT id, record FROM image WHERE id > ? ORDER BY id LIMIT ?"
         after = ""
         while rows := self.connection.execute(query, (after, PAGE)).fetchall():
@@ -198,7 +198,7 @@ class JournalReader:
         return [_attempt(row, decisive.get((row[1], row[2]))) for row in rows]
 
     def all_attempts(self, superseded: bool = False) -> Iterator[Attempt]:
-        """Return attempts of all tasks by task, generation and round, streamed; superseded ones on request."""
+        """Yield attempts of all tasks by task, generation and round; superseded ones on request."""
         only = "" if superseded else "AND superseded = 0 "
         query = (
             f"SELECT {_ATTEMPT} FROM attempt WHERE (task, generation, round) > (?, ?, ?) {only}"

@@ -24,7 +24,7 @@ from plantain.records.suggestions import suggest
 
 
 def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[EditTask]:
-    """Return every task of the recipe, streaming, a finding and direction at a time, then the controls.
+    """Yield every task of the recipe, a finding and direction at a time, then the controls.
 
     Raises:
         InputError: a finding that no modality of the catalogue knows.
@@ -100,7 +100,7 @@ def _drawn(most: int, images: Iterable[SourceImage], seed: int, *what: str) -> l
 
 
 def planned_images(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[SourceImage]:
-    """Return the images of the recipe's tasks, each once."""
+    """Yield the images of the recipe's tasks, each once."""
     seen: set[str] = set()
     for task in enumerate_tasks(recipe, catalogue, taxonomy):
         if task.image_id not in seen:
@@ -129,7 +129,7 @@ def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
 def candidates(
     recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding, direction: Direction
 ) -> Iterator[SourceImage]:
-    """Return the images on which this finding can be added or removed, in order of id."""
+    """Yield the images on which this finding can be added or removed, in order of id."""
     if direction is Direction.REMOVE:
         yield from catalogue.images(modality=finding.modality, label=finding.name)
         return

@@ -58,7 +58,7 @@ def restore_identity(restore: str) -> dict[str, str]:
 
 
 def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Finding) -> RestoredEdit:
-    """Restore one answer. Heavy: run it in a thread."""
+    """Restore pixels outside an edit. Run in a thread."""
     from plantain.pixels.restore import VERSION, restore_outside  # heavy
 
     before = decode(original)

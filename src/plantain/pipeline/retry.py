@@ -51,7 +51,7 @@ class RetryChoice:
 
 
 def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[EndedTask]:
-    """Return the tasks that the choice names, in the order of their ids, streamed; never a successful one."""
+    """Yield the tasks that the choice names, in the order of their ids; never a successful one."""
     for task in ended_without_success(reader):
         if (
             (task.ending in choice.outcomes or task.state in choice.states)

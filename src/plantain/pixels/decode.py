@@ -100,7 +100,7 @@ def decode_untrusted(data: bytes, name: str, bits: int = 0) -> Pixels:
 
 
 def decode_output(data: bytes, name: str = "edited image", bits: int = 8) -> Pixels:
-    """Decode an edit of an image with `bits` bits: of 16-bit grey 8, these or 12, or 16 are in use, however dark."""
+    """Decode an edit of a `bits`-bit image; 16-bit grey counts as 8, `bits` (12 if 8) or 16. Raise BadImage."""
     used = grey_bits(data, name)
     return decode_untrusted(data, name, next(one for one in (8, bits if bits > 8 else 12, 16) if used <= one))
 
@@ -141,7 +141,7 @@ def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
 
 
 def check_header(data: bytes, name: str) -> None:
-    """Refuse by its header a file that is not an image of a known kind, or is too large.
+    """Reject, by its header, an image of unknown kind or too large.
 
     Raises:
         BadImage: one line with the reason.

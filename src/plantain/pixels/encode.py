@@ -123,7 +123,7 @@ def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> by
 
 
 def encode_png(pixels: Pixels) -> bytes:
-    """uint8 (H, W, 3) as a PNG. Lossless and deterministic."""
+    """Return uint8 (H, W, 3) as PNG, lossless and deterministic."""
     _check(pixels)
     bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
     done, data = cv2.imencode(".png", bgr, [cv2.IMWRITE_PNG_COMPRESSION, 3])

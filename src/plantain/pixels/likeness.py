@@ -16,7 +16,7 @@ from plantain.pixels.decode import decode
 
 @lru_cache(maxsize=32)
 def pixel_sha256(data: bytes) -> str:
-    """SHA-256 of the uint8 (H, W, 3) RGB bytes that an encoded image decodes to, row by row. Raises BadImage."""
+    """Return the SHA-256 of an encoded image's decoded uint8 (H, W, 3) RGB bytes, row by row. Raise BadImage."""
     return sha256_of_pixels(decode(data))
 
 

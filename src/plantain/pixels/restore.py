@@ -249,7 +249,7 @@ def feather(mask: Mask, radius_px: float) -> Field:
 
 
 def composite(before: Pixels, after: Pixels, alpha: Field | Mask) -> Pixels:
-    """`before` where alpha is 0, `after` where it is 1, exactly; mixed in between and rounded.
+    """Blend by alpha: exactly `before` at 0, `after` at 1; rounded in between.
 
     Args:
         before, after: uint8 (H, W, 3) or (H, W), same shape.

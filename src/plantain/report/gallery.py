@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def there(reader: JournalReader, sha256: str) -> bool:
-    """Return False only for an image that an imported release did not contain; elsewhere a missing blob is an error."""
+    """Return True unless the image is missing from an imported release; elsewhere a missing blob is an error."""
     return reader.meta(BLOBS_ABSENT) is None or reader.has_blob(sha256)
 
 

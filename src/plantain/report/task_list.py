@@ -43,7 +43,7 @@ class Unsuccessful:
     counts: tuple[tuple[str, int], ...]
 
     def lines(self, run: Path) -> Iterator[str]:
-        """Return a line for each task, and how to list the others."""
+        """Yield a line for each task, and how to list the others."""
         for state, count in self.counts:
             shown = [task for task in self.tasks if task.state == state]
             yield from (task.line for task in shown)

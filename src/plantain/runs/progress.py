@@ -15,7 +15,7 @@ class ProgressObserver:
     """Receives a run's progress, in its event loop; every method may be overridden and returns quickly."""
 
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
-        """Before the first call: the number of tasks, their states, and the budget."""
+        """Report tasks, their states and the budget, before the first call."""
 
     def asks(self, models: Sequence[str]) -> None:
         """Report the start of the tasks, with calls to these models."""
@@ -39,7 +39,7 @@ class ProgressObserver:
         """Report calls in batch jobs; `in_flight` returns their number."""
 
     def engine(self, state: Callable[[], EngineState]) -> None:
-        """Work goes to an engine's workers; `state` returns its state."""
+        """Report the use of an engine; `state` returns its state."""
 
     def waiting(self, why: str) -> None:
         """Report that the run waits for batch jobs and makes no new calls."""

@@ -65,7 +65,7 @@ def encode_preference(encoder: Encoder, pair: PreferencePair) -> dict[str, Tenso
 
 
 def preference_loss(errors: PreferenceErrors, beta: float) -> Tensor:
-    """-log sigmoid(-beta / 2 ((w - w0) - (l - l0))) of each example: float32 (n,), log 2 if nothing was learned."""
+    """Return -log sigmoid(-beta / 2 ((w - w0) - (l - l0))) per example: float32 (n,); log 2 before training."""
     return -functional.logsigmoid(-0.5 * beta * errors.gap)
 
 

@@ -120,28 +120,28 @@ COARSE = 8
 
 
 def exact(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the true change and nothing else."""
+    """Apply the true change and nothing else."""
     return _moved(before, truth, 1.0)
 
 
 def half(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Half of the change."""
+    """Apply half the change."""
     return _moved(before, truth, 0.5)
 
 
 def faint(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return a fifth of the change."""
+    """Apply a fifth of the change."""
     return _moved(before, truth, 0.2)
 
 
 def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the true change with noise over the whole image."""
+    """Apply the true change and noise over the whole image."""
     grain = rng.normal(0.0, NOISE, before.shape[:2])[..., None]
     return _bytes(truth + grain)
 
 
 def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the true change in a redrawn image: coarser and slightly displaced everywhere."""
+    """Apply the true change to a redrawn image: coarser and slightly displaced everywhere."""
     height, width = truth.shape[:2]
     small = cv2.resize(truth, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
     coarse = cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)
@@ -152,7 +152,7 @@ def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Genera
 
 
 def misplaced(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the change on the other side of the image, or elsewhere if it is on both sides."""
+    """Apply the change on the other side of the image, or elsewhere if it is on both sides."""
     change = truth.astype(np.float64) - before
     there, elsewhere = change[:, ::-1], region[:, ::-1]
     if (elsewhere & region).any():
@@ -171,6 +171,15 @@ def _bytes(values: np.ndarray) -> Pixels:
 
 PLANTED: dict[str, Spoil] = {
     f"planted/{spoil.__name__}": spoil for spoil in (exact, half, faint, noisy, repainted, misplaced)
+}
+
+_NOTES: dict[Spoil, str] = {
+    exact: "the true change, and nothing else",
+    half: "half of the change",
+    faint: "a fifth of the change",
+    noisy: "the true change, with noise over the whole image",
+    repainted: "the true change in a redrawn image: coarser, and a little displaced everywhere",
+    misplaced: "the whole change on the other side of the image, or elsewhere if the change is on both sides",
 }
 
 ACCURACY = ("planted/exact", "planted/half", "planted/faint", "copy-input")
@@ -194,7 +203,7 @@ class KnownEditor:
         if sample.changed is None or sample.roi is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "a planted edit needs a truth and a region"))
         data = await asyncio.to_thread(self._edited, request.image.id)
-        note = f"planted: {(self._spoil.__doc__ or '').strip().rstrip('.').lower()}"
+        note = f"planted: {_NOTES[self._spoil]}"
         return Reply(EditedImage(EncodedImage(data, "image/png"), note=note))
 
     def _edited(self, sample_id: str) -> bytes:

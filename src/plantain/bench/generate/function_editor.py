@@ -42,7 +42,7 @@ class FunctionEditor:
 
     @classmethod
     def of(cls, function: EditFunction, images: Images | None = None) -> FunctionEditor:
-        """Name it "python/FUNCTION"; its fingerprint changes with its source, or its byte code without one.
+        """Return editor "python/FUNCTION"; its fingerprint depends on the source, or byte code without it.
 
         Args:
             function: the function.

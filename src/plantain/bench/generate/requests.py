@@ -132,7 +132,7 @@ class PlannedArm:
         return self.arm.model.partition("/")[0] in ONE_AT_A_TIME
 
     def ready(self, row: TaskRow) -> bool:
-        """Return False for a task of a restored arm that waits for the editor's."""
+        """Return True unless a restored arm's task waits for the editor's."""
         return not isinstance(self.source, RestoredSource) or self.source.ready(row)
 
     def obstacle(self, sample: Sample) -> str:

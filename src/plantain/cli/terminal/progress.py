@@ -108,7 +108,7 @@ class Bar:
             self._bar.start()
 
     def line(self, text: Callable[[float], str], every: float | None = None) -> None:
-        """Without a terminal, print a line at most every `every` seconds (default `PLAIN_EVERY_S`)."""
+        """Print a line every `every` seconds at most (default `PLAIN_EVERY_S`), without a terminal."""
         now = time.monotonic()
         if self.plain and now - self._last >= (PLAIN_EVERY_S if every is None else every):
             self._last = now

@@ -82,7 +82,7 @@ def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
 
 
 def draw_scores(reader: JournalReader) -> Iterator[tuple[str, str, int, str, list[float]]]:
-    """Return (arm, sample, output, metric, the judge's scores) of outputs that were judged more than once, streamed.
+    """Yield (arm, sample, output, metric, the judge's scores) of outputs that were judged more than once.
 
     The scores are shares of their scale, which is MedEBench's 0 to 10 where none is recorded.
     """

@@ -57,7 +57,7 @@ class ImagesUsed:
 
 
 def ended_without_success(reader: JournalReader) -> Iterator[EndedTask]:
-    """Return closed tasks that can be opened again, in the order of their ids, streamed."""
+    """Yield closed tasks that can be opened again, in the order of their ids."""
     after = ""
     while rows := reader.connection.execute(_ENDED, (after, _PAGE)).fetchall():
         for row in rows:

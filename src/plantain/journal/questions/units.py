@@ -66,7 +66,7 @@ def units(reader: JournalReader) -> Iterator[None]:
 
 
 def forget_units(connection: sqlite3.Connection) -> None:
-    """Drop both tables where queries see other tasks from now on; inside `temporary_changes`."""
+    """Drop the tables of `units`, inside `temporary_changes`, when the set of tasks changes."""
     for name in _TABLES:
         connection.execute(f"DROP TABLE IF EXISTS temp.{name}")
 

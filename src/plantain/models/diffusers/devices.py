@@ -75,7 +75,7 @@ class Devices:
             thread.start()
 
     def submit(self, order: Order) -> Future[Done]:
-        """Add an edit to the queue."""
+        """Queue an edit; return its future."""
         with self._changed:
             assert not self._closed, "submitted to closed devices"
             self._waiting.append(order)

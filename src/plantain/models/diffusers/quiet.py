@@ -26,7 +26,7 @@ def _no_remark_of_torchao(record: logging.LogRecord) -> bool:
 def quiet_libraries() -> None:
     """Disable progress bars of weights, and messages below the level of errors.
 
-    To be called before a class of diffusers is imported, which is when torchao speaks.
+    Call it before importing a class of diffusers: that import makes torchao log.
     """
     for name in REMARKS_OF_TORCHAO:
         logging.getLogger(name).addFilter(_no_remark_of_torchao)

@@ -193,7 +193,7 @@ cleared_file: ContextVar[bool] = ContextVar("cleared_file", default=False)
 
 @contextmanager
 def sending_cleared_file() -> Iterator[None]:
-    """Within the block, bodies are pieces of a file that was cleared as a whole."""
+    """Mark bodies sent in the block as pieces of a file cleared as a whole."""
     token = cleared_file.set(True)
     try:
         yield

@@ -275,7 +275,7 @@ def remark(path: Path) -> Outcome | None:
 
 
 def command_digest(command: WorkerCommand) -> str:
-    """12 hex digits of the command line, and of the files that it names in addition to the program itself."""
+    """Return 12 hex digits of a hash of the command line and the files that its arguments name."""
     here = command.folder or Path()
     files = [here / word for word in command.command[1:] if (here / word).is_file()]
     parts = [*command.command, *(folder_digest(path) for path in files)]

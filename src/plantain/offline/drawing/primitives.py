@@ -17,7 +17,7 @@ Drawn = tuple[Field, Point]
 
 
 def opacity(sketch: Sketch) -> Drawn:
-    """Several soft, mottled patches around one point, within the organ."""
+    """Draw soft, mottled patches around one point, within the organ."""
     radius = sketch.size
     x, y = sketch.anchor or sketch.spot(0.6 * radius)
     hill = np.zeros(sketch.shape, np.float32)
@@ -105,7 +105,7 @@ def line(sketch: Sketch) -> Drawn:
 
 
 def spots(sketch: Sketch) -> Drawn:
-    """Many small spots of different sizes around one point; elongated ones follow the nerve fibres off the disc."""
+    """Draw small spots of different sizes around one point; elongated ones follow the nerve fibres off the disc."""
     stroke, rng = sketch.stroke, sketch.rng
     x, y = sketch.anchor or sketch.spot(0.35 * sketch.yard)
     allowed = enlarged(sketch.where, sketch.shape) > 0.5

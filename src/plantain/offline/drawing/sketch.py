@@ -67,7 +67,7 @@ class Sketch:
         return (small + self.extent * (large - small)) * self.yard
 
     def level(self) -> Field:
-        """Grey levels to add at full strength, float32 (C,)."""
+        """Return grey levels to add at full strength, float32 (C,)."""
         return np.asarray(self.stroke.level, np.float32) * np.float32(self.strength)
 
     @property

@@ -86,7 +86,7 @@ def read_header(file: BinaryIO, name: str) -> Dataset:
 
 
 def frame_count(dataset: Dataset) -> int:
-    """Number of frames that a header announces, at least 1."""
+    """Return the frame count that a header announces, at least 1."""
     try:
         return max(1, int(dataset.get("NumberOfFrames") or 1))
     except (ValueError, TypeError):

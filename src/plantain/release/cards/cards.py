@@ -58,7 +58,7 @@ def card(
 
 
 def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
-    """Python that loads the release, run in its folder; it works without a network."""
+    """Return Python code that loads the release from its folder, without a network."""
     if configs:
         first = next((config for config in configs if config.default), configs[0])
         failed = next((config for config in configs if config.name == "failed"), first)

@@ -67,7 +67,7 @@ class OurRelease:
         return facts
 
     def records(self) -> Iterator[TaskRecord]:
-        """Yield the records of the first source that is there. Raises InputError."""
+        """Yield the first existing source's records. Raise InputError if unreadable."""
         if (self.root / TRAJECTORIES).is_file():
             yield from _from_lines(self.root / TRAJECTORIES)
             return
@@ -105,7 +105,7 @@ def tree_images(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def digest(data: bytes) -> str:
-    """SHA-256 in hex."""
+    """Hash as SHA-256 hex."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -101,7 +101,7 @@ class CrossAttentionRecorder(AttentionRecorder):
         return height, width
 
     def maps(self) -> Tensor:
-        """Mean over layers and steps: float32 (n, tokens, height, width) in [0, 1]; tokens sum to 1 at each place.
+        """Average layers and steps: float32 (n, tokens, height, width) in [0, 1], sum 1 over tokens at each place.
 
         Raises:
             ValueError: nothing was recorded.

@@ -117,7 +117,7 @@ class JointAttentionRecorder(AttentionRecorder):
         return mean.permute(0, 1, 4, 2, 3).contiguous()
 
     def maps(self) -> Tensor:
-        """Mean over heads, layers and steps: float32 (n, 2, tokens, height, width), in [0, 1].
+        """Average heads, layers and steps: float32 (n, 2, tokens, height, width), in [0, 1].
 
         Second axis: what places of the output take from each token of the phrase, as a share of all they take; then
         what places of the reference take.

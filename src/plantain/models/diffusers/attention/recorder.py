@@ -92,7 +92,7 @@ class AttentionRecorder:
         return states[:, list(self._heads)]
 
     def maps(self) -> Tensor:
-        """Mean over layers and steps; see the subclass for its shape.
+        """Average layers and steps; see the subclass for the shape.
 
         Raises:
             ValueError: nothing was recorded.

@@ -68,7 +68,7 @@ def watched_editor(settings: Settings, model: str, fingerprint: str, watching: W
     """Return the editor of that name with recorded attention; the caller closes it.
 
     Raises:
-        InputError: torch is missing, the method cannot be looked into in this way, or weights or settings are not those
+        InputError: torch is missing, the method's attention cannot be recorded, or weights or settings are not those
             of `fingerprint`.
     """
     if importlib.util.find_spec("torch") is None:

@@ -101,7 +101,7 @@ class Runner(ABC):
         )
 
     def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
-        """Edit images of one size together: uint8 (H, W, 3) of the canvas for each, or why there is none."""
+        """Edit images of one size together; return uint8 (H, W, 3) of the canvas, or the outcome, for each."""
         originals = [Image.fromarray(job.canvas, "RGB") for job in jobs]
         regions = [
             Image.fromarray(job.region.astype(np.uint8) * 255, "L")

@@ -112,5 +112,5 @@ def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
 
 
 def set_tf32(running: Running) -> None:
-    """Before each batch: it is one switch for all pipelines of a process."""
+    """Set TF32 before each batch: all pipelines share the switch."""
     torch.backends.cuda.matmul.allow_tf32 = running.tf32

@@ -216,7 +216,7 @@ class Batcher:
             task.cancel()
 
     async def close(self) -> None:
-        """Wait for all tasks of this batcher to end."""
+        """Leave the run; wait until all tasks ended."""
         self.leave()
         await asyncio.gather(*self._forming, return_exceptions=True)
         for task in self._following:
