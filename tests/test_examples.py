@@ -15,8 +15,7 @@ import pytest
 import skimage.data
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-MOST_LINES = {"process-judge": 80}
-"""Of a folder; 40 of the others. The judges' programs also map scores of other packages."""
+MOST_LINES = 40
 
 BUILD = """
 import asyncio, sys
@@ -36,11 +35,11 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("file", sorted(EXAMPLES.rglob("*.py")), ids=lambda file: file.stem)
 def test_an_example_is_short_and_imports_nothing_private(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= MOST_LINES.get(file.parent.name, 40)
+    assert len(text.splitlines()) <= MOST_LINES
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
-            assert not [name for name in names if name.startswith("_") and name != "__future__"]
+            assert not [name for name in names if name.startswith("_")]
 
 
 COMMANDS = """

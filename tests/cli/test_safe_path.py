@@ -73,5 +73,4 @@ def test_nothing_of_the_working_directory_runs(tmp_path: Path, editor: str, engi
     kind = ("--modality", "fundus", "--licence", "open", "--skip-text", "--to", tmp_path / "catalogue")
     run(tmp_path, plantain, "ingest", "folder", tmp_path / "images", *kind)
     run(tmp_path, plantain, "build", tmp_path / "recipe.toml", "--run", tmp_path / "run")
-    if engine == "local":  # Ray is joined by the same function from Python
-        run(tmp_path, sys.executable, tmp_path / "api.py", tmp_path / "recipe.toml", tmp_path / "by-api")
+    run(tmp_path, sys.executable, tmp_path / "api.py", tmp_path / "recipe.toml", tmp_path / "by-api")

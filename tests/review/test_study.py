@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import sqlite3
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,30 @@ def test_the_same_seed_freezes_the_same_study(study, tmp_path: Path):
         ItemKind.ANCHOR: 1,
         ItemKind.TRAINING: 2,
     }
+
+
+def test_a_full_disk_leaves_nothing_half(tmp_path: Path):
+    made = small_study(tmp_path / "s", ReaderTask.PAIR)
+    ratings = Ratings.open(made)
+    reader, _ = ratings.invite()
+    connection = ratings._db
+    connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
+    item, saved = made.blocks[0].items[0], 0
+    with pytest.raises(sqlite3.Error, match="full"):
+        for n in range(200):
+            ratings.save(
+                reader.code,
+                item.id,
+                f"key-{n}",
+                "b1",
+                list(item.shown),
+                0,
+                {"better": "tie", "comment": "x" * 900},
+                1,
+            )
+            saved += 1
+    assert len(ratings.history()) == saved and not connection.in_transaction
+    ratings.close()
 
 
 def test_rank_asks_once_for_each_dimension_of_the_paper(study):

@@ -169,7 +169,7 @@ def audit(place: Place, limits: str) -> Made:
         "--run",
         str(run),
     ]
-    few = ["--kinds", "identical,blob"]
+    few = ["--kinds", "identical,swapped label,blob,hard seam"]
     return Made([*arguments, *few, "--settings", own, "--json"], run)
 
 

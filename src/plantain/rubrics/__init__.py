@@ -13,12 +13,15 @@ from plantain.rubrics.policies import POLICIES, decide, majority
 MED_BANANA = read_rubric(Path(__file__).with_name("med_banana.toml"))
 MED_BANANA_PUBLISHED = read_rubric(Path(__file__).with_name("med_banana_published.toml"))
 MEDEBENCH = read_rubric(Path(__file__).with_name("medebench.toml"))
+EDITSCORE = read_rubric(Path(__file__).with_name("editscore.toml"))
+EDITREWARD = read_rubric(Path(__file__).with_name("editreward.toml"))
+OURS = (MED_BANANA, MED_BANANA_PUBLISHED, MEDEBENCH, EDITSCORE, EDITREWARD)
 
 
 def identity_of(rubric: Rubric) -> list[str | int]:
     """Return what identifies a rubric in a request: ours by name and version, any other by its content too."""
     known: list[str | int] = [rubric.name, rubric.version]
-    return known if rubric in (MED_BANANA, MED_BANANA_PUBLISHED, MEDEBENCH) else [*known, digest_of(rubric)]
+    return known if rubric in OURS else [*known, digest_of(rubric)]
 
 
 def frozen(rubric: Rubric) -> dict[str, str]:
@@ -32,6 +35,8 @@ def recorded(frozen: Mapping[str, Any]) -> Rubric:
 
 
 __all__ = [
+    "EDITREWARD",
+    "EDITSCORE",
     "MEDEBENCH",
     "MED_BANANA",
     "MED_BANANA_PUBLISHED",

@@ -59,6 +59,11 @@ def test_confidences_are_those_of_the_pipeline_of_transformers(weights: tuple[st
         assert min(abs(score - one) for one in confidences[:12]) < 1e-4
 
 
+def grounded(detector: str, segmenter: str) -> list[str]:
+    """Return the options of `bench prepare` with these weights."""
+    return ["--regions", "grounded-sam", "--detector", detector, "--segmenter", segmenter, "--keep", "text"]
+
+
 def test_a_benchmark_is_prepared_with_three_proposals_per_sample(
     weights: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -67,16 +72,7 @@ def test_a_benchmark_is_prepared_with_three_proposals_per_sample(
     write_png(raw / "after" / "a.png", IMAGE)
     (raw / "pairs.csv").write_text("id,organ,task,entity\na,Skin,Remove a mole,the mole\n")
     out = tmp_path / "bench"
-    args = [
-        "--regions",
-        "grounded-sam",
-        "--detector",
-        weights[0],
-        "--segmenter",
-        weights[1],
-        "--keep",
-        "text",
-    ]
+    args = grounded(*weights)
     assert main(["bench", "prepare", str(raw), "--to", str(out), *args]) == 0
     listed = json.loads((out / "proposals.json").read_text())
     assert listed["proposer"] == "tiny-dino + tiny-sam", "weights are named without their folder"
@@ -106,16 +102,7 @@ def test_unusable_weights_are_one_line(
     said: str,
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    args = [
-        "--regions",
-        "grounded-sam",
-        "--detector",
-        weights[0],
-        "--segmenter",
-        weights[1],
-        "--keep",
-        "text",
-    ]
+    args = grounded(*weights)
     args[args.index(option) + 1] = value
     assert main(["bench", "prepare", str(tmp_path / "raw"), "--to", str(tmp_path / "out"), *args]) == 2
     assert said in capsys.readouterr().err

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ import pytest
 
 from bench.small_bench import Brightener, by, small_bench
 from bench.small_bench import made as made_here
-from fakes.elsewhere import Elsewhere
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.generate.runfile import BenchRun
@@ -33,10 +31,10 @@ from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.score.attention import MapOptions, map_path, measure_attention
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli import main
-from plantain.engines.contract import engine_in_place
 from plantain.journal import JournalReader
 from plantain.metrics.grounding import ALPHA
 from plantain.pixels.arrays import Pixels
+from plantain.runs.engine import stored_state
 from plantain.runs.progress import ProgressObserver, RunSummary
 
 ARM = "diffusers/planted"
@@ -192,13 +190,13 @@ def test_failures_are_told_apart_and_the_cut_offs_matter() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("devices_here")
 def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The repeated edit is the stored one, to one grey level; a worker elsewhere measures the same."""
+    """The repeated edit is the stored one, to one grey level; a Ray worker measures the same."""
     pytest.importorskip("torch", reason="needs the torch extra")
     pytest.importorskip("diffusers", reason="needs the torch extra")
     from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 
-    plain = small_bench(tmp_path / "plain", 1, size=(96, 80))
-    with_concepts(plain, tmp_path / "bench", "disc")
+    plain = small_bench(tmp_path / "plain", 2, size=(96, 80))
+    with_concepts(plain, tmp_path / "bench", "disc", "disc")
     tiny_instruct_pix2pix(seed=0, words=("disc",)).save_pretrained(tmp_path / "model")
     settings = tmp_path / "settings.toml"
     settings.write_text('[providers.diffusers]\ndevice = "cpu"\nsteps = 2\nside = 96\n', encoding="utf-8")
@@ -211,19 +209,19 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     assert main(["bench", "attention", run, *with_settings, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     overall = [row for row in said["rows"] if row["organ"] == "overall" and row["metric"] == "attention_iou"]
-    assert [(row["n"], row["coverage"]) for row in overall] == [(1, 1.0)]
+    assert [(row["n"], row["coverage"]) for row in overall] == [(2, 1.0)]
     rows, _ = attention_of(Path(run))
     assert all(json.loads(str(detail))["differs"] <= 1 for *_, detail in rows)
     assert main(["bench", "attention", run]) == 2  # other settings than it was generated with
     assert "the same --settings" in capsys.readouterr().err
-    with closing(Elsewhere()) as engine:
-        before = engine_in_place.set(engine)
-        try:
-            assert main(["bench", "attention", str(there), *with_settings]) == 0
-        finally:
-            engine_in_place.reset(before)
+    pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
+    with settings.open("a", encoding="utf-8") as file:
+        file.write('[engine]\naddress = "local"\nworkers = 1\n')
+    assert main(["bench", "attention", str(there), *with_settings, "--engine", "ray"]) == 0
     assert attention_of(there) == attention_of(Path(run))
-    assert engine.state.done == 1
+    with JournalReader.open(there) as reader:
+        engine = stored_state(reader)
+    assert engine is not None and (engine["kind"], engine["done"]) == ("ray", 2)
 
 
 def attention_of(run: Path) -> tuple[list[tuple[object, ...]], dict[str, bytes]]:

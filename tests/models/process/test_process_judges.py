@@ -18,6 +18,7 @@ import pytest
 from PIL import Image
 
 from plantain.cli import main
+from plantain.models.process import workers
 from plantain.models.process.judge import ProcessJudge
 from plantain.models.process.provider import Settings, WorkerCommand, load
 from plantain.pixels.encode import encode_png
@@ -31,9 +32,9 @@ from plantain.records import (
     SourceImage,
 )
 from plantain.roles import EncodedImage, JudgeRequest, Reply
-from plantain.rubrics import MED_BANANA, read_rubric
+from plantain.rubrics import MED_BANANA, rubric_named
 
-FOLDER = Path(__file__).parents[3] / "examples" / "process-judge"
+FOLDER = Path(workers.__path__[0])
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
 
 EDITSCORE = """
@@ -112,7 +113,7 @@ def shade(value: int) -> EncodedImage:
 
 
 def request(edited: int, rubric: str, instruction: str = "Add drusen.", seed: int = 7) -> JudgeRequest:
-    by = MED_BANANA if rubric == "med-banana" else read_rubric(FOLDER / f"{rubric}.toml")
+    by = MED_BANANA if rubric == "med-banana" else rubric_named(rubric)
     return JudgeRequest(IMAGE, shade(102), shade(edited), instruction, None, Direction.ADD, by, seed)
 
 
@@ -167,7 +168,7 @@ def test_another_rubric_is_not_applicable_and_loads_nothing(tmp_path: Path, name
     asked = judge(tmp_path, name)  # EditReward's settings are missing: loading it would fail
     (reply,) = ask(asked, request(1, "med-banana"))
     assert reply.outcome.kind is OutcomeKind.NOT_APPLICABLE
-    assert f"use --rubric {name}.toml" in reply.outcome.reason
+    assert f"use --rubric {name}" in reply.outcome.reason
 
 
 def test_untrained_weights_are_a_control_of_both(tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_rejudge_asks_the_program_about_a_run_of_imported_edits(tmp_path: Path, 
         "--judge",
         "process/editscore",
         "--rubric",
-        str(FOLDER / "editscore.toml"),
+        "editscore",
         "--settings",
         str(recipe),
     ]

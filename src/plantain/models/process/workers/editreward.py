@@ -1,4 +1,4 @@
-"""EditReward (Wu et al. 2025, arXiv 2509.26346) as the judge `process/editreward`, with the rubric `editreward.toml`.
+"""EditReward (Wu et al. 2025, arXiv 2509.26346) as the judge `process/editreward`, with the rubric `editreward`.
 
 It runs in an environment of its own (`editreward.requirements.txt` in this folder) and imports nothing of plantain. The
 package index does not have EditReward: `folder` is a clone of TIGER-AI-Lab/EditReward. The reward has no unit, zero or
@@ -57,7 +57,7 @@ def main() -> None:
                 inferencer = inferencer or load(manifest["settings"])
                 answer = score(inferencer, job)
             else:
-                why = "EditReward gives one reward: use --rubric editreward.toml"
+                why = "EditReward gives one reward: use --rubric editreward"
                 answer = {"outcome": "not_applicable", "reason": why}
             (Path(manifest["out"]) / f"{job['id']}.json").write_text(json.dumps(answer), encoding="utf-8")
         print(line.strip(), flush=True)

@@ -1,4 +1,4 @@
-"""EditScore (Luo et al. 2025, arXiv 2509.23909) as the judge `process/editscore`, with the rubric `editscore.toml`.
+"""EditScore (Luo et al. 2025, arXiv 2509.23909) as the judge `process/editscore`, with the rubric `editscore`.
 
 It runs in an environment of its own (`editscore.requirements.txt` in this folder) and imports nothing of plantain. Each
 score is from 0 to 10. EditScore replaces an answer that it cannot read by a random number; such a score is left out.
@@ -68,7 +68,7 @@ def main() -> None:
                 scorer = scorer or load(manifest["settings"])
                 answer = score(scorer, job)
             else:
-                why = f"EditScore scores {', '.join(SCORES)}: use --rubric editscore.toml"
+                why = f"EditScore scores {', '.join(SCORES)}: use --rubric editscore"
                 answer = {"outcome": "not_applicable", "reason": why}
             (Path(manifest["out"]) / f"{job['id']}.json").write_text(json.dumps(answer), encoding="utf-8")
         print(line.strip(), flush=True)
