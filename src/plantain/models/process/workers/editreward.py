@@ -1,7 +1,7 @@
 """EditReward (Wu et al. 2025, arXiv 2509.26346) as the judge `process/editreward`, with the rubric `editreward`.
 
-It runs in an environment of its own (`editreward.requirements.txt` in this folder) and imports nothing of plantain. The
-package index does not have EditReward: `folder` is a clone of TIGER-AI-Lab/EditReward. The reward has no unit, zero or
+It runs in the environment of EditReward's README (a GPU of 24 GB) and imports nothing of plantain. The package
+index does not have EditReward: `folder` is a clone of TIGER-AI-Lab/EditReward. The reward has no unit, zero or
 bounds: only the difference of two edits of one image has a meaning. Settings: config and checkpoint (paths, needed),
 device ("cuda"), and untrained (true: random weights, a control of the rewards).
 """
