@@ -271,6 +271,16 @@ def test_what_is_none_of_these_is_said_in_one_line(tmp_path: Path, capsys: pytes
         assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("words", [["view"], ["review", "serve"]])
+def test_without_the_extra_one_line_names_it(
+    words: list[str], run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("plantain.files.installing.has_module", lambda name: name != "fastapi")
+    assert main([*words, str(run)]) == 2
+    said = capsys.readouterr().err
+    assert "needs the package fastapi: pip install -e '.[review]'" in said and said.count("\n") == 1
+
+
 def test_a_release_is_shown_like_a_run(run: Path, tmp_path: Path):
     words = ["export", str(run), "--to", str(tmp_path / "out"), "--layout", "med-banana", "--json"]
     assert main([*words, "--licence", "matplotlib=CC0-1.0", "--licence", "pydicom-data=CC0-1.0"]) == 0

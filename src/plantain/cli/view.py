@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from plantain.cli.terminal.options import AsJson, Port
+from plantain.files.installing import require_extra
 from plantain.records import InputError
 
 if TYPE_CHECKING:
@@ -30,12 +31,8 @@ def view(
 
     Example: plantain view runs/pilot
     """
-    from plantain.files.installing import install_line
-
-    try:
-        from plantain.review.serving import view_until_stopped
-    except ImportError as error:
-        raise InputError(f"viewing needs {error.name}: {install_line('review')}") from error
+    require_extra("plantain view", "review", "fastapi", "uvicorn")
+    from plantain.review.serving import view_until_stopped
 
     def announce(address: str) -> None:
         if as_json:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from plantain.files.installing import install_line
+from plantain.files.installing import require_extra
 from plantain.journal.disk.connect import RunLock
 from plantain.journal.rows import RunLocked
 from plantain.records import InputError
@@ -72,10 +72,9 @@ def serve(
     Raises:
         InputError: no study, another server on it, a port in use, the extra `review` not installed.
     """
-    try:
-        from plantain.review.web.server import create_app
-    except ImportError as error:
-        raise InputError(f"serving needs {error.name}: {install_line('review')}") from error
+    require_extra("plantain review serve", "review", "fastapi", "uvicorn")
+    from plantain.review.web.server import create_app
+
     if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
         raise InputError(f"--url {url!r}: the address that readers see, e.g. https://read.example.org")
     study = open_study(folder)

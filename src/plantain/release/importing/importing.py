@@ -92,7 +92,9 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
         InputError: nothing there that we can read, a broken file, `originals` is neither, or `run` is not empty.
     """
     if not path.is_dir():
-        raise InputError(f"{path}: no release's folder and no table of pairs{like_path(path)}")
+        raise InputError(
+            f"{path}: {'not a release' if path.exists() else 'no such file or folder'}{like_path(path)}"
+        )
     check_received(path)
     check_new_run(run)
     held = _blobs(originals) if originals is not None else None
