@@ -38,7 +38,7 @@ def _environment() -> Environment:
     environment = plain_environment(TEMPLATES)
     environment.filters |= {
         "money": _money,
-        "clauses": lambda text: re.split(r"(?<=[.:;])\s+", text, maxsplit=1),
+        "clauses": lambda text: re.split(r"(?<=[.;])\s+", text, maxsplit=1),
         "short": lambda text: text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + " …",
     }
     environment.globals |= {"href": href}
