@@ -42,7 +42,7 @@ function button(label, act, main = true) {
   return one;
 }
 function folded(text) { // the first clause; the others on demand
-  const [first, rest] = text.split(/(?<=[.;])\s+(.*)/s), box = document.createElement("details"), summary = document.createElement("summary");
+  const [first, rest] = text.split(/(?<=[.:;])\s+(.*)/s), box = document.createElement("details"), summary = document.createElement("summary");
   if (!rest) return [text];
   summary.textContent = first; box.className = "folded"; box.append(summary, rest);
   return [box];
