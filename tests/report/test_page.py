@@ -96,7 +96,11 @@ def test_report_opens_with_the_outcome_and_the_next_commands(html: str) -> None:
     head = unescape(re.sub(r"<[^>]+>", "", html[: html.index("<main>")]))
     # the list in run_on_paper, without the control task
     assert "5 of 10 edits accepted, 1 failed, 1 not applicable, 1 stopped, 2 pending" in head
-    for command in ("judge audit RUN --judge offline/instruments", "export RUN --to release --licence CC-BY-4.0", "view RUN"):
+    for command in (
+        "judge audit RUN --judge offline/instruments",
+        "export RUN --to release --licence CC-BY-4.0",
+        "view RUN",
+    ):
         assert f"plantain {command}" in head
 
 
