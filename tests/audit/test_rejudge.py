@@ -170,3 +170,11 @@ def edition(number):
             return replace(await super().judge(request), usage=Usage(served_model=f"rule/one@{number}"))
 
     return Edition("rule/one", lambda request: seen(True), fingerprint=str(number))
+
+
+def test_missing_originals_advise_an_import_with_them(tmp_path, capsys):
+    run = stored_run(tmp_path / "run", images=1, missing=0)
+    assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments"]) == 0
+    printed = capsys.readouterr().out
+    assert "without a verdict: its original is not in this run" in printed
+    assert "plantain import RELEASE --run NEW_RUN --originals CATALOGUE" in printed

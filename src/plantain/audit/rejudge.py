@@ -46,6 +46,9 @@ from plantain.runs.setup import RunSetup
 JURIES = "audit.juries"
 """Key of the run's meta: the juries that judged its attempts again, in the order of their numbers."""
 
+NO_ORIGINAL = "its original is not in this run"
+"""Reason without a verdict of an edit that was imported without its original."""
+
 
 @dataclass(frozen=True, slots=True)
 class RejudgeRequest:
@@ -361,7 +364,7 @@ class _Judging:
                 await asyncio.to_thread(self.images.read, blob)
         except BadBlob as error:
             missing = not reader.has_blob(image.prepared_sha256)
-            self.unjudged[asked.name, "its original is not in this run" if missing else str(error)] += 1
+            self.unjudged[asked.name, NO_ORIGINAL if missing else str(error)] += 1
             return False
 
         def verdicts(seen: Observations) -> tuple[StoredVerdict, ...]:

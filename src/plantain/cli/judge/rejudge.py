@@ -11,7 +11,14 @@ from plantain.audit.flips import ALL, QUALIFIED, consistency, flips, judged_atte
 from plantain.audit.jury import models_of
 from plantain.audit.pages import write_rejudged
 from plantain.audit.planning import forecast_rejudge
-from plantain.audit.rejudge import Rejudged, RejudgeRequest, chosen_attempts, recorded_judge, run_rejudge
+from plantain.audit.rejudge import (
+    NO_ORIGINAL,
+    Rejudged,
+    RejudgeRequest,
+    chosen_attempts,
+    recorded_judge,
+    run_rejudge,
+)
 from plantain.cli.judge.audit import print_bill
 from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
@@ -19,7 +26,7 @@ from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.pipeline.pilot import PEOPLE
-from plantain.records.commands import next_line
+from plantain.records.commands import command_line, next_line
 from plantain.records.counts import counted
 from plantain.review.people import PeopleJudge
 from plantain.roles import Judge
@@ -118,6 +125,9 @@ def _print_rejudged(
         print(f"{one['judge']}: {counts}{cost}")
     for (judge, why), n in done.unjudged.items():
         print(f"{judge}: {n} without a verdict: {why}")
+    if any(why == NO_ORIGINAL for _, why in done.unjudged):
+        again = command_line("import", "RELEASE", "--run", "NEW_RUN", "--originals", "CATALOGUE")
+        print(f"judges need the originals; import with your own: {again}")
     for study in studies:
         same, few = cast(Any, study["identical"]), cast(Any, study["one_dimension"])
         print(f"consistency study (Med-Banana-50K, 4.3), {study['judge']} asked {study['repeat']} times:")
