@@ -219,6 +219,17 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
     assert (tmp_path / "files" / "jpeg-75" / "2_0.png").exists()
     image = Image.open(io.BytesIO((tmp_path / "files" / "jpeg-75" / "2_0.png").read_bytes()))
     assert image.size == (WIDTH, HEIGHT)
+    (tmp_path / "outputs").mkdir()
+    Image.new("RGB", (50, 400)).save(
+        tmp_path / "outputs" / "1.png"
+    )  # another ratio of sides than the sample's
+    imported = [*arguments[:-1], str(tmp_path / "imported"), "--outputs", f"{tmp_path / 'outputs'}=tall"]
+    reason = f"malformed: the output is 50x400 pixels and the image {WIDTH}x{HEIGHT}: another ratio of sides"
+    assert main([*imported, "--json"]) == 0
+    (tall,) = (arm for arm in orjson.loads(capsys.readouterr().out)["arms"] if arm["arm"].endswith("tall"))
+    assert tall["reasons"][reason] == 1
+    assert main(imported) == 0
+    assert reason in capsys.readouterr().out
     for bad, said in (
         (["--shots", "1;2"], "--shots: '1;2' is not like 0,1,2,3"),
         (["--shots", "1"], "--shots: name the editors"),

@@ -23,6 +23,7 @@ from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, ModelChange, Seed, SettingsFile
 from plantain.cli.terminal.progress import BuildProgress
 from plantain.cli.terminal.tables import print_json, print_table
+from plantain.pages.wording import plain
 from plantain.records import InputError, OutcomeKind
 from plantain.records.commands import next_line
 from plantain.records.counts import counted
@@ -139,6 +140,10 @@ def generate_outputs(
     return print_end(context, summary)
 
 
+REASONS = 3
+"""Most reasons printed for an arm."""
+
+
 def parse_shots(text: str) -> tuple[int, ...]:
     """Read "0,1,2,3". Raises InputError for anything else."""
     words = [word.strip() for word in text.split(",")] if text.strip() else []
@@ -158,8 +163,9 @@ def parse_retry(text: str) -> frozenset[OutcomeKind]:
 
 
 def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
-    """Return an arm's counts: samples, outputs, images, and outputs without an image by outcome."""
+    """Return an arm's counts: samples, outputs, images, and outputs without an image by outcome and by reason."""
     outputs = list(bench.outputs(label))
+    reasons = Counter(output.reason for output in outputs if output.edited is None)
     lost = Counter(output.reason.partition(":")[0] for output in outputs if output.edited is None)
     arm = bench.arms[label]
     return {
@@ -170,6 +176,7 @@ def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
         "outputs": len(outputs),
         "images": sum(output.edited is not None for output in outputs),
         "without_image": dict(sorted(lost.items())),
+        "reasons": dict(sorted(reasons.items())),
         "rule": arm.rule,
     }
 
@@ -184,6 +191,12 @@ def _print_table(rows: list[dict[str, object]]) -> None:
         why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in lost.items())
         table.add_row(str(row["arm"]), str(row["samples"]), str(row["outputs"]), str(row["images"]), why)
     print_table(table)
+    for row in rows:
+        reasons = cast(dict[str, int], row["reasons"])
+        for reason, n in [*reasons.items()][:REASONS]:
+            print(f"{row['arm']}: {n} without an image: {plain(reason)}")
+        if len(reasons) > REASONS:
+            print(f"{row['arm']}: and {len(reasons) - REASONS} more reasons (--json names them)")
 
 
 def generate_progress(*, quiet: bool) -> BuildProgress:
