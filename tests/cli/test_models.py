@@ -139,3 +139,11 @@ def test_models_lists_what_can_be_used_here(
     printed = capsys.readouterr().out
     assert "offline/procedural" in printed and "gemini/gemini-3.8-flash" in printed
     assert "openai/gpt-5-mini" not in printed and "plantain models --all" in printed
+
+
+def test_models_of_a_provider_are_listed_also_without_its_key(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--provider", "openai", "--json"]) == 0
+    names = [row["name"] for row in json.loads(capsys.readouterr().out)]
+    assert "openai/gpt-5" in names and all(name.startswith("openai/") for name in names)
+    assert main(["models", "--provider", "opnai"]) == 2
+    assert "did you mean 'openai'?" in capsys.readouterr().err

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 WIDTH = 120
 """Columns that help may use."""
 
-OTHER_WORDS = {"eval": "bench score", "evaluate": "bench score", "resume": "build", "serve": "review serve"}
+OTHER_WORDS = {
+    "eval": "bench score",
+    "evaluate": "bench score",
+    "resume": "build RECIPE --run DIR",
+    "serve": "review serve",
+}
 """Commands of other tools, with ours."""
 
 OWN_GROUPS = ("bench", "judge", "review", "run", "train")
