@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from bench.small_bench import made, small_bench
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.bench.leaderboard.published import published_agreement, published_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
@@ -98,6 +99,20 @@ def test_a_leaderboard_is_made_of_the_folder(
     assert text.count('<figure class="shot') == 2 * (2 + 2)
     assert main(["bench", "table", str(folder), "--json"]) == 0
     capsys.readouterr()
+
+
+def test_published_scores_are_printed_with_a_run_and_are_no_ratings(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = small_bench(tmp_path / "bench", samples=2)
+    run = tmp_path / "run"
+    made(benchmark, run)
+    assert main(["bench", "table", str(run), str(folder)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.index("copy-input") < printed.index("MedEBench, published numbers")
+    assert main(["bench", "table", str(run), str(folder), "--json"]) == 2
+    assert main(["bench", "rank", str(run), "--ratings", str(folder / FILE)]) == 2
+    assert "no ranks by people; add a file of ranks" in capsys.readouterr().err
 
 
 @needs_examples

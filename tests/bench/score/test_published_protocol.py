@@ -65,3 +65,9 @@ def test_published_protocol_gives_columns_under_their_published_names(
         "Quality_P": pytest.approx(0.8),
         "Quality_D": pytest.approx(0.8),
     }
+    # The table of a run that was judged by the published protocol alone has its scores.
+    assert main(["bench", "table", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out
+    assert "Accuracy_D, Quality_D, published protocol: openai/m/D" in " ".join(printed.split())
+    row = next(line for line in printed.splitlines() if line.strip().startswith("planted/exact"))
+    assert {"0.90", "0.80"} <= set(row.split())

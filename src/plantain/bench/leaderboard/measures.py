@@ -139,12 +139,17 @@ def judges(stored: Iterable[str]) -> list[str]:
     """Return the judges that scored something, the best informed first.
 
     Those that see the truth come before blind ones, the description of the change before the prompt, models before
-    the offline instruments.
+    the offline instruments. Judges that only answered the published protocol come last.
     """
-    found = {who for name in stored for metric, _, who in [name.partition("@")] if who and metric in _JUDGED}
+    metrics: dict[str, set[str]] = {}
+    for name in stored:
+        metric, _, who = name.partition("@")
+        if who and metric.removesuffix(":published") in _JUDGED:
+            metrics.setdefault(who, set()).add(metric)
     return sorted(
-        found,
+        metrics,
         key=lambda who: (
+            metrics[who].isdisjoint(_JUDGED),
             who.endswith("-blind"),
             who.startswith("offline/"),
             who.rpartition("/")[2][:1] != "D",

@@ -133,8 +133,13 @@ class Table:
 
     @property
     def main(self) -> list[Measure]:
-        """Return EA, CP, CP (strict) and VQ, those that exist; without any CP the judge's, else people's ranks."""
-        names = ["EA", *([name for name in MAIN[1:3] if self.measure(name)] or ["CP judge"]), "VQ"]
+        """Return EA, CP, CP (strict) and VQ, those that exist; without any CP the judge's, else people's ranks.
+
+        A judge that only answered the published protocol has Accuracy_D and Quality_D (or _P) in place of EA and VQ.
+        """
+        published = next((end for end in ("_D", "_P") if self.measure(f"Accuracy{end}")), "")
+        judged = [f"Accuracy{published}", f"Quality{published}"] if published else ["EA", "VQ"]
+        names = [judged[0], *([name for name in MAIN[1:3] if self.measure(name)] or ["CP judge"]), judged[1]]
         found = [measure for name in names if (measure := self.measure(name)) is not None]
         return found or [measure for measure in self.measures if measure.stored.startswith("rank_")]
 

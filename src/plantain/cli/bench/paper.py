@@ -47,6 +47,8 @@ def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
     scoring = ("bench", "score", "RUN" if published_files(runs[0]) else runs[0])
     if made.judge is None:
         yield f"EA, VQ: no judge has scored; {command_line(*scoring, '--judge', 'MODEL')}"
+    elif not any(one.name.startswith(("EA", "Accuracy_")) for one in made.main):
+        yield f"EA: {plain(made.judge)} scored no output; {command_line(*scoring)} prints the reasons"
     if made.measure("CP") is None:
         advice = command_line(*scoring, "--metrics", "cp_reference")
         yield f"CP: no output has a masked SSIM, which needs a region; {advice}"

@@ -19,6 +19,7 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.metrics.statistics.agreement import Agreement
 from plantain.metrics.statistics.means import Estimate
 from plantain.records import InputError
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
 
 
@@ -47,6 +48,12 @@ def rank(
         if published_files(run):
             sources = [*(file for file in published if file not in ranks), *ranks]
     if not files and study is None:
+        if published:
+            raise InputError(
+                f"{published[0]}: has scores of metrics and judges, no ranks by people; add a file of ranks "
+                "(published: human_ranked_scores.json) or a rater's CSV. To compare these scores with a run: "
+                + command_line("bench", "table", "RUN", published[0])
+            )
         raise InputError(
             "--ratings: name a CSV file for each rater, published ranks (JSON), or a reader study with --study"
         )

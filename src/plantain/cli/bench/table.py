@@ -14,7 +14,7 @@ from rich.text import Text
 from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.measures import STRICTER
 from plantain.bench.leaderboard.page import read_tables, write_leaderboard
-from plantain.bench.leaderboard.published import published_agreement, published_files
+from plantain.bench.leaderboard.published import published_agreement, published_files, published_scores
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.cli.bench.paper import print_rest_of_paper
@@ -29,7 +29,7 @@ from plantain.records.counts import counted
 
 def table(
     runs: list[Path] = typer.Argument(
-        ..., metavar="RUN...", help="Runs of one benchmark, or published JSON files."
+        ..., metavar="RUN...", help="Runs of one benchmark; published JSON files alone, or after runs."
     ),
     as_json: AsJson = False,
     as_csv: bool = typer.Option(False, "--csv", help="Print the rows, also by task, as CSV."),
@@ -45,7 +45,7 @@ def table(
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall.
 
-    Several runs of the same benchmark share one table and one page.
+    Several runs of the same benchmark share one table and one page. Published scores get a table of their own.
 
     Example: plantain bench table runs/bench --to leaderboard
     """
@@ -53,6 +53,10 @@ def table(
         raise InputError("--json, --csv, --latex and --paper exclude each other: choose one")
     if len({run.resolve() for run in runs}) < len(runs):
         raise InputError("bench table: the same run is given twice")
+    published = [] if published_files(runs[0]) else [path for path in runs if published_files(path)]
+    if published and (as_json or as_csv or as_latex or to is not None):
+        raise InputError(f"{published[0]}: published scores with a run are only printed in the terminal")
+    runs = [run for run in runs if run not in published]
 
     if to is not None:
         path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery, against=against)
@@ -75,6 +79,8 @@ def table(
         print_rest_of_paper(runs, made, judge)
     else:
         _print(runs, made)
+    if published:
+        _print(published, make_table(published_scores(*published)))
 
 
 def _print(runs: list[Path], made: Table) -> None:
@@ -165,8 +171,10 @@ def _difference(pair: Difference | None) -> str:
 def _caption(made: Table) -> list[str]:
     synthetic, truths = made.scores.truths
     unsure = made.why_no_interval()
+    published = [measure.name for measure in made.main if measure.name.startswith(("Accuracy_", "Quality_"))]
+    judged = f"{', '.join(published)}, published protocol" if published else "EA, VQ"
     lines = [
-        f"EA, VQ: {made.judge}" if made.judge else "no judge has scored this run",
+        f"{judged}: {made.judge}" if made.judge else "no judge has scored this run",
         STRICTER if made.measure("CP (strict)") else "",
         f"synthetic: {synthetic} of {counted(truths, 'true image')}" if synthetic else "",
         "mean and 95 % interval; bold: best, underlined: second, where significant",
