@@ -123,7 +123,7 @@ def _write_colours() -> None:
 def _summary(env, name: str) -> str:  # type: ignore[no-untyped-def]
     """Return the first sentence of a page, at most 200 characters."""
     paragraphs = env.get_doctree(name).findall(nodes.paragraph)
-    text = " ".join(next(map(nodes.paragraph.astext, paragraphs), "").split())
+    text = " ".join(next(map(nodes.paragraph.astext, paragraphs), "").split()).removeprefix("Decision. ")
     sentence = re.split(r"(?<=[.:])\s(?=[A-Z0-9])", text, maxsplit=1)[0].rstrip(":")
     return sentence if len(sentence) <= 200 else sentence[:197].rsplit(" ", 1)[0] + " ..."
 
