@@ -28,7 +28,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_co
 nb_execution_mode = (
     "off"  # notebooks keep the outputs of their last run; tests/docs/test_notebooks.py checks them
 )
-myst_enable_extensions = ["colon_fence", "attrs_inline", "attrs_block"]
+myst_enable_extensions = ["colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
 exclude_patterns = ["reference_from_code/**", "**/.ipynb_checkpoints"]
 nitpicky = False

@@ -111,11 +111,12 @@ def examples_page() -> str:
         parts.append(f"## {taxonomy.titles[modality]}\n")
         for finding in taxonomy.targets(modality, optional=True):
             shown = [
-                f"![{finding.title}, {word}: before and after](../../images/findings/{path.name})"
+                f":::{{figure}} ../../images/findings/{path.name}\n:alt: {finding.title}, {word}: before and after\n"
+                f":figclass: pair\n\n{word.capitalize()}\n:::\n"
                 for direction, word in (("add", "added"), ("remove", "removed"))
                 if (path := EXAMPLES / example_name(finding, direction)).exists()
             ]
             name, signs = f"{finding.title[:1].upper()}{finding.title[1:]}", "; ".join(finding.signs)
             parts += [f"### {name}\n", f"`{finding.name}`: {cell(signs)}.\n"]
-            parts += ["{.pairs}\n" + "\n".join(shown) + "\n"]
+            parts += shown
     return "\n".join(parts)
