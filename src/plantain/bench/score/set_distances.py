@@ -152,14 +152,11 @@ async def _measure_arm(
 
 
 def _paired(benchmark: Benchmark, run: BenchRun, arm: str) -> list[Output]:
-    """Return the outputs with an image and a truth; one per sample, the first that the arm's rule names."""
-    first = run.arms[arm].scored[0]
+    """Return the scored outputs with an image and a truth, one per sample."""
     return [
         output
-        for output in run.outputs(arm)
-        if output.k == first
-        and output.edited is not None
-        and benchmark.sample(output.sample_id).changed is not None
+        for output in run.scored(arm)
+        if output.edited is not None and benchmark.sample(output.sample_id).changed is not None
     ]
 
 

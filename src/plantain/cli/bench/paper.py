@@ -53,11 +53,11 @@ def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
     for arm in made.general:
         for measure in made.main:
             cell = made.cell(arm.label, OVERALL, measure.name)
-            if cell is None or not (lost := cell.outputs - cell.scored):
+            if cell is None or not (lost := cell.samples - cell.scored):
                 continue
             counted = reasons_of(cell, made.scores, measure.stored)
             why = ", ".join(f"{plain(reason)} ({n})" for reason, n in counted) or "not scored yet"
-            yield f"{plain(arm.label)}, {measure.name}: {lost} of {cell.outputs} outputs: {why}"
+            yield f"{plain(arm.label)}, {measure.name}: {lost} of {cell.samples} outputs: {why}"
 
 
 def _print_table_three(runs: Sequence[Path], made: Table) -> None:
