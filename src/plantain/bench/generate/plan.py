@@ -162,12 +162,12 @@ def _arrived_files(journal: Journal, arms: Sequence[PlannedArm]) -> list[str]:
             continue
         for task, attempts in _tasks_of(journal, one):
             for attempt in attempts:
-                file = one.source.files.get((task.sample, attempt.round - 1))
-                if file is None or attempt.raw == file.sha256:
+                path, sha256 = one.source.files.get((task.sample, attempt.round - 1), (None, ""))
+                if path is None or attempt.raw == sha256:
                     continue
                 if attempt.raw is not None:
                     raise InputError(
-                        f"--outputs: {file.path}: not the file that {journal.run} imported before as {one.arm.label}; "
+                        f"--outputs: {path}: not the file that {journal.run} imported before as {one.arm.label}; "
                         "give the new outputs another name with =NAME"
                     )
                 if attempt.edit_outcome is not None and attempt.edit_outcome.kind is OutcomeKind.NO_IMAGE:

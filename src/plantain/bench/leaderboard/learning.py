@@ -14,9 +14,10 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.figures import shots_figure
 from plantain.bench.leaderboard.measures import MAIN, Measure
-from plantain.bench.leaderboard.scores import Scores, mean_of_known, read_scores
+from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.studies import ShotRow, level_rows, shot_studies
 from plantain.bench.leaderboard.tables import make_table
+from plantain.metrics.statistics.means import mean_of_known
 from plantain.models.registry import close_models
 from plantain.pages.drawing import printed
 from plantain.pages.publishing import html_target, page_environment, write_page
@@ -105,9 +106,8 @@ def learning_of(scores: Scores, judge: str | None = None) -> Learning:
 
 
 def _mean_of_seeds(scores: Scores, labels: list[str], measure: Measure) -> Floats:
-    return mean_of_known(
-        np.stack([scores.values(scores.arm(label), measure.stored) for label in labels], axis=1)
-    )
+    values = [scores.values(scores.arm(label), measure.stored) for label in labels]
+    return mean_of_known(np.stack(values, axis=1), 1)
 
 
 def write_learning(

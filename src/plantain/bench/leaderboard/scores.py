@@ -133,14 +133,6 @@ def is_given_region(arm: Arm) -> bool:
     return arm.region and not is_baseline(arm)
 
 
-def mean_of_known(outputs: Floats) -> Floats:
-    """Return the mean of the known values of each row, (samples, outputs) to (samples,); NaN where none is known."""
-    known = np.isfinite(outputs)
-    count = known.sum(axis=1)
-    total = np.where(known, outputs, 0.0).sum(axis=1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
 def read_scores(*runs: BenchRun) -> Scores:
     """Read all scores of the current generations of runs, in one pass over each journal.
 

@@ -1,6 +1,6 @@
 """The interface of networks for the learned metrics: arrays in, arrays out, and the name of the weights.
 
-The metrics import no framework. `adapters` wraps the published networks; tests use closed forms.
+The metrics import no framework. `available` wraps the published networks; tests use closed forms.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ class ImageTextEncoder(ImageEncoder, Protocol):
         ...
 
 
-@runtime_checkable
 class PerceptualNetwork(Protocol):
     """A learned distance of two images, such as LPIPS."""
 
@@ -50,7 +49,6 @@ class PerceptualNetwork(Protocol):
         ...
 
 
-@runtime_checkable
 class RewardModel(Protocol):
     """A learned score of how well an image fits a text."""
 

@@ -249,6 +249,13 @@ def _merged(members: Floats) -> npt.NDArray[np.intp]:
     return stratum
 
 
+def mean_of_known(values: Floats, axis: int) -> Floats:
+    """Return the mean of the finite values along an axis; NaN where none is finite."""
+    known = np.isfinite(values)
+    count = known.sum(axis=axis)
+    return np.where(count > 0, np.where(known, values, 0.0).sum(axis=axis) / np.maximum(count, 1), np.nan)
+
+
 def numbered(names: Sequence[Hashable]) -> npt.NDArray[np.intp]:
     """Return numbers for names, in order of first appearance."""
     seen: dict[Hashable, int] = {}

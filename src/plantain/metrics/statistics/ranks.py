@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.statistics.means import ClusteredMeans, Estimate
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate, mean_of_known
 from plantain.pixels.arrays import Floats
 from plantain.records import Score, unscored
 
@@ -126,14 +126,9 @@ def human_ceiling(
     table = np.asarray(ratings, np.float64)
     means = np.full(table.shape[1], np.nan)
     for image, rows in enumerate(table.transpose(1, 0, 2)):
-        found = [statistic(row, _mean(np.delete(rows, i, axis=0))).value for i, row in enumerate(rows)]
+        found = [
+            statistic(row, mean_of_known(np.delete(rows, i, axis=0), 0)).value for i, row in enumerate(rows)
+        ]
         if scored := [value for value in found if value is not None]:
             means[image] = np.mean(scored)
     return ClusteredMeans(clusters).mean(means, low=-1.0, high=1.0)
-
-
-def _mean(rows: Floats) -> Floats:
-    """Return the mean of each column without its NaN; NaN for a column of NaN."""
-    known = np.isfinite(rows)
-    count = known.sum(axis=0)
-    return np.where(count > 0, np.where(known, rows, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
