@@ -23,7 +23,7 @@ from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import csv_text
-from plantain.bench.leaderboard.gallery import BYTES, SIDE
+from plantain.bench.leaderboard.gallery import BYTES, SIDE, score_text
 from plantain.bench.leaderboard.measures import ATTENTION, measure
 from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
@@ -334,7 +334,7 @@ def _overlays(
 def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
     at = next(i for i, sample in enumerate(scores.samples) if sample.id == sample_id)
     values = {name: scores.values(arm, f"attention_{name}")[at] for name in ("iou", "chance", "auroc")}
-    return ", ".join(f"{ATTENTION[name][0]} {_number(value, 2)}" for name, value in values.items())
+    return ", ".join(f"{ATTENTION[name][0]} {score_text(value)}" for name, value in values.items())
 
 
 def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
@@ -349,7 +349,3 @@ def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
     grey = pixels.astype(np.float32).mean(axis=2, keepdims=True).repeat(3, axis=2)
     shown = grey * (1 - 0.75 * weight) + np.array([255.0, 140.0, 20.0]) * 0.75 * weight
     return np.asarray(np.clip(shown, 0, 255), np.uint8)
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None or not np.isfinite(value) else f"{value:z.{digits}f}"

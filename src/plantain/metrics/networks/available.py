@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +54,11 @@ def find_networks(
         ("features", "fid and kid", lambda: _inception(inception, inception_sha256)),
         ("encoder", "frechet_encoder", lambda: _encoder(encoder)),
     )
-    networks = Networks()
-    for field, metrics, load in loaders:
-        if field in used:
-            found: Any = load()
-            reason = isinstance(found, str)
-            networks = networks.but(metrics, found) if reason else replace(networks, **{field: found})
-    return networks
+    loaded: dict[str, Any] = {field: load() for field, _, load in loaders if field in used}
+    missing = [
+        (metrics, loaded.pop(field)) for field, metrics, _ in loaders if isinstance(loaded.get(field), str)
+    ]
+    return Networks(**loaded, why_not=tuple(missing))
 
 
 def _missing(*modules: str) -> bool:

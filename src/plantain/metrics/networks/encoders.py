@@ -6,7 +6,7 @@ The metrics import no framework. `available` wraps the published networks; tests
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -75,10 +75,6 @@ class Networks:
     features: ImageEncoder | None = None
     encoder: ImageEncoder | None = None
     why_not: tuple[tuple[str, str], ...] = ()
-
-    def but(self, metrics: str, reason: str) -> Networks:
-        """Return the same networks with a reason why some metrics are not measured."""
-        return replace(self, why_not=(*self.why_not, (metrics, reason)))
 
 
 class RememberingEncoder:
