@@ -147,7 +147,7 @@ def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) ->
     return FailureRow(arm, count_failures(*scores, cuts), int((~known).sum()), around)
 
 
-def failure_rows(scores: Scores, judge: str | None, cuts: CutOffs) -> list[FailureRow]:
+def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
     """Return the failure types of every recorded arm; empty where no judge has scored EA."""
     table = make_table(scores, judge)
     ea, cp = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
@@ -159,7 +159,7 @@ def failure_rows(scores: Scores, judge: str | None, cuts: CutOffs) -> list[Failu
         accuracy, preservation, overlap = (
             scores.values(arm, stored)[covered] for stored in (ea.stored, cp.stored, "attention_iou")
         )
-        rows.append(failure_row(arm.label, accuracy, preservation, overlap, cuts))
+        rows.append(failure_row(arm.label, accuracy, preservation, overlap, CutOffs()))
     return rows
 
 
@@ -209,7 +209,6 @@ def write_attention_page(
     to: Path | None = None,
     *,
     judge: str | None = None,
-    cuts: CutOffs = CutOffs(),
     gallery: int = 8,
 ) -> Path:
     """Write the page of a run's attention, as HTML, JSON and CSV; return the page's path.
@@ -222,7 +221,7 @@ def write_attention_page(
         scores = read_scores(opened)
         if not recorded_arms(scores):
             raise InputError(f"{run}: no attention has been measured; run plantain bench attention")
-        rows, failures = grounding_rows(scores), failure_rows(scores, judge, cuts)
+        rows, failures = grounding_rows(scores), failure_rows(scores, judge)
         overlays = list(_overlays(opened, scores, benchmark, gallery))
         recorded = recorded_layers(opened, scores)
     records = [record for row in rows for record in _records(row)]
@@ -230,7 +229,7 @@ def write_attention_page(
         "rows": records,
         "recorded": recorded,
         "failures": [_failure_record(one) for one in failures],
-        "cut_offs": asdict(cuts),
+        "cut_offs": asdict(CutOffs()),
     }
     write_page(target.with_suffix(".json"), json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     write_page(target.with_suffix(".csv"), csv_text(records))
@@ -240,7 +239,7 @@ def write_attention_page(
         rows=rows,
         failures=failures,
         kinds=list(FailureType),
-        cuts=cuts,
+        cuts=CutOffs(),
         measures=[(name, *ATTENTION[name]) for name in MEASURES],
         missing=missing_maps(scores),
         recorded=recorded,

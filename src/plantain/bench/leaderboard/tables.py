@@ -174,9 +174,9 @@ class Table:
                 return measure
         return None
 
-    def why_no_interval(self, organ: str = OVERALL) -> list[str]:
-        """Return why main metrics of an organ have no interval, the commonest reason first."""
-        cells = [self.cell(arm.label, organ, measure.name) for arm in self.general for measure in self.main]
+    def why_no_interval(self) -> list[str]:
+        """Return why main metrics have no interval over all samples, the commonest reason first."""
+        cells = [self.cell(arm.label, OVERALL, measure.name) for arm in self.general for measure in self.main]
         reasons = Counter(cell.estimate.reason for cell in cells if cell is not None and cell.estimate.reason)
         return [reason for reason, _ in reasons.most_common()]
 

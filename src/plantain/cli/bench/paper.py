@@ -10,7 +10,6 @@ from rich.table import Table as RichTable
 
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.leaderboard.attention_page import (
-    CutOffs,
     GroundingRow,
     failure_rows,
     grounding_rows,
@@ -85,7 +84,7 @@ def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> N
     print_table(grounding_table(rows))
     for arm, reason, count in missing_maps(made.scores):
         print(f"missing from Table 4: {plain(arm)}: {count} without a map: {plain(reason)}")
-    for row in failure_rows(made.scores, judge, CutOffs()):
+    for row in failure_rows(made.scores, judge):
         print(plain(row.split_line))
 
 
