@@ -16,7 +16,7 @@ from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import ArmKind, output_seed
 from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
-from plantain.bench.generate.requests import ArmRequest, EditorSource, PlannedArm
+from plantain.bench.generate.requests import ArmRequest, PlannedArm
 from plantain.bench.generate.runfile import PNG, changed_of, previous_of
 from plantain.bench.generate.shots import score_demo_similarity
 from plantain.calls import CallSpec, Interrupted, TaskCalls
@@ -98,8 +98,7 @@ async def _run_arms(generation: _Generation, arms: Sequence[PlannedArm], limit: 
             rows.sort(key=lambda row: generation.benchmark.sample(row.task.image_id).size)
         opened.observer.asks(list(dict.fromkeys(by_label[row.task.finding].arm.model for row in rows)))
         await opened.walk(rows, generation.run_task)
-        sources = [one.source for one in wave if one.alone]
-        await close_models(*(source.editor for source in sources if isinstance(source, EditorSource)))
+        await close_models(*(one.source for one in wave if one.alone))
 
 
 @dataclass(slots=True)
@@ -195,7 +194,7 @@ class _Task:
         attempt = Attempt(self.row.id, self.row.generation, k + 1, request.instruction)
 
         async def send() -> Reply[EditedImage]:
-            return await self.planned.source.output(request, k)
+            return await self.planned.output(request, k)
 
         async def settle(reply: Reply[EditedImage], draft: CallResult) -> CallResult:
             if reply.value is None:

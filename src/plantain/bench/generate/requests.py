@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import encode_png
@@ -101,29 +100,18 @@ class ArmRequest:
         return tuple(dict.fromkeys((*named, *(own.name for own in self.own.values()))))
 
 
-class OutputSource(Protocol):
-    """The producer of an arm's outputs."""
-
-    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class EditorSource:
-    """An editor as a source."""
-
-    editor: Editor
-
-    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
-        return await self.editor.edit(request)
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedArm:
-    """An arm and its source; `by_example` identifies the prompt that shows demonstrations."""
+    """An arm and the producer of its outputs; `by_example` identifies the prompt that shows demonstrations."""
 
     arm: Arm
-    source: OutputSource
+    source: Editor | ImportedOutputs | RestoredSource
     by_example: str = ""
+
+    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
+        if isinstance(self.source, ImportedOutputs | RestoredSource):
+            return await self.source.output(request, k)
+        return await self.source.edit(request)
 
     @property
     def alone(self) -> bool:
@@ -186,7 +174,7 @@ def _baseline(benchmark: Benchmark, label: str) -> PlannedArm:
 
     editor: Editor = Truth(truth) if label == GROUND_TRUTH else Trick(label)
     arm = Arm(label, f"{PROVIDER}/{label}", ArmKind.BASELINE, fingerprint=editor.fingerprint)
-    return PlannedArm(arm, EditorSource(editor))
+    return PlannedArm(arm, editor)
 
 
 def _editor_arms(
@@ -213,13 +201,13 @@ def _editor_arms(
             fingerprint=editor.fingerprint,
         )
         if study is None:
-            planned.append(PlannedArm(arm, EditorSource(editor)))
+            planned.append(PlannedArm(arm, editor))
             continue
         arm = replace(arm, samples=study.samples, demonstrations=study.demonstrations)
         for shots in wanted.shots:
             few = replace(arm, label=arm_label(called, wanted.prompt, shots), shots=shots)
             by_example = str(getattr(editor, "by_example", "")) if shots else ""
-            planned.append(PlannedArm(few, EditorSource(editor), by_example))
+            planned.append(PlannedArm(few, editor, by_example))
     return planned
 
 
