@@ -46,7 +46,7 @@ def test_each_advised_command_runs_until_the_view(
             "bench generate: Missing option '--run'; e.g. plantain bench generate b --run DIR",
         ),
         ("run 'my scans'", "plantain build RECIPE --run 'my scans'"),
-        ("ingest 'my scans'", "e.g. plantain ingest folder 'my scans' --to catalogue"),
+        ("ingest 'my scans'", "e.g. plantain ingest folder 'my scans' --modality MODALITY --to catalogue"),
         ("init 'my scanz'", "did you mean 'my scans'?"),
     ],
 )

@@ -86,7 +86,7 @@ def command(
     if not kind or path is None or out is None:
         missing = "KIND" if not kind else "PATH" if path is None else "--to CATALOGUE"
         given = kind if kind is not None and Path(kind).exists() else "PATH"
-        named = ("--modality", modality or "MODALITY", "--licence", licence)
+        named = ("--modality", modality or "MODALITY", *(("--licence", licence) * (licence != "unknown")))
         example = command_line("ingest", "folder", given, *named, "--to", out or "catalogue")
         raise InputError(f"ingest: {missing} is missing, e.g. {example}")
     stated = _permission(licence, consent_by, agreement)

@@ -169,6 +169,8 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
         typer.echo(f"left out {sample}: {reason}")
     if len(made.rejected) > 10:
         typer.echo(f"and {len(made.rejected) - 10} more, in {out}/rejected.csv")
+    if any(reason.startswith(("alignment", "the images overlap")) for reason in made.rejected.values()):
+        typer.echo("to keep and mark unaligned pairs: --keep unaligned")
     for sample, reason in sorted(made.undescribed.items())[:5]:
         typer.echo(f"not described {sample}: {reason}")
     if made.path is not None:
