@@ -32,7 +32,6 @@ from plantain.release.proof.manifest import (
     rows_in,
     write_file,
     write_manifest,
-    write_sums,
 )
 from plantain.release.proof.provenance import PROVENANCE, embedded_manifest
 from plantain.release.staging import Staging
@@ -91,7 +90,7 @@ def _list_everything(staging: Staging, added: list[ReleaseFile]) -> None:
     )
     rest = sorted([*added, _entry(MANIFEST, manifest)], key=_place)
     listed = heapq.merge(staging.files(), rest, key=_place)
-    write_sums(out, SUMS, ((file.path, file.sha256) for file in listed if not file.embedded))
+    write_file(out, SUMS, (f"{file.sha256}  {file.path}\n".encode() for file in listed if not file.embedded))
 
 
 def _place(file: ReleaseFile) -> tuple[str, int, str]:

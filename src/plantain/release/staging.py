@@ -287,7 +287,7 @@ class Staging:
         if self.is_done(path):
             return
         with self.transaction():
-            with self._open(path) as hashing:
+            with open_hashed(self.out, path) as hashing:
                 for image in fill(hashing):
                     self._insert(dataclasses.replace(image, path=path))
             self._insert(ReleaseFile(path, hashing.sha256, hashing.size, role))
@@ -309,22 +309,10 @@ class Staging:
         if all(map(self.is_done, paths)):
             return
         with contextlib.ExitStack() as stack:
-            files = [stack.enter_context(self._open(path)) for path in paths]
+            files = [stack.enter_context(open_hashed(self.out, path)) for path in paths]
             fill(files)
         made = [ReleaseFile(p, file.sha256, file.size, role) for p, file in zip(paths, files, strict=True)]
         self.record([file for file in made if not self.is_done(file.path)])
-
-    @contextlib.contextmanager
-    def _open(self, path: str) -> Iterator[HashingFile]:
-        """Open a file under its temporary name; it is durable and renamed once it is closed without an error."""
-        target = self.out / path
-        make_folder(self.out, target.parent)
-        temporary = part_name(target)
-        with create(temporary) as file, HashingFile(file) as hashing:
-            yield hashing
-            hashing.finish()
-        temporary.replace(target)
-        sync_folder(target.parent)
 
     def record(self, files: Iterable[ReleaseFile]) -> None:
         """Mark files as done, all or none. They must be durable by now."""
@@ -350,9 +338,17 @@ class Staging:
             yield str(role), str(blob), bool(signed)
 
 
-def part_name(target: Path) -> Path:
-    """Return the temporary name of a file being written: hidden, next to it, the same after a restart."""
-    return target.with_name(f".{target.name}.part")
+@contextlib.contextmanager
+def open_hashed(out: Path, path: str) -> Iterator[HashingFile]:
+    """Open a file of a release under a temporary name; without an error it is made durable and renamed at the end."""
+    target = out / path
+    make_folder(out, target.parent)
+    temporary = target.with_name(f".{target.name}.part")  # the same after a restart
+    with create(temporary) as file, HashingFile(file) as hashing:
+        yield hashing
+        hashing.finish()
+    temporary.replace(target)
+    sync_folder(target.parent)
 
 
 def make_folder(out: Path, folder: Path) -> None:
