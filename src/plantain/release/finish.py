@@ -16,9 +16,13 @@ from plantain.journal import BlobStore, JournalReader
 from plantain.journal.questions.release import raw_answers
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.pixels.encode import XMP_PACKET
-from plantain.privacy.licence_terms import from_json
-from plantain.privacy.licence_texts import decide_parts, licence_files
-from plantain.privacy.original_licences import ATTRIBUTION, attribution, original_parts
+from plantain.privacy.licence_parts import (
+    ATTRIBUTION,
+    attribution,
+    decide_parts,
+    licence_files,
+    original_parts,
+)
 from plantain.records import InputError
 from plantain.release.cards.cards import card, citation, table_configs
 from plantain.release.cards.croissant import croissant
@@ -48,8 +52,8 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
     """
     out, configs = staging.out, table_configs(staging)
     sources = orjson.loads(staging.meta("sources") or "{}")
-    parts = decide_parts(sources, options.redistribution_approved, from_json(facts.terms))
-    originals = original_parts(sources, facts.originals, from_json(facts.original_terms))
+    parts = decide_parts(sources, options.redistribution_approved, facts.terms)
+    originals = original_parts(sources, facts.originals, facts.original_terms)
     parts = (*originals, *parts)
     numbers = gather(reader)
     images = _count_images(staging.edited_images(), reader.blobs)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.release import stored_image_rows
-from plantain.privacy.licence_texts import STRICTEST_LAST
+from plantain.privacy.licence_texts import strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
-from plantain.records import Licence, SourceImage
+from plantain.records import SourceImage
 from plantain.release.task_record import RecordedImage
 
 FOLDER = "originals"
@@ -56,7 +56,7 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
         released: images of closed tasks.
         mode: "auto" or "none", as in `ExportOptions`.
     """
-    classes = strictest(reader.images())
+    classes = strictest((image.dataset, image.licence) for image in reader.images())
     barred = frozenset(
         image.prepared_sha256
         for image in reader.images()
@@ -75,12 +75,3 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
         held = "carried" if image.prepared_sha256 in carried else "left_out"
         counts.setdefault(image.dataset, Counter(carried=0, left_out=0))[held] += 1
     return Originals(carried, barred, {name: dict(counts[name]) for name in sorted(counts)})
-
-
-def strictest(images: Iterable[SourceImage]) -> dict[str, Licence]:
-    """Return the licence class of each dataset: the strictest of its images."""
-    classes: dict[str, Licence] = {}
-    for image in images:
-        known = classes.get(image.dataset, image.licence)
-        classes[image.dataset] = max(known, image.licence, key=STRICTEST_LAST.index)
-    return classes

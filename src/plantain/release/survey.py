@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,13 +12,12 @@ from plantain.catalogue.groups import Groups
 from plantain.journal import BadBlob, JournalReader, JsonValue
 from plantain.journal.questions.release import closed_images, models_that_answered, stored_image_rows
 from plantain.journal.verify import places_of
-from plantain.privacy.licence_terms import as_json
-from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, SourcePart
-from plantain.privacy.original_licences import original_parts
-from plantain.records import Licence, SourceImage, TaskKind, TaskState
+from plantain.privacy.licence_parts import SourcePart, original_parts
+from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, strictest
+from plantain.records import SourceImage, TaskKind, TaskState
 from plantain.release.layouts import dicom
 from plantain.release.layouts.contract import ORIGINALS, chosen
-from plantain.release.licensing import original_terms, released_terms
+from plantain.release.licensing import released_terms
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
 from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
 from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
@@ -94,8 +92,7 @@ class Survey:
         Raises:
             InputError: there is nothing to release, or a source needs an agreement that was not named.
         """
-        terms = released_terms(self._reader, self._options)
-        self._original_terms = original_terms(self._reader, self._options)
+        terms, self._original_terms = released_terms(self._reader, self._options)
         images = self._images()
         with self._staging.transaction():
             self._fill(images, terms)
@@ -128,7 +125,7 @@ class Survey:
             self._place(seq, record)
         self._shards.flush()
         facts = self._facts(groups, images, canary, terms)
-        self._staging.set_meta("facts", orjson.dumps(dataclasses.asdict(facts)).decode())
+        self._staging.set_meta("facts", orjson.dumps(facts).decode())
         self._staging.set_meta("sources", orjson.dumps(_sources(images)).decode())
         self._staging.set_meta("planned", "1")
 
@@ -306,9 +303,9 @@ class Survey:
             split_groups=groups.count(images.values()),
             ungrouped_images=groups.ungrouped,
             canary=canary,
-            terms=as_json(terms),
+            terms=dict(sorted(terms.items())),
             originals=self._originals.counts if self._options.originals == "auto" else {},
-            original_terms=as_json(self._original_terms),
+            original_terms=dict(sorted(self._original_terms.items())),
             judges=counted.get("judges", {}),
             damaged=tuple(places_of(self._reader, self._reader.blobs.damaged)),
         )
@@ -326,13 +323,11 @@ def _models(reader: JournalReader) -> dict[str, JsonValue]:
 
 def _sources(images: dict[str, SourceImage]) -> dict[str, dict[str, str | int]]:
     """Return the strictest licence, the version and the number of used images of each dataset."""
-    sources: dict[str, dict[str, str | int]] = {}
-    for image in sorted(images.values(), key=lambda image: (image.dataset, image.id)):
-        source = sources.setdefault(
-            image.dataset, {"licence": image.licence.value, "version": image.version, "images": 0}
-        )
-        source["images"] = int(source["images"]) + 1
-        source["licence"] = max(
-            Licence(str(source["licence"])), image.licence, key=STRICTEST_LAST.index
-        ).value
-    return sources
+    ordered = sorted(images.values(), key=lambda image: (image.dataset, image.id))
+    classes = strictest((image.dataset, image.licence) for image in ordered)
+    counts = Counter(image.dataset for image in ordered)
+    versions = {image.dataset: image.version for image in reversed(ordered)}
+    return {
+        name: {"licence": allowed.value, "version": versions[name], "images": counts[name]}
+        for name, allowed in classes.items()
+    }

@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -21,13 +20,12 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.disk.unfinished import check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
-from plantain.privacy.licence_terms import as_json, from_json
 from plantain.records import InputError, SourceImage
 from plantain.records.suggestions import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource, digest
 from plantain.release.originals import media_type_of
-from plantain.release.plan import IMPORTED
+from plantain.release.plan import IMPORTED, RunFacts
 from plantain.release.proof.inventory import CONTROL
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, journal_parts
@@ -101,15 +99,15 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     source: ReleaseSource
     if OurRelease.recognised(path):
         source, kind = OurRelease(path), "plantain"
-        header, facts = _our_header(path, source.facts())
+        facts = _facts(path, source.facts())
     elif PublishedTree.recognised(path):
         source, kind = PublishedTree(path), "med-banana"
-        header, facts = _our_header(path, {})
+        facts = _facts(path, {})
     else:
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
     try:
         with new_run(run) as part:
-            survey, stored = asyncio.run(_fill(part, source, header, facts, held))
+            survey, stored = asyncio.run(_fill(part, source, facts, held))
             if (path / PROVENANCE).is_file():  # the providers' own bytes are in no release
                 shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
             for card in cards_of(path):
@@ -131,56 +129,40 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _StatedFacts:
-    """Facts in run.json that an import keeps; terms are read by `licence_terms.from_json`."""
-
-    run_id: str = ""
-    name: str = ""
-    seed: int = 0
-    frozen: dict[str, object] = field(default_factory=dict)
-    code_version: str = ""
-    models: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    left_out: int = 0
-    method: dict[str, str] = field(default_factory=dict)
-    original_terms: dict[str, object] = field(default_factory=dict)
-    terms: dict[str, object] = field(default_factory=dict)
+_KEPT = (
+    *("models", "left_out", "method", "original_terms", "terms"),
+    *("run_id", "name", "seed", "code_version", "frozen"),
+)
+"""Facts in run.json that an import keeps."""
 
 
-def _our_header(root: Path, facts: dict[str, object]) -> tuple[RunHeader, dict[str, JsonValue]]:
-    """Return the original run's header and facts; run.json may have only some of them."""
+def _facts(root: Path, recorded: dict[str, object]) -> dict[str, JsonValue]:
+    """Return the facts of the original run; without run.json those that its folder shows."""
+    if not recorded:
+        # The licence is unknown then: an export must not choose another one.
+        stated: dict[str, JsonValue] = {
+            "models": {},
+            "left_out": 0,
+            "method": {},
+            "original_terms": {},
+            "terms": None,
+        }
+        return stated | {
+            "run_id": tree_id(root),
+            "name": root.resolve().name,
+            "seed": 0,
+            "code_version": "",
+            "frozen": {},
+        }
     try:
-        stated = TypeAdapter(_StatedFacts).validate_python(facts)
-        original_terms, terms = as_json(from_json(stated.original_terms)), as_json(from_json(stated.terms))
+        facts = TypeAdapter(RunFacts).validate_python(recorded)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{root}/run.json: facts: {where}: {first['msg']}") from error
-    except TypeError as error:
-        raise InputError(f"{root}/run.json: facts: {error}") from error
-    if CONTROL.search(stated.run_id + stated.name):
+    if CONTROL.search(facts.run_id + facts.name):
         raise InputError(f"{root}/run.json: facts: run_id or name contains control characters")
-    header = RunHeader(
-        run_id=stated.run_id or tree_id(root),
-        name=stated.name or root.resolve().name,
-        seed=stated.seed,
-        frozen=cast("dict[str, JsonValue]", stated.frozen),
-        code_version=stated.code_version,
-    )
-    kept = {
-        "models": stated.models,
-        "left_out": stated.left_out,
-        "method": stated.method,
-        # Without run.json the licence is unknown: an export must not choose another one.
-        "original_terms": original_terms,
-        "terms": terms if facts else None,
-        "run_id": header.run_id,
-        "name": header.name,
-        "seed": header.seed,
-        "code_version": header.code_version,
-        "frozen": header.frozen,
-    }
-    return header, cast("dict[str, JsonValue]", kept)
+    return {name: value for name, value in orjson.loads(orjson.dumps(facts)).items() if name in _KEPT}
 
 
 def _blobs(folder: Path) -> BlobStore:
@@ -194,14 +176,14 @@ def _blobs(folder: Path) -> BlobStore:
 async def _fill(
     run: Path,
     source: ReleaseSource,
-    header: RunHeader,
     facts: dict[str, JsonValue],
     held: BlobStore | None,
 ) -> tuple[_Survey, _Stored]:
     survey = _survey(source)
     if not survey.tasks:
         raise InputError("the release has no task in it")
-    async with Journal.create(run, header) as journal:
+    header = {name: facts[name] for name in ("run_id", "name", "seed", "frozen", "code_version")}
+    async with Journal.create(run, RunHeader(**header)) as journal:  # type: ignore[arg-type]
         journal.blobs.synced = False
         stored = await asyncio.to_thread(_store_images, journal, source, survey, held)
         await journal.add_images(_images(source, survey.returned, stored))
