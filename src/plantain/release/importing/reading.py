@@ -5,17 +5,23 @@ from __future__ import annotations
 import hashlib
 import tarfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
+from plantain.files.installing import install_line
+from plantain.files.opening import open_regular
 from plantain.files.system_files import files_like, is_system_file
 from plantain.records import InputError
 from plantain.release.layouts.dicom import jpeg_in
 from plantain.release.originals import FOLDER
 from plantain.release.plan import FACTS, TRAJECTORIES
 from plantain.release.task_record import TaskRecord, from_json
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
 
 LARGEST_LINE = 64_000_000
 LARGEST_IMAGE = 64_000_000
@@ -26,6 +32,9 @@ _BATCH = 4
 
 _RECORDED = ("trajectories", "preference")
 """Tables with a column `record`."""
+
+_IMAGES = ("image", "edited", "mask", "original", "jpg_0", "jpg_1")
+"""Columns with images."""
 
 
 class ReleaseSource(Protocol):
@@ -74,8 +83,8 @@ class OurRelease:
         for name in _RECORDED:
             if tables := files_like(self.root, f"data/{name}/*.parquet"):
                 for path in tables:
-                    for _, line in _cells(path, ("record",), needed=True):
-                        yield _parse("" if line is None else line, f"{path}: record")
+                    for row in rows_of_table(path, ["record"]):
+                        yield _parse(row["record"] or "", f"{path}: record")
                 return
 
     def images(self) -> Iterator[tuple[str, bytes]]:
@@ -129,44 +138,56 @@ def _from_lines(path: Path) -> Iterator[TaskRecord]:
 
 
 def _images_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
-    for name, cell in _cells(path, ("image", "edited", "mask", "original", "jpg_0", "jpg_1")):
-        data = cell.get("bytes") if isinstance(cell, dict) else cell
-        if isinstance(data, bytes):
-            yield f"{path}: {name}", data
+    names = [name for name in header_of(path) if name in _IMAGES]
+    for row in rows_of_table(path, names):
+        for name, cell in row.items():
+            data = cell.get("bytes") if isinstance(cell, dict) else cell
+            if isinstance(data, bytes):
+                yield f"{path}: {name}", data
 
 
-def _cells(path: Path, names: Sequence[str], *, needed: bool = False) -> Iterator[tuple[str, object]]:
-    """Yield (column, cell) of those columns that a table has. Raises InputError where a needed one is missing."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from plantain.files.unpacking import unpacks_too_far
-
+@contextmanager
+def _parquet(path: Path) -> Iterator[ParquetFile]:
+    """Open a Parquet file from anywhere. Raises InputError for anything else, also while it is read."""
     try:
-        with pq.ParquetFile(path) as table:
-            there = [name for name in table.schema_arrow.names if name in names]
-            for name in names:
-                if there.count(name) > 1 or (needed and name not in there):
-                    raise InputError(f"{path}: has {there.count(name) or 'no'} columns called {name}")
-            if too_far := unpacks_too_far(table, frozenset(there)):
-                raise InputError(f"{path}: {too_far}")
-            for batch in table.iter_batches(_BATCH, columns=there):
-                for name in there:
-                    for cell in batch.column(name).to_pylist():
-                        yield name, cell
-    except InputError:
-        raise
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise InputError(f"{path}: needs pyarrow: {install_line('release')}") from None
+    try:
+        with open_regular(path, str(path), None) as file, pq.ParquetFile(file) as table:
+            names = table.schema_arrow.names
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise InputError(f"{path}: column {twice!r} appears twice")
+            yield table
     except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
-        # the last three: text that is not UTF-8, a date that no calendar has, a time zone that is none
+        if isinstance(error, InputError):
+            raise
+        # The last three: text that is not UTF-8, dates and time zones that do not exist.
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
-def columns_of(path: Path, *names: str) -> list[list[object]]:
-    """Return whole columns of a Parquet table. Raises InputError where one is missing."""
-    found: dict[str, list[object]] = {name: [] for name in names}
-    for name, cell in _cells(path, names, needed=True):
-        found[name].append(cell)
-    return list(found.values())
+def header_of(path: Path) -> list[str]:
+    """Return the columns of a Parquet table. Raises InputError if it cannot be read."""
+    with _parquet(path) as table:
+        return list(table.schema_arrow.names)
+
+
+def rows_of_table(path: Path, columns: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Yield the rows of a Parquet table; others than these columns are not read: their size is not bounded.
+
+    Raises:
+        InputError: a column is missing, the table cannot be read, or it unpacks to far more than its file.
+    """
+    from plantain.files.unpacking import unpacks_too_far
+
+    with _parquet(path) as table:
+        if missing := [name for name in columns if name not in table.schema_arrow.names]:
+            raise InputError(f"{path}: has no column {missing[0]!r}")
+        if too_far := unpacks_too_far(table, frozenset(columns)):
+            raise InputError(f"{path}: {too_far}")
+        for batch in table.iter_batches(_BATCH, columns=list(columns)):
+            yield from batch.to_pylist()
 
 
 def _members(path: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
