@@ -177,7 +177,7 @@ def _widened(shown: Pixels) -> Pixels:
     below, right = max(0, least - height), max(0, least - width)
     if max(height, width) <= _MOST_SIDE or not (below or right):
         return shown
-    return cv2.copyMakeBorder(shown, 0, below, 0, right, cv2.BORDER_CONSTANT)
+    return np.asarray(cv2.copyMakeBorder(shown, 0, below, 0, right, cv2.BORDER_CONSTANT))
 
 
 def _content(pixels: Pixels) -> Box | None:

@@ -24,7 +24,7 @@ from plantain.privacy.licence_parts import PARTS
 from plantain.privacy.licence_texts import as_json
 from plantain.records import InputError
 from plantain.release.finish import finish_release
-from plantain.release.judges import keep_cards, run_cards, write_cards
+from plantain.release.judges import cards_by_path, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licensing import licences_unused, refuse_unnamed, released_terms
 from plantain.release.plan import FACTS, STAGING, ExportOptions, RunFacts
@@ -175,7 +175,7 @@ def _state(reader: JournalReader, options: ExportOptions, run: Path) -> str:
         as_json(original_terms) if options.originals != "none" else None,
         options.doi,
         {path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.documents.items())},
-        {path: card_as_json(card) for path, card in run_cards(run).items()},
+        {path: card_as_json(card) for path, card in cards_by_path(run).items()},
     ]
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
@@ -203,7 +203,6 @@ def _plan(reader: JournalReader, run: Path, options: ExportOptions, staging: Sta
     state = _state(reader, options, run)
     if staging.meta("planned") is None:
         staging.set_meta("state", state)
-        keep_cards(staging, run_cards(run))
         Survey(reader, run, options, staging).make()
         register(run, staging.out, state, closed_images(reader))
     elif staging.meta("state") != state:
@@ -219,7 +218,7 @@ def _write_layouts(
     signed.mkdir(exist_ok=True)
     released = ReleasedImages(_blobs(run, staging), signer, signed)
     try:
-        write_cards(staging)
+        write_cards(staging, cards_by_path(run))
         written: list[object] = []
         for name, layout in chosen(options.layouts).items():
             if layout.write not in written:  # `parquet` and `preference` share one

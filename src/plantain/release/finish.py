@@ -27,7 +27,7 @@ from plantain.records import InputError
 from plantain.release.cards.cards import card, citation, table_configs
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
-from plantain.release.judges import kept_cards, who_judged
+from plantain.release.judges import cards_by_path, who_judged
 from plantain.release.plan import ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.manifest import (
     DOCUMENT,
@@ -58,7 +58,7 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
     numbers = gather(reader)
     images = _count_images(staging.edited_images(), reader.blobs)
     provenance = _imported_provenance(reader) or _embedded_manifests(reader)
-    judged_by = who_judged(facts, kept_cards(staging))
+    judged_by = who_judged(facts, cards_by_path(out))
     if corrected := corrections_line(corrected_edits(reader)):
         judged_by.append(f"{corrected[0].upper()}{corrected[1:]} (table verdicts, judge person/CODE)")
     documents = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.journal.cards import FOLDER, as_json, cards_of, from_json
+from plantain.journal.cards import FOLDER, as_json, cards_of
 from plantain.journal.verdicts import PERSON
 from plantain.records import JudgeCard
 from plantain.records.card import no_card
@@ -15,31 +15,16 @@ from plantain.release.plan import RunFacts
 from plantain.release.staging import Staging
 from plantain.rubrics import recorded
 
-_KEPT = "cards"
-"""In the plan: the cards when the export started."""
+
+def cards_by_path(folder: Path) -> dict[str, JudgeCard]:
+    """Return the cards of a run or a release, by their path in it."""
+    paths = sorted((folder / FOLDER).glob("*.json"))
+    return {f"{FOLDER}/{path.name}": card for path, card in zip(paths, cards_of(folder), strict=True)}
 
 
-def run_cards(run: Path) -> dict[str, JudgeCard]:
-    """Return the cards of a run, by their path in a release."""
-    paths = sorted((run / FOLDER).glob("*.json"))
-    return {f"{FOLDER}/{path.name}": card for path, card in zip(paths, cards_of(run), strict=True)}
-
-
-def keep_cards(staging: Staging, cards: Mapping[str, JudgeCard]) -> None:
-    """Store the cards in the plan."""
-    recorded = {path: as_json(card) for path, card in cards.items()}
-    staging.set_meta(_KEPT, orjson.dumps(recorded).decode())
-
-
-def kept_cards(staging: Staging) -> dict[str, JudgeCard]:
-    """Return the cards that `keep_cards` stored."""
-    recorded = orjson.loads(staging.meta(_KEPT) or "{}")
-    return {path: from_json(orjson.dumps(card), path) for path, card in recorded.items()}
-
-
-def write_cards(staging: Staging) -> None:
+def write_cards(staging: Staging, cards: Mapping[str, JudgeCard]) -> None:
     """Write each card as a file."""
-    for path, card in kept_cards(staging).items():
+    for path, card in cards.items():
         data = orjson.dumps(as_json(card), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         staging.write_chunks(path, lambda data=data: (data,))  # type: ignore[misc]
 

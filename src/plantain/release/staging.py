@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 import os
 import sqlite3
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -200,9 +200,9 @@ class Staging:
     def add_task(self, seq: int, folder: str, record: bytes) -> None:
         self.connection.execute("INSERT INTO task VALUES (?, ?, ?)", (seq, folder, record))
 
-    def add_entries(self, rows: Sequence[tuple[str, str, int, int, int, int, int, str]]) -> None:
-        """Add rows of (layout, stem, shard, position, task, first, second, path)."""
-        self.connection.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    def add_entry(self, *row: str | int) -> None:
+        """Add a row of (layout, stem, shard, position, task, first, second, path)."""
+        self.connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def take_name(self, path: str) -> bool:
         """Return True if no other file has this name, ignoring case; it is taken from now on."""
@@ -265,16 +265,11 @@ class Staging:
     def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:
         """Yield the records of one folder, each with the paths of its files by the index of their attempt."""
         query = (
-            "SELECT task, first, path FROM entry INDEXED BY entry_task JOIN task ON task.seq = entry.task "
-            "WHERE folder = ? AND task BETWEEN ? AND ? AND layout = ? ORDER BY task, first"
+            "SELECT first, path FROM entry INDEXED BY entry_task WHERE task = ? AND layout = ? ORDER BY first"
         )
         for page in self._pages(folder):
-            paths: dict[int, dict[int, str]] = defaultdict(dict)
-            fixed = (folder, page[0][0], page[-1][0], layout)
-            for seq, first, path in self.connection.execute(query, fixed):
-                paths[seq][first] = path
             for seq, record in page:
-                yield record, paths.get(seq, {})
+                yield record, dict(self.connection.execute(query, (seq, layout)))
 
     # --- files --------------------------------------------------------------------------------------
 

@@ -29,8 +29,6 @@ from plantain.release.task_record import RecordedImage, TaskRecord, make_record,
 TREE_BATCH = 1024
 """Files of a tree that become durable together."""
 
-_PAGE = 500
-
 
 class _Shards:
     """Deals rows into shards by bytes and number, in the order they come."""
@@ -39,33 +37,23 @@ class _Shards:
         self._staging = staging
         self._limit = limit
         self._state: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-        self._waiting: list[tuple[str, str, int, int, int, int, int, str]] = []
 
     def add(self, layout: str, stem: str, task: int, first: int, second: int, size: int) -> None:
         """Add a row of a table or a sample of a tar, of `size` bytes."""
         state = self._state[layout, stem]
-        full = state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._limit)
-        self._put(state, bool(full), (layout, stem), (task, first, second, ""))
+        if state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._limit):
+            state[:] = [state[0] + 1, 0, 0]
+        self._staging.add_entry(layout, stem, state[0], state[1], task, first, second, "")
+        state[1] += 1
         state[2] += size
 
     def add_file(self, layout: str, stem: str, task: int, first: int, path: str) -> None:
         """Add a file of a tree."""
         state = self._state[layout, stem]
-        self._put(state, state[1] == TREE_BATCH, (layout, stem), (task, first, -1, path))
-
-    def _put(
-        self, state: list[int], full: bool, table: tuple[str, str], row: tuple[int, int, int, str]
-    ) -> None:
-        if full:
+        if state[1] == TREE_BATCH:
             state[:] = [state[0] + 1, 0, 0]
-        self._waiting.append((*table, state[0], state[1], *row))
+        self._staging.add_entry(layout, stem, state[0], state[1], task, first, -1, path)
         state[1] += 1
-        if len(self._waiting) >= _PAGE:
-            self.flush()
-
-    def flush(self) -> None:
-        self._staging.add_entries(self._waiting)
-        self._waiting.clear()
 
 
 class Survey:
@@ -76,8 +64,9 @@ class Survey:
         self._options = options
         self._staging = staging
         imported = reader.meta(IMPORTED)
-        self._imported: dict[str, JsonValue] | None = None if imported is None else orjson.loads(imported)
-        self._pseudonyms = Pseudonyms(run, imported=imported is not None)
+        self._imported = imported is not None
+        self._stated = _stated(reader) if imported is None else orjson.loads(imported)
+        self._pseudonyms = Pseudonyms(run, imported=self._imported)
         self._trees = {name: one.path_of for name, one in chosen(options.layouts).items() if one.path_of}
         self._shards = _Shards(staging, options.shard_bytes)
         self._originals = Originals({}, frozenset())
@@ -112,7 +101,8 @@ class Survey:
         for _, image in sorted(images.items()):
             if image.prepared_sha256 in self._originals.carried:
                 self._sharing[image.prepared_sha256].append(image)
-        run_id, seed = self._identity()
+        # Of the original run, also after an import: they decide splits and canary.
+        run_id, seed = str(self._stated["run_id"]), int(str(self._stated["seed"]))
         groups = Groups(images.values())
         canary = canary_of(run_id)
         by_image = {name: groups.group(image) for name, image in images.items()}
@@ -123,18 +113,10 @@ class Survey:
             self._count(record)
             self._place_original(seq, record)
             self._place(seq, record)
-        self._shards.flush()
         facts = self._facts(groups, images, canary, terms)
         self._staging.set_meta("facts", orjson.dumps(facts).decode())
         self._staging.set_meta("sources", orjson.dumps(_sources(images)).decode())
         self._staging.set_meta("planned", "1")
-
-    def _identity(self) -> tuple[str, int]:
-        """Return run id and seed of the original run, which determine splits and canary, also after an import."""
-        header = self._reader.header
-        if self._imported is None:
-            return header.run_id, header.seed
-        return str(self._imported["run_id"]), int(str(self._imported["seed"]))
 
     def _records(
         self, images: dict[str, SourceImage], split: dict[str, str], canary: str
@@ -216,7 +198,7 @@ class Survey:
         if image.sha256 in self._originals.barred:
             return False
         there = self._reader.has_blob(image.sha256)
-        if not there and self._imported is None and image.sha256 not in self._reader.blobs.damaged:
+        if not there and not self._imported and image.sha256 not in self._reader.blobs.damaged:
             raise BadBlob(f"{self._reader.blob_path(image.sha256)} is missing")
         return there
 
@@ -281,21 +263,10 @@ class Survey:
         canary: str,
         terms: Mapping[str, LicenceText],
     ) -> RunFacts:
-        header = self._reader.header
-        stated: dict[str, JsonValue] = self._imported or {
-            "run_id": header.run_id,
-            "name": header.name,
-            "seed": header.seed,
-            "code_version": header.code_version,
-            "frozen": header.frozen,
-            "models": _models(self._reader),
-            "left_out": self._reader.counts()[TaskState.PENDING],
-            "method": orjson.loads(self._reader.meta("method") or "{}"),
-        }
         counted = {name: dict(sorted(counter.items())) for name, counter in self._counts.items()}
         known = ("run_id", "name", "seed", "code_version", "frozen", "models", "left_out", "method")
         return RunFacts(
-            **{name: stated[name] for name in known if name in stated},  # type: ignore[arg-type]
+            **{name: self._stated[name] for name in known if name in self._stated},  # type: ignore[arg-type]
             tasks=counted["tasks"],
             pairs=counted.get("pairs", {}),
             without_pair=counted.get("without_pair", {}),
@@ -311,14 +282,24 @@ class Survey:
         )
 
 
-def _models(reader: JournalReader) -> dict[str, JsonValue]:
-    """Return, by step, every model asked with every model that answered."""
-    models: dict[str, JsonValue] = {}
+def _stated(reader: JournalReader) -> dict[str, JsonValue]:
+    """Return the facts of a run of our own; an imported one has those of the original run."""
+    models: dict[str, list[JsonValue]] = defaultdict(
+        list
+    )  # by step, every model asked with every one that answered
     for step, model, served in models_that_answered(reader):
-        asked = models.setdefault(step, [])
-        assert isinstance(asked, list)
-        asked.append([model, served])
-    return models
+        models[step].append([model, served])
+    header = reader.header
+    return {
+        "run_id": header.run_id,
+        "name": header.name,
+        "seed": header.seed,
+        "code_version": header.code_version,
+        "frozen": header.frozen,
+        "models": {**models},
+        "left_out": reader.counts()[TaskState.PENDING],
+        "method": orjson.loads(reader.meta("method") or "{}"),
+    }
 
 
 def _sources(images: dict[str, SourceImage]) -> dict[str, dict[str, str | int]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from plantain.findings import load_taxonomy
 from plantain.journal.rows import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
-from plantain.release.judges import kept_cards
+from plantain.release.judges import cards_by_path
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
@@ -269,7 +269,7 @@ def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
 def planned_columns(staging: Staging) -> ReleaseColumns:
     """Return the columns of an unfinished release."""
     frozen = orjson.loads(staging.meta("facts") or "{}").get("frozen", {})
-    return ReleaseColumns(recorded(frozen), kept_cards(staging))
+    return ReleaseColumns(recorded(frozen), cards_by_path(staging.out))
 
 
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:
