@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from plantain.files.opening import check_received
 from plantain.journal import BadBlob, BlobStore, JournalReader
 from plantain.journal.cards import as_json as card_as_json
+from plantain.journal.cards import cards_by_path
 from plantain.journal.disk.blobs import is_full, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, backup
 from plantain.journal.questions.release import closed_digest, closed_images
@@ -24,7 +25,6 @@ from plantain.privacy.licence_parts import PARTS
 from plantain.privacy.licence_texts import as_json
 from plantain.records import InputError
 from plantain.release.finish import finish_release
-from plantain.release.judges import cards_by_path, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licensing import licences_unused, refuse_unnamed, released_terms
 from plantain.release.plan import FACTS, STAGING, ExportOptions, RunFacts
@@ -218,7 +218,9 @@ def _write_layouts(
     signed.mkdir(exist_ok=True)
     released = ReleasedImages(_blobs(run, staging), signer, signed)
     try:
-        write_cards(staging, cards_by_path(run))
+        for path, card in cards_by_path(run).items():
+            data = orjson.dumps(card_as_json(card), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+            staging.write_chunks(path, lambda data=data: (data,))  # type: ignore[misc]
         written: list[object] = []
         for name, layout in chosen(options.layouts).items():
             if layout.write not in written:  # `parquet` and `preference` share one

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import orjson
 
 from plantain.journal import BlobStore, JournalReader
+from plantain.journal.cards import cards_by_path
 from plantain.journal.questions.release import raw_answers
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
+from plantain.journal.verdicts import PERSON
 from plantain.pixels.encode import XMP_PACKET
 from plantain.privacy.licence_parts import (
     ATTRIBUTION,
@@ -23,11 +25,11 @@ from plantain.privacy.licence_parts import (
     licence_files,
     original_parts,
 )
-from plantain.records import InputError
+from plantain.records import InputError, JudgeCard
+from plantain.records.card import no_card
 from plantain.release.cards.cards import card, citation, table_configs
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
-from plantain.release.judges import cards_by_path, who_judged
 from plantain.release.plan import ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.manifest import (
     DOCUMENT,
@@ -39,6 +41,7 @@ from plantain.release.proof.manifest import (
 )
 from plantain.release.proof.provenance import PROVENANCE, embedded_manifest
 from plantain.release.staging import Staging
+from plantain.rubrics import recorded
 
 _PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")
 
@@ -58,7 +61,7 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
     numbers = gather(reader)
     images = _count_images(staging.edited_images(), reader.blobs)
     provenance = _imported_provenance(reader) or _embedded_manifests(reader)
-    judged_by = who_judged(facts, cards_by_path(out))
+    judged_by = _who_judged(facts, cards_by_path(out))
     if corrected := corrections_line(corrected_edits(reader)):
         judged_by.append(f"{corrected[0].upper()}{corrected[1:]} (table verdicts, judge person/CODE)")
     documents = {
@@ -77,6 +80,14 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
         documents[PROVENANCE] = b"".join(provenance)
     added = [_entry(path, write_file(out, path, (data,))) for path, data in documents.items()]
     _list_everything(staging, sorted(added, key=_place))
+
+
+def _who_judged(facts: RunFacts, cards: Mapping[str, JudgeCard]) -> list[str]:
+    """Return a line for each judge: its card's line, or that it has none, and its number of verdicts."""
+    rubric = recorded(facts.frozen).name
+    lines = {card.judge: card.line for card in cards.values() if card.rubric == rubric}
+    asked = {judge: n for judge, n in facts.judges.items() if not judge.startswith(PERSON)}
+    return [f"{lines.get(judge, no_card(judge, rubric))} [{n:,} verdicts]" for judge, n in asked.items()]
 
 
 def _damage(facts: RunFacts) -> str:

@@ -20,11 +20,18 @@ from plantain.release.layouts.contract import ORIGINALS, chosen
 from plantain.release.licensing import released_terms
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
 from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
-from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
 from plantain.release.plan import IMPORTED, SHARD_ROWS, ExportOptions, RunFacts
 from plantain.release.splits import SPLITS, canary_of, splits_of
 from plantain.release.staging import Staging
-from plantain.release.task_record import RecordedImage, TaskRecord, make_record, to_json
+from plantain.release.task_record import (
+    WITHIN_TASK_SUCCESS,
+    RecordedImage,
+    TaskRecord,
+    make_record,
+    pairs_of,
+    to_json,
+    why_no_pair,
+)
 
 TREE_BATCH = 1024
 """Files of a tree that become durable together."""

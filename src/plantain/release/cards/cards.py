@@ -39,7 +39,7 @@ def card(
     """Return the text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card.
 
     Args:
-        judged_by: a line for each judge; see `who_judged`.
+        judged_by: a line for each judge.
     """
     header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.roles.values())))
     body = render(

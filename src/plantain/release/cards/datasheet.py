@@ -115,7 +115,7 @@ def datasheet(
 
     Args:
         embedded: number of edits that came with a manifest of their provider.
-        judged_by: a line for each judge; see `who_judged`.
+        judged_by: a line for each judge.
     """
     return render(
         "DATASHEET.md.j2",

@@ -31,7 +31,7 @@ from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, journal_parts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ImportSummary:
     """The result of an import.
 
@@ -43,20 +43,21 @@ class ImportSummary:
 
     run: Path
     kind: str
-    tasks: int
-    attempts: int
-    images: int
-    missing: int
-    signed: int
-    originals: int
-    without_original: int
+    tasks: int = 0
+    attempts: int = 0
+    images: int = 0
+    missing: int = 0
+    signed: int = 0
+    originals: int = 0
+    without_original: int = 0
 
 
 @dataclass(slots=True)
-class _Survey:
-    """Content of the records: hashes of edits, of masks, and of originals.
+class _Named:
+    """Hashes that the records name: of edits, of masks, and of originals.
 
-    `returned` has the sizes of source images that an editor returned unchanged: its raw answer is one of them.
+    `returned` has the sizes of source images that an editor returned unchanged: its raw answer is one of them. `stored`
+    has size and type of every original that is there.
     """
 
     edited: set[str] = field(default_factory=set)
@@ -64,17 +65,7 @@ class _Survey:
     originals: set[str] = field(default_factory=set)
     datasets: dict[str, str] = field(default_factory=dict)
     returned: dict[str, int] = field(default_factory=dict)
-    tasks: int = 0
-    attempts: int = 0
-
-
-@dataclass(slots=True)
-class _Stored:
-    """Images that were stored, how many of them had been signed, and size and type of every original."""
-
-    found: int = 0
-    signed: int = 0
-    originals: dict[str, tuple[int, str]] = field(default_factory=dict)
+    stored: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 def import_release(path: Path, run: Path, originals: Path | None = None) -> ImportSummary:
@@ -98,16 +89,16 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     held = _blobs(originals) if originals is not None else None
     source: ReleaseSource
     if OurRelease.recognised(path):
-        source, kind = OurRelease(path), "plantain"
+        source, summary = OurRelease(path), ImportSummary(run, "plantain")
         facts = _facts(path, source.facts())
     elif PublishedTree.recognised(path):
-        source, kind = PublishedTree(path), "med-banana"
+        source, summary = PublishedTree(path), ImportSummary(run, "med-banana")
         facts = _facts(path, {})
     else:
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
     try:
         with new_run(run) as part:
-            survey, stored = asyncio.run(_fill(part, source, facts, held))
+            asyncio.run(_fill(part, source, facts, held, summary))
             if (path / PROVENANCE).is_file():  # the providers' own bytes are in no release
                 shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
             for card in cards_of(path):
@@ -116,17 +107,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
         raise InputError(
             f"{path}: two records contradict each other, or a number is out of range: {error}"
         ) from error
-    return ImportSummary(
-        run=run,
-        kind=kind,
-        tasks=survey.tasks,
-        attempts=survey.attempts,
-        images=stored.found,
-        missing=len(survey.edited | survey.masks) - stored.found,
-        signed=stored.signed,
-        originals=len(stored.originals),
-        without_original=len(survey.originals) - len(stored.originals),
-    )
+    return summary
 
 
 _KEPT = (
@@ -178,44 +159,44 @@ async def _fill(
     source: ReleaseSource,
     facts: dict[str, JsonValue],
     held: BlobStore | None,
-) -> tuple[_Survey, _Stored]:
-    survey = _survey(source)
-    if not survey.tasks:
+    summary: ImportSummary,
+) -> None:
+    named = _survey(source, summary)
+    if not summary.tasks:
         raise InputError("the release has no task in it")
     header = {name: facts[name] for name in ("run_id", "name", "seed", "frozen", "code_version")}
     async with Journal.create(run, RunHeader(**header)) as journal:  # type: ignore[arg-type]
         journal.blobs.synced = False
-        stored = await asyncio.to_thread(_store_images, journal, source, survey, held)
-        await journal.add_images(_images(source, survey.returned, stored))
+        await asyncio.to_thread(_store_images, journal, source, named, held, summary)
+        await journal.add_images(_images(source, named))
         await journal.add_recorded(_recorded(source))
         await journal.set_meta(IMPORTED, orjson.dumps(facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
-    return survey, stored
 
 
-def _survey(source: ReleaseSource) -> _Survey:
+def _survey(source: ReleaseSource, summary: ImportSummary) -> _Named:
     """Check every record before anything is written."""
-    survey = _Survey()
+    named = _Named()
     for record in _once(source):
         _check_record(record)
-        survey.tasks += 1
-        survey.attempts += len(record.attempts)
+        summary.tasks += 1
+        summary.attempts += len(record.attempts)
         image = record.image
         if image.prepared_sha256:
-            survey.originals.add(_checked(image.prepared_sha256, record))
-        known = survey.datasets.setdefault(image.id, image.dataset)
+            named.originals.add(_checked(image.prepared_sha256, record))
+        known = named.datasets.setdefault(image.id, image.dataset)
         if known != image.dataset:
             raise InputError(
                 f"image {image.id!r} is in {known} and in {image.dataset}: import them one by one"
             )
         for attempt in record.attempts:
-            for recorded, kept in ((attempt.edited, survey.edited), (attempt.mask, survey.masks)):
+            for recorded, kept in ((attempt.edited, named.edited), (attempt.mask, named.masks)):
                 if recorded is not None:
                     kept.add(_checked(recorded.sha256, record))
             raw = attempt.raw
             if raw is not None and _checked(raw.sha256, record) == image.prepared_sha256:
-                survey.returned[raw.sha256] = raw.bytes
-    return survey
+                named.returned[raw.sha256] = raw.bytes
+    return named
 
 
 def _check_record(record: TaskRecord) -> None:
@@ -252,50 +233,51 @@ def _checked(text: str, record: TaskRecord) -> str:
 
 
 def _store_images(
-    journal: Journal, source: ReleaseSource, survey: _Survey, held: BlobStore | None
-) -> _Stored:
+    journal: Journal, source: ReleaseSource, named: _Named, held: BlobStore | None, summary: ImportSummary
+) -> None:
     """Store the images that records name; others in the folder are ignored.
 
     Raises:
         InputError: one of them is not an image, or too large to be decoded later.
     """
-    wanted = survey.edited | survey.masks
-    stored = _Stored()
+    wanted = named.edited | named.masks
 
     def store_original(data: bytes) -> None:
         media_type = media_type_of(data)
-        stored.originals[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
+        named.stored[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
 
     for where, data in source.images():
         judged, name = data, digest(data)
-        if name in survey.originals and name not in stored.originals:
+        if name in named.originals and name not in named.stored:
             check_header(data, where)
             store_original(data)
-        if name not in wanted and name not in survey.originals:
+        if name not in wanted and name not in named.originals:
             judged = without_manifest(data)
             name = digest(judged)
         if name in wanted:
             check_header(judged, where)
-            journal.put_blob(judged, "image/jpeg" if name in survey.edited else "image/png")
+            journal.put_blob(judged, "image/jpeg" if name in named.edited else "image/png")
             wanted.discard(name)
-            stored.found += 1
-            stored.signed += judged is not data
-    for name in sorted(survey.originals - stored.originals.keys()):
+            summary.images += 1
+            summary.signed += judged is not data
+    for name in sorted(named.originals - named.stored.keys()):
         if held is not None and held.path(name).is_file():
             store_original(held.read(name))
-    return stored
+    summary.missing = len(wanted)
+    summary.originals, summary.without_original = (
+        len(named.stored),
+        len(named.originals - named.stored.keys()),
+    )
 
 
-def _images(
-    source: ReleaseSource, returned: dict[str, int], stored: _Stored
-) -> Iterator[tuple[SourceImage, BlobRef]]:
+def _images(source: ReleaseSource, named: _Named) -> Iterator[tuple[SourceImage, BlobRef]]:
     seen: set[str] = set()
     for record in _once(source):
         if record.image.id not in seen:
             seen.add(record.image.id)
             # Without the original its hash refers to an image that only its owner may pass on.
             sha256 = record.image.prepared_sha256
-            size, media_type = stored.originals.get(sha256, (returned.get(sha256, 0), "image/jpeg"))
+            size, media_type = named.stored.get(sha256, (named.returned.get(sha256, 0), "image/jpeg"))
             yield record.image, BlobRef(sha256, size, media_type)
 
 

@@ -11,9 +11,9 @@ import orjson
 import pyarrow as pa
 
 from plantain.findings import load_taxonomy
+from plantain.journal.cards import cards_by_path
 from plantain.journal.rows import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
-from plantain.release.judges import cards_by_path
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
