@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from plantain.journal import JournalReader
+from plantain.journal import BlobRef, JournalReader
 from plantain.journal.questions.release import stored_image_rows
 from plantain.privacy.licence_texts import strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import SourceImage
-from plantain.release.task_record import RecordedImage
 
 FOLDER = "originals"
 INDEX = f"{FOLDER}/{FOLDER}.jsonl"
@@ -41,7 +40,7 @@ class Originals:
         counts: by dataset: how many of its images are released with their original, and how many without.
     """
 
-    carried: Mapping[str, RecordedImage]
+    carried: Mapping[str, BlobRef]
     barred: frozenset[str]
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -69,7 +68,7 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
         for sha256, _, media_type, _ in stored_image_rows(reader, ordered[first : first + _ASKED_AT_ONCE]):
             if media_type in MEDIA and reader.has_blob(sha256):
                 size = reader.blob_path(sha256).stat().st_size
-                carried[sha256] = RecordedImage(sha256, size, media_type)
+                carried[sha256] = BlobRef(sha256, size, media_type)
     counts: dict[str, Counter[str]] = {}
     for image in released:
         held = "carried" if image.prepared_sha256 in carried else "left_out"

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from plantain.files.writing import create
+from plantain.journal import BlobRef
 from plantain.journal.disk.blobs import sync_folder
 from plantain.release.plan import STAGING, ReleaseFile
-from plantain.release.task_record import RecordedImage
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -209,16 +209,16 @@ class Staging:
         query = "INSERT OR IGNORE INTO name VALUES (?)"
         return self.connection.execute(query, (path.lower(),)).rowcount == 1
 
-    def add_original(self, image: RecordedImage, path: str, cells: bytes) -> None:
+    def add_original(self, image: BlobRef, path: str, cells: bytes) -> None:
         """Add an original of the release: its path in the tree, and its table row without the image, as JSON."""
         values = (image.sha256, image.bytes, image.media_type, path, cells)
         self.connection.execute("INSERT INTO original VALUES (?, ?, ?, ?, ?)", values)
 
-    def original(self, sha256: str) -> RecordedImage | None:
+    def original(self, sha256: str) -> BlobRef | None:
         """Return an original of the release; None for any other image."""
         query = "SELECT sha256, bytes, media_type FROM original WHERE sha256 = ?"
         row = self.connection.execute(query, (sha256,)).fetchone()
-        return None if row is None else RecordedImage(*row)
+        return None if row is None else BlobRef(*row)
 
     def described_original(self, sha256: str) -> tuple[str, bytes]:
         """Return the path of an original in the tree, and its table row without the image, as JSON."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 
 from plantain.catalogue.groups import Groups
-from plantain.journal import BadBlob, JournalReader, JsonValue
+from plantain.journal import BadBlob, BlobRef, JournalReader, JsonValue
 from plantain.journal.questions.release import closed_images, models_that_answered, stored_image_rows
 from plantain.journal.verify import places_of
 from plantain.privacy.licence_parts import SourcePart, original_parts
@@ -25,7 +25,6 @@ from plantain.release.splits import SPLITS, canary_of, splits_of
 from plantain.release.staging import Staging
 from plantain.release.task_record import (
     WITHIN_TASK_SUCCESS,
-    RecordedImage,
     TaskRecord,
     make_record,
     pairs_of,
@@ -147,8 +146,8 @@ class Survey:
                 canary if part == "test" else None,
             )
 
-    def _recorded_images(self, hashes: set[str]) -> dict[str, RecordedImage]:
-        return {row[0]: RecordedImage(*row) for row in stored_image_rows(self._reader, hashes)}
+    def _recorded_images(self, hashes: set[str]) -> dict[str, BlobRef]:
+        return {row[0]: BlobRef(*row) for row in stored_image_rows(self._reader, hashes)}
 
     def _count(self, record: TaskRecord) -> None:
         self._counts["tasks"][record.outcome] += 1
@@ -200,7 +199,7 @@ class Survey:
                     order = (pair.chosen, pair.rejected)
                     self._shards.add("preference", f"data/preference/{part}", seq, *order, whole)
 
-    def _carried(self, image: RecordedImage) -> bool:
+    def _carried(self, image: BlobRef) -> bool:
         """Return True if the run has the bytes, and they are no restricted original. Only an imported one may not."""
         if image.sha256 in self._originals.barred:
             return False

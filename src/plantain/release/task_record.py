@@ -11,7 +11,7 @@ from typing import cast
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from plantain.journal import JsonValue, StoredScore, StoredVerdict, TaskRow
+from plantain.journal import BlobRef, JsonValue, RecordedTask, StoredScore, StoredVerdict, TaskRow
 from plantain.journal.rows import dumps
 from plantain.records import (
     Attempt,
@@ -24,16 +24,6 @@ from plantain.records import (
     TaskState,
     Verdict,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedImage:
-    """Bytes that an attempt refers to; a release need not contain them."""
-
-    sha256: str
-    bytes: int
-    media_type: str
-    pixel_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +55,9 @@ class AttemptRecord:
     role: str
     instruction: str | None
     edit_outcome: Outcome | None
-    edited: RecordedImage | None
-    raw: RecordedImage | None
-    mask: RecordedImage | None
+    edited: BlobRef | None
+    raw: BlobRef | None
+    mask: BlobRef | None
     support: str | None
     judge_outcome: Outcome | None
     verdicts: tuple[VerdictRecord, ...]
@@ -113,7 +103,7 @@ class TaskRecord:
 
     @property
     def word(self) -> str:
-        """Its word in tables: "add", "remove", or "control", which has no direction."""
+        """Its word in tables: "add", "remove", "change", or "control", which has no direction."""
         return self.direction.value if self.kind is TaskKind.EDIT else self.kind.value
 
 
@@ -150,7 +140,7 @@ def make_record(
     attempts: Sequence[Attempt],
     verdicts: Sequence[StoredVerdict],
     scores: Sequence[StoredScore],
-    images: Mapping[str, RecordedImage],
+    images: Mapping[str, BlobRef],
     split: str,
     canary: str | None,
 ) -> TaskRecord:
@@ -217,22 +207,18 @@ def role_of(row: TaskRow, attempt: Attempt) -> str:
     return "failed" if judged else "unjudged"
 
 
-def journal_parts(
-    record: TaskRecord,
-) -> tuple[TaskRow, list[Attempt], list[StoredVerdict], list[StoredScore], list[RecordedImage]]:
-    """Return a record's rows in a journal, and the images that they name: the inverse of `make_record`."""
+def recorded_task(record: TaskRecord) -> RecordedTask:
+    """Return a record as a journal keeps it: the inverse of `make_record`."""
     task = EditTask(
         record.task_id, record.image.id, record.modality, record.finding, record.direction, record.kind
     )
     row = TaskRow(task, record.generation, record.state, record.round or 0, record.reason)
     attempts, verdicts, scores, images = [], [], [], []
     for attempt in record.attempts:
-        number = attempt.round or 0
+        here = record.task_id, attempt.generation, attempt.round or 0
         attempts.append(
             Attempt(
-                task_id=record.task_id,
-                generation=attempt.generation,
-                round=number,
+                *here,
                 instruction=attempt.instruction or "",
                 edit_outcome=attempt.edit_outcome,
                 edited=attempt.edited.sha256 if attempt.edited else None,
@@ -244,23 +230,12 @@ def journal_parts(
                 superseded=attempt.superseded,
             )
         )
-        verdicts += [
-            StoredVerdict(record.task_id, attempt.generation, number, v.verdict, v.draw, v.decisive)
-            for v in attempt.verdicts
-        ]
-        scores += [
-            StoredScore(
-                record.task_id,
-                attempt.generation,
-                number,
-                s.metric,
-                Score(s.value, s.reason),
-                cast("dict[str, JsonValue]", dict(s.detail)),
-            )
-            for s in attempt.scores
-        ]
+        verdicts += [StoredVerdict(*here, v.verdict, v.draw, v.decisive) for v in attempt.verdicts]
+        for s in attempt.scores:
+            detail = cast("dict[str, JsonValue]", dict(s.detail))
+            scores.append(StoredScore(*here, s.metric, Score(s.value, s.reason), detail))
         images += [image for image in (attempt.edited, attempt.raw, attempt.mask) if image is not None]
-    return row, attempts, verdicts, scores, images
+    return RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), tuple(images))
 
 
 # --- preference pairs ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received
-from plantain.journal import BlobRef, BlobStore, Journal, JsonValue, RecordedTask, RunHeader
+from plantain.journal import BlobRef, BlobStore, Journal, JsonValue, RunHeader
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.disk.unfinished import check_new_run, new_run
@@ -28,7 +28,7 @@ from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED, RunFacts
 from plantain.release.proof.inventory import CONTROL
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
-from plantain.release.task_record import TaskRecord, journal_parts
+from plantain.release.task_record import TaskRecord, recorded_task
 
 
 @dataclass(slots=True)
@@ -169,7 +169,7 @@ async def _fill(
         journal.blobs.synced = False
         await asyncio.to_thread(_store_images, journal, source, named, held, summary)
         await journal.add_images(_images(source, named))
-        await journal.add_recorded(_recorded(source))
+        await journal.add_recorded(map(recorded_task, _once(source)))
         await journal.set_meta(IMPORTED, orjson.dumps(facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
 
@@ -279,13 +279,6 @@ def _images(source: ReleaseSource, named: _Named) -> Iterator[tuple[SourceImage,
             sha256 = record.image.prepared_sha256
             size, media_type = named.stored.get(sha256, (named.returned.get(sha256, 0), "image/jpeg"))
             yield record.image, BlobRef(sha256, size, media_type)
-
-
-def _recorded(source: ReleaseSource) -> Iterator[RecordedTask]:
-    for record in _once(source):
-        row, attempts, verdicts, scores, images = journal_parts(record)
-        blobs = tuple(BlobRef(p.sha256, p.bytes, p.media_type, p.pixel_sha256) for p in images)
-        yield RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), blobs)
 
 
 def _once(source: ReleaseSource) -> Iterator[TaskRecord]:

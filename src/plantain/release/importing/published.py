@@ -18,6 +18,7 @@ import orjson
 
 from plantain.files.system_files import files_like
 from plantain.findings import load_taxonomy
+from plantain.journal import BlobRef
 from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import (
@@ -35,7 +36,7 @@ from plantain.records import (
 )
 from plantain.release.importing.reading import LARGEST_IMAGE, digest
 from plantain.release.naming import safe
-from plantain.release.task_record import AttemptRecord, RecordedImage, ScoreRecord, TaskRecord
+from plantain.release.task_record import AttemptRecord, ScoreRecord, TaskRecord
 
 _FOLDER = re.compile(r"(?P<dataset>.+)-(?P<task>edit|remove)(?P<failed>-failed)?")
 _FILE = re.compile(
@@ -222,13 +223,13 @@ def _published(verdict: Mapping[str, object]) -> tuple[ScoreRecord, ...]:
     return (ScoreRecord(PUBLISHED, value, "" if value is not None else "no decision was published", detail),)
 
 
-def _read_image(path: Path) -> RecordedImage:
+def _read_image(path: Path) -> BlobRef:
     data = path.read_bytes()
     try:
         decode_untrusted(data, str(path))
     except BadImage as error:
         raise InputError(str(error)) from error
-    return RecordedImage(digest(data), len(data), "image/jpeg")
+    return BlobRef(digest(data), len(data), "image/jpeg")
 
 
 def tree_id(root: Path) -> str:

@@ -20,7 +20,7 @@ from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
 from plantain.release.plan import FACTS, TRAJECTORIES
 from plantain.release.proof.inventory import Inventory, KnownFile, ReleaseProblem, why_unsafe
-from plantain.release.task_record import TaskRecord, from_json, journal_parts
+from plantain.release.task_record import TaskRecord, from_json, recorded_task
 
 NEEDED = "every release has it"
 """Detail of a missing file that no list names."""
@@ -160,11 +160,11 @@ def _compare(record: TaskRecord, reader: JournalReader) -> Problems:
         return
     if row.state is not record.state or (row.round or None) != record.round:
         yield differs(f"is {record.state.value} here and {row.state.value} in the run")
-    _, attempts, verdicts, scores, _ = journal_parts(record)
+    stated = recorded_task(record)
     if (
-        [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)] != attempts
-        or sorted(map(repr, reader.verdicts(row.id))) != sorted(map(repr, verdicts))
-        or sorted(map(repr, reader.scores(row.id))) != sorted(map(repr, scores))
+        [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)] != list(stated.attempts)
+        or sorted(map(repr, reader.verdicts(row.id))) != sorted(map(repr, stated.verdicts))
+        or sorted(map(repr, reader.scores(row.id))) != sorted(map(repr, stated.scores))
     ):
         yield differs("has other attempts, verdicts or scores than in the run")
 
