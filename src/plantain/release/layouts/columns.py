@@ -317,11 +317,11 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
 def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
     """Return the labels of a successful edit: those that remain, and the finding that was added; else None.
 
-    An image whose last finding was removed is `PLAUSIBLE_NORMAL`.
+    An image whose last finding was removed is `PLAUSIBLE_NORMAL`; of one that was changed otherwise they are unknown.
     """
     if attempt.role == "control":
         return list(record.image.labels)
-    if attempt.role != "success":
+    if attempt.role != "success" or record.direction is Direction.CHANGE:
         return None
     left = [label for label in record.image.labels if label != record.finding]
     if record.direction is Direction.REMOVE:
