@@ -21,6 +21,7 @@ from typing import Any
 import orjson
 
 from plantain.files.opening import is_inside
+from plantain.files.parquet import rows_of_table
 from plantain.files.system_files import files_like
 from plantain.files.tables import read_table
 from plantain.records import InputError
@@ -32,7 +33,7 @@ from plantain.release.importing.pair_rows import (
     check_roles,
     direction_in,
 )
-from plantain.release.importing.reading import LARGEST_IMAGE, LARGEST_LINE, rows_of_table
+from plantain.release.importing.reading import LARGEST_IMAGE, LARGEST_LINE
 
 _DRAW = re.compile(r"(?P<key>.+?)(?:_sample\d+)?")
 _STATED = {"subject-add": "add", "subject-remove": "remove", "add": "add", "remove": "remove"}

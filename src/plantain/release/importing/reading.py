@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import orjson
 
-from plantain.files.installing import install_line
-from plantain.files.opening import open_regular
+from plantain.files.parquet import header_of, rows_of_table
 from plantain.files.system_files import files_like, is_system_file
 from plantain.records import InputError
 from plantain.release.layouts.dicom import jpeg_in
@@ -20,15 +18,9 @@ from plantain.release.originals import FOLDER
 from plantain.release.plan import FACTS, TRAJECTORIES
 from plantain.release.task_record import TaskRecord, from_json
 
-if TYPE_CHECKING:
-    from pyarrow.parquet import ParquetFile
-
 LARGEST_LINE = 64_000_000
 LARGEST_IMAGE = 64_000_000
 """Bytes of one record or image at most: a release comes from outside, and may be anything."""
-
-_BATCH = 4
-"""Rows at once: a dictionary can make each of them as large as the largest image."""
 
 _RECORDED = ("trajectories", "preference")
 """Tables with a column `record`."""
@@ -144,50 +136,6 @@ def _images_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
             data = cell.get("bytes") if isinstance(cell, dict) else cell
             if isinstance(data, bytes):
                 yield f"{path}: {name}", data
-
-
-@contextmanager
-def _parquet(path: Path) -> Iterator[ParquetFile]:
-    """Open a Parquet file from anywhere. Raises InputError for anything else, also while it is read."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise InputError(f"{path}: needs pyarrow: {install_line('release')}") from None
-    try:
-        with open_regular(path, str(path), None) as file, pq.ParquetFile(file) as table:
-            names = table.schema_arrow.names
-            if twice := next((name for name in names if names.count(name) > 1), None):
-                raise InputError(f"{path}: column {twice!r} appears twice")
-            yield table
-    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
-        if isinstance(error, InputError):
-            raise
-        # The last three: text that is not UTF-8, dates and time zones that do not exist.
-        raise InputError(f"{path}: not a readable Parquet file ({error})") from error
-
-
-def header_of(path: Path) -> list[str]:
-    """Return the columns of a Parquet table. Raises InputError if it cannot be read."""
-    with _parquet(path) as table:
-        return list(table.schema_arrow.names)
-
-
-def rows_of_table(path: Path, columns: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Yield the rows of a Parquet table; others than these columns are not read: their size is not bounded.
-
-    Raises:
-        InputError: a column is missing, the table cannot be read, or it unpacks to far more than its file.
-    """
-    from plantain.files.unpacking import unpacks_too_far
-
-    with _parquet(path) as table:
-        if missing := [name for name in columns if name not in table.schema_arrow.names]:
-            raise InputError(f"{path}: has no column {missing[0]!r}")
-        if too_far := unpacks_too_far(table, frozenset(columns)):
-            raise InputError(f"{path}: {too_far}")
-        for batch in table.iter_batches(_BATCH, columns=list(columns)):
-            yield from batch.to_pylist()
 
 
 def _members(path: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:

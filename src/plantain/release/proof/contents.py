@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plantain.files.unpacking import unpacks_too_far
+from plantain.files.parquet import unpacks_too_far
 from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.likeness import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns

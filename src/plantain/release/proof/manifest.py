@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plantain.files.unpacking import unpacks_too_far
+from plantain.files.parquet import unpacks_too_far
 from plantain.records import InputError
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.inventory import LONGEST_PATH, why_unsafe
