@@ -96,7 +96,7 @@ def test_strips_and_specks_are_read_without_an_error(shape: tuple[int, int], rea
 
 
 def test_nothing_is_sent_to_the_maker_of_the_library(tmp_path: Path) -> None:
-    """onnxruntime 1.32 keeps what it is about to send, and an id of the machine, in a folder of the user's."""
+    """onnxruntime 1.32 stores events and an id of the machine in the home folder before it sends them."""
     unheard = ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME", "XDG_DATA_HOME")
     surroundings = {name: value for name, value in os.environ.items() if name not in unheard}
     program = "from plantain.privacy.text_reader import open_reader; assert open_reader() is not None"

@@ -20,10 +20,11 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.disk.unfinished import check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
+from plantain.privacy.lineage import sha256_of
 from plantain.records import InputError, SourceImage
 from plantain.records.suggestions import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
-from plantain.release.importing.reading import OurRelease, ReleaseSource, digest
+from plantain.release.importing.reading import OurRelease, ReleaseSource
 from plantain.release.originals import media_type_of
 from plantain.release.plan import IMPORTED, RunFacts
 from plantain.release.proof.inventory import CONTROL
@@ -247,13 +248,13 @@ def _store_images(
         named.stored[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
 
     for where, data in source.images():
-        judged, name = data, digest(data)
+        judged, name = data, sha256_of(data)
         if name in named.originals and name not in named.stored:
             check_header(data, where)
             store_original(data)
         if name not in wanted and name not in named.originals:
             judged = without_manifest(data)
-            name = digest(judged)
+            name = sha256_of(judged)
         if name in wanted:
             check_header(judged, where)
             journal.put_blob(judged, "image/jpeg" if name in named.edited else "image/png")

@@ -21,6 +21,7 @@ from plantain.findings import load_taxonomy
 from plantain.journal import BlobRef
 from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.privacy.lineage import sha256_of
 from plantain.records import (
     OK,
     Direction,
@@ -34,7 +35,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.release.importing.reading import LARGEST_IMAGE, digest
+from plantain.release.importing.reading import LARGEST_IMAGE
 from plantain.release.naming import safe
 from plantain.release.task_record import AttemptRecord, ScoreRecord, TaskRecord
 
@@ -229,7 +230,7 @@ def _read_image(path: Path) -> BlobRef:
         decode_untrusted(data, str(path))
     except BadImage as error:
         raise InputError(str(error)) from error
-    return BlobRef(digest(data), len(data), "image/jpeg")
+    return BlobRef(sha256_of(data), len(data), "image/jpeg")
 
 
 def tree_id(root: Path) -> str:

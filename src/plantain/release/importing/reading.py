@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,11 +102,6 @@ def tree_images(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(path for ending in endings for path in files_like(folder, f"*/*.{ending}")):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
             yield str(path), path.read_bytes()
-
-
-def digest(data: bytes) -> str:
-    """Hash as SHA-256 hex."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def _parse(line: object, where: str) -> TaskRecord:
