@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from plantain.review.web.run_view import RunView
     from plantain.review.web.study_view import StudyView
 
-PORT = 8765
 LOOPBACK = "127.0.0.1"
 
 
