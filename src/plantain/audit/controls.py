@@ -94,7 +94,7 @@ def text(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
 
 def copied_patch(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
     """Paste two patches from elsewhere side by side in place of the finding."""
-    out = spoiling.with_copies(edit.original, edit.mask, round(88 * _unit(edit)), 2, 1.0, rng)
+    out = spoiling.with_copies(edit.original, edit.mask, round(88 * _unit(edit)), rng)
     return np.clip(np.rint(out), 0, 255).astype(np.uint8)
 
 
