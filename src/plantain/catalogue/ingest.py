@@ -107,7 +107,6 @@ def ingest(
     catalogue: Catalogue,
     *,
     mode: str = "pad",
-    side: int = 1024,
     workers: int | None = None,
     on_file: Callable[[Refused | None], None] = lambda _: None,
     gate: PrivacyGate | None = None,
@@ -121,7 +120,7 @@ def ingest(
     Args:
         reader: lists the source.
         catalogue: receives the prepared images.
-        mode, side: of preparing, see `pixels.prepare`.
+        mode: of preparing, see `pixels.prepare`.
         workers: threads; by default one per processor, at most 4 (each may hold a decoded image), and with an engine
             two for each of its workers.
         on_file: called in order for each file that is done, with its refusal.
@@ -135,7 +134,7 @@ def ingest(
     known = catalogue.sources()
     withdrawn = Withdrawn(catalogue)
     workers = workers or (min(4, os.cpu_count() or 1) if engine is None else 2 * engine.room)
-    with closing(_Workshop(known, Preparing(mode, side, gate), withdrawn, engine)) as workshop:
+    with closing(_Workshop(known, Preparing(mode, gate), withdrawn, engine)) as workshop:
         for result in _in_order(reader.scan(), workshop, workers):
             if isinstance(result, LeftOut):
                 done.left_out.append(result)

@@ -135,7 +135,7 @@ def test_a_frame_has_its_own_window_rescale_and_axes() -> None:
     assert (first.WindowCenter, first.WindowWidth) == (window_.WindowCenter, window_.WindowWidth)
     assert header_of_frame(dataset, 99).RescaleSlope is not None
     values = apply_modality_lut(dataset.pixel_array[1], header_of_frame(dataset, 1))
-    shown = render_planes(dataset, "ect", 1)[..., 0]
+    shown = render_planes(dataset, "ect", 1)
     assert np.array_equal(shown, linear(values, float(first.WindowCenter), float(first.WindowWidth)))
     own = Dataset()
     own.FrameVOILUTSequence = [Dataset()]

@@ -48,8 +48,7 @@ def audit(
     folder: Path | None = typer.Argument(
         None,
         metavar="[DIR]",
-        help="Images to draw on: a run (which stores the card), a catalogue or a folder <modality>/<name>.png; "
-        "default: images of installed packages.",
+        help="Images to draw on: a run (which stores the card) or a catalogue; default: images of installed packages.",
     ),
     judge: str = typer.Option(
         "offline/instruments", metavar="MODEL", help="A judge, or a panel: names with commas."
@@ -89,7 +88,7 @@ def audit(
             f"{readers.removeprefix(PEOPLE)}, or take their verdicts by `plantain judge rejudge RUN --judge {readers}`"
         )
     if folder is not None and not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; give a run, a catalogue or images")
+        raise InputError(f"{folder}: no such folder; give a run or a catalogue")
     if run is None and not dry_run and not all(map(runs_here, named)):
         raise InputError(
             f"--run: name a folder for the answers of {judge}, so that finished calls are reused"
