@@ -252,15 +252,13 @@ def composite(before: Pixels, after: Pixels, alpha: Field | Mask) -> Pixels:
     """Blend by alpha: exactly `before` at 0, `after` at 1; rounded in between.
 
     Args:
-        before, after: uint8 (H, W, 3) or (H, W), same shape.
+        before, after: uint8 (H, W, 3), same shape.
         alpha: (H, W), bool or float in [0, 1].
 
     Returns:
         uint8, same shape as `before`.
     """
-    weight = alpha.astype(np.float32)
-    if before.ndim == 3:
-        weight = weight[:, :, None]
+    weight = alpha.astype(np.float32)[:, :, None]
     old = before.astype(np.float32)
     mixed = old + weight * (after.astype(np.float32) - old)
     return np.clip(np.rint(mixed), 0, 255).astype(np.uint8)
