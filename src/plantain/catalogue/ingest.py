@@ -224,9 +224,11 @@ class _Workshop:
         """Prepare a file on a worker, or here without an engine or if no worker has the gate's reader of text."""
         made = None
         if self._engine is not None:
-            gate, reader = self._gate, self._gate and self._gate.reader
-            how = self._mode, gate is not None, reader.name if reader is not None else ""
-            made = self._engine.run(ROLE, prepared_there, entry, image, data, *how)
+            gate = self._gate
+            reads = gate.reader.name if gate is not None and gate.reader is not None else ""
+            made = self._engine.run(
+                ROLE, prepared_there, entry, image, data, self._mode, gate is not None, reads
+            )
         return prepare_file(entry, image, data, self._mode, self._gate) if made is None else made
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from plantain.pixels.arrays import Pixels
 
 Number = TypeVar("Number", npt.NDArray[np.float32], npt.NDArray[np.float64])
-Values = npt.NDArray[np.integer] | npt.NDArray[np.floating]
+Values = npt.NDArray[np.number]
 
 
 def linear_window(values: Values, ends: tuple[float, float], *, invert: bool = False) -> Pixels:
