@@ -21,7 +21,7 @@ from plantain.findings import load_taxonomy
 from plantain.journal import Journal, RunHeader
 from plantain.metrics.statistics.gap import gap_of
 from plantain.offline.workers import close_workers
-from plantain.records import Criterion, Figure
+from plantain.records import Criterion, Figure, InputError
 from plantain.rubrics import MED_BANANA, MEDEBENCH
 from plantain.runs.settings.terms import Terms
 
@@ -172,6 +172,8 @@ def test_images_of_a_run_are_the_real_originals_with_their_bytes(tmp_path):
             await journal.add_images([(real, blob), (drawn, blob)])
 
     asyncio.run(store())
+    with pytest.raises(InputError, match="neither a run nor a catalogue"):
+        images_in(tmp_path, load_taxonomy())
     found = images_in(tmp_path / "run", load_taxonomy())
     assert [(one.image.id, one.data) for one in found] == [(real.id, data)]
 

@@ -47,7 +47,7 @@ def damaged_blobs(reader: JournalReader) -> frozenset[str]:
 
 
 def _checked_blobs(reader: JournalReader) -> Iterator[tuple[str, str]]:
-    """Yield every blob that the run must have, with what is wrong with it; "" if nothing is."""
+    """Yield every blob that the run must have, with its fault; "" for a sound one."""
     may_miss, after = reader.meta(BLOBS_ABSENT) is not None, ""
     page = "SELECT sha256, bytes FROM blob WHERE sha256 > ? ORDER BY sha256 LIMIT 1000"
     while rows := reader.connection.execute(page, (after,)).fetchall():
