@@ -89,16 +89,15 @@ class PublishedTree:
     def edits(self) -> Iterator[TreeImage]:
         """Yield every image by its path; none is opened. Raises InputError for a name of another form."""
         for folder, place in self._folders():
-            for path in _images_below(folder):
-                if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_IMAGE:
-                    continue
-                match = _FILE.fullmatch(path.name)
+            for finding, name in _images_below(folder):
+                path = f"{finding}/{name}"
+                match = _FILE.fullmatch(name)
                 if match is None or match["task"] != place["task"]:
                     raise InputError(f"{path}: expected IMAGE-DISEASE-{place['task']}.jpeg")
-                image_id, disease = self._parts(path, match["stem"])
+                image_id, disease = self._parts(path, finding.name, match["stem"])
                 key = TreeKey(place["dataset"], image_id, disease, _DIRECTION[place["task"]])
                 number = None if match["round"] is None else int(match["round"])
-                yield TreeImage(str(path), key, place["failed"] is not None, number)
+                yield TreeImage(path, key, place["failed"] is not None, number)
 
     def records(self) -> Iterator[TaskRecord]:
         """Yield every task in the order of its key. Raises InputError for a file that is not an image."""
@@ -116,9 +115,9 @@ class PublishedTree:
             if place is not None and path.is_dir() and not path.is_symlink():
                 yield path, place
 
-    def _parts(self, path: Path, stem: str) -> tuple[str, str]:
+    def _parts(self, path: str, folder: str, stem: str) -> tuple[str, str]:
         """Return image id and disease: by the folder, else by the known findings, else by the last dash."""
-        for disease in (path.parent.name, *sorted(self._names, key=len, reverse=True)):
+        for disease in (folder, *sorted(self._names, key=len, reverse=True)):
             if stem.endswith(f"-{disease}") and len(stem) > len(disease) + 1:
                 return stem[: -len(disease) - 1], disease
         image_id, dash, disease = stem.rpartition("-")
@@ -209,12 +208,20 @@ class PublishedTree:
         )
 
 
-def _images_below(folder: Path) -> Iterator[Path]:
+def _images_below(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the finding's folder and the name of every image; links and files that are too large are ignored."""
     for finding in files_like(folder, "*"):
         if finding.is_dir():
-            for name in sorted(entry.name for entry in os.scandir(finding)):
-                if name.endswith((".jpeg", ".jpg")) and not is_system_file(name):
-                    yield finding / name
+            names = [
+                entry.name
+                for entry in os.scandir(finding)
+                if entry.name.endswith((".jpeg", ".jpg"))
+                and not is_system_file(entry.name)
+                and entry.is_file(follow_symlinks=False)
+                and entry.stat().st_size <= LARGEST_IMAGE
+            ]
+            for name in sorted(names):
+                yield finding, name
 
 
 def _spans(path: Path) -> Iterator[tuple[int, int]]:
