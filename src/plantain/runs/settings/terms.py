@@ -15,7 +15,7 @@ from plantain.engines.settings import HERE, EngineSection, engine_named
 from plantain.journal import JournalReader, JsonValue
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.addresses import destination
-from plantain.models.registry import settings_class
+from plantain.models.registry import is_local, settings_class
 from plantain.records import Consent, Destination, InputError, Reach
 from plantain.roles.options import ProviderOptions, ProviderSettings, Section
 from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, in_role, read_toml
@@ -104,6 +104,16 @@ class Terms:
     settings: RoleTables = field(default_factory=dict)
     engine: EngineSection = HERE
     room: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a name that is a path or an address."""
+        for model in self.models:
+            parts = model.split("/")
+            if {"", ".", ".."} & set(parts) and not is_local(parts[0]):
+                raise InputError(
+                    f"model {model!r}: a path or an address; expected provider/model, as openai/gpt-4.1 "
+                    "(an address is set in providers.NAME.base_url)"
+                )
 
     def provider(self, model: str) -> ProviderSettings:
         """Return the section of the provider of "provider/model"; its defaults where there is none."""
