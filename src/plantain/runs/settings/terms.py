@@ -15,12 +15,16 @@ from plantain.engines.settings import HERE, EngineSection, engine_named
 from plantain.journal import JournalReader, JsonValue
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.addresses import destination
-from plantain.models.registry import is_local, settings_class
+from plantain.models.registry import settings_class
 from plantain.records import Consent, Destination, InputError, Reach
 from plantain.roles.options import ProviderOptions, ProviderSettings, Section
 from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, in_role, read_toml
 
 S = TypeVar("S", bound=ProviderSettings)
+
+ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs", "python", "people"})
+"""Providers whose models run here: they cost nothing, and no image leaves the machine for them. "baseline" and
+"outputs" are a benchmark's own baselines, and outputs that were made elsewhere; "people" are a study's readers."""
 
 
 class ConsentGiven(Section):
@@ -109,7 +113,7 @@ class Terms:
         """Raise InputError for a name that is a path or an address."""
         for model in self.models:
             parts = model.split("/")
-            if {"", ".", ".."} & set(parts) and not is_local(parts[0]):
+            if {"", ".", ".."} & set(parts) and parts[0] not in ON_THIS_MACHINE:
                 raise InputError(
                     f"model {model!r}: a path or an address; expected provider/model, as openai/gpt-4.1 "
                     "(an address is set in providers.NAME.base_url)"
