@@ -54,8 +54,12 @@ def test_monochrome1_is_the_negative_of_monochrome2() -> None:
 
 @pytest.mark.parametrize(
     ("photometric", "shape", "inverted"),
-    [("MONOCHROME1", "INVERSE", True), ("MONOCHROME1", "IDENTITY", False)]
-    + [("MONOCHROME2", "INVERSE", True), ("MONOCHROME2", "IDENTITY", False)],
+    [
+        ("MONOCHROME1", "INVERSE", True),
+        ("MONOCHROME1", "IDENTITY", False),
+        ("MONOCHROME2", "INVERSE", True),
+        ("MONOCHROME2", "IDENTITY", False),
+    ],
 )
 def test_presentation_shape_decides_where_it_is_given(photometric: str, shape: str, inverted: bool) -> None:
     """Expected: which of the four dcmtk 3.6.7 inverts (dcm2pnm +Wi 1)."""
