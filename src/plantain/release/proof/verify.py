@@ -108,6 +108,11 @@ def verify_release(out: Path, *, against: Path | None = None, pixels: bool = Fal
         inventory = check.inventory
         take_stock(out, inventory, _own_system_files(out / SUMS))
         if not {SUMS, MANIFEST} & inventory.files.keys():
+            if (out / SUMS).is_symlink():
+                raise InputError(
+                    f"{out}: its files are links, as in the cache of the Hub, and links are not followed; "
+                    "verify a copy (cp -rL, or hf download --local-dir)"
+                )
             raise InputError(f"{out}: contains neither {SUMS} nor {MANIFEST}, so it is not a release")
         reader = stack.enter_context(JournalReader.open(against)) if against is not None else None
         present = [known.size for known in inventory.files.values() if known.size is not None]
