@@ -199,6 +199,7 @@ def main() -> int:
             images = shared_images(options.data, name, options.half, options.images)
         else:
             images = package_images("held-out") if name == "package" else folder_images(Path(name))
+            images = images[: options.images]
         for number, recipe in enumerate(recipes(images, taxonomy, options.seed, options.findings_each), 1):
             rows += answers(recipe, taxonomy)
             print(f"{name}: {number} drawings", file=sys.stderr, end="\r")

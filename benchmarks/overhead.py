@@ -58,7 +58,6 @@ from simulated.serve import serving
 
 CONCURRENCY = 16
 TARGET = 1.5
-REPEATS = 3
 SHORT = 6
 """Tasks of the run that shows what a run costs once."""
 
@@ -244,7 +243,7 @@ async def drive(send: Send, steps: dict[str, int]) -> float:
     return time.process_time() - begun
 
 
-def compare(provider: str, kind: str, url: str, key: str, folder: Path, tasks: int) -> bool:
+def compare(provider: str, kind: str, url: str, key: str, folder: Path, tasks: int, repeats: int) -> bool:
     """Prints our CPU per call beside the peers'; True where we stay below the ratios that have a target.
 
     What a run costs once (clients, certificates, plan) is taken out by a short run; the peers' clients are made
@@ -253,17 +252,17 @@ def compare(provider: str, kind: str, url: str, key: str, folder: Path, tasks: i
     catalogue, image = catalogue_of(folder, tasks)
     few = catalogue_of(folder / "few", SHORT)[0]
     whole_path(provider, url, few, folder / "warm")
-    once, few_steps = _median(whole_path(provider, url, few, folder / f"short {i}") for i in range(REPEATS))
+    once, few_steps = _median(whole_path(provider, url, few, folder / f"short {i}") for i in range(repeats))
     before = KEEPING.seconds
-    spent, steps = _median(whole_path(provider, url, catalogue, folder / f"run {i}") for i in range(REPEATS))
+    spent, steps = _median(whole_path(provider, url, catalogue, folder / f"run {i}") for i in range(repeats))
     calls = sum(steps.values())
-    keep = (KEEPING.seconds - before) / (REPEATS * calls)
+    keep = (KEEPING.seconds - before) / (repeats * calls)
     ours = (spent - once) / (calls - sum(few_steps.values()))
     peers = dict.fromkeys(PEERS, 0.0)
     for name, look in PEERS.items():
         runs = (
             (asyncio.run(_drive_bare(provider, url, key, steps, look, folder / f"{name} {i}")), steps)
-            for i in range(REPEATS)
+            for i in range(repeats)
         )
         peers[name] = _median(runs)[0] / calls
     bare, floor = peers["bare SDK"], peers[FLOOR]
@@ -287,7 +286,8 @@ def compare(provider: str, kind: str, url: str, key: str, folder: Path, tasks: i
 
 def _median(runs: Iterable[tuple[float, dict[str, int]]]) -> tuple[float, dict[str, int]]:
     """Of repeated runs the one in the middle by its seconds: others work on this machine too."""
-    return sorted(runs, key=lambda run: run[0])[REPEATS // 2]
+    ordered = sorted(runs, key=lambda run: run[0])
+    return ordered[len(ordered) // 2]
 
 
 def picture_of(answer: object) -> bytes | None:
@@ -341,6 +341,7 @@ PEERS: dict[str, Look] = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", type=int, default=40)
+    parser.add_argument("--repeats", type=int, default=3, help="the middle one counts")
     args = parser.parse_args()
     RECORDED.install()
     good = True
@@ -352,7 +353,7 @@ def main() -> int:
         ):
             os.environ |= {"GEMINI_API_KEY": key, "OPENAI_API_KEY": key}
             RECORDED.requests.clear()
-            good &= compare(provider, kind, url, key, Path(name), tasks) or kind == ".png"
+            good &= compare(provider, kind, url, key, Path(name), tasks, args.repeats) or kind == ".png"
     return 0 if good else 1
 
 

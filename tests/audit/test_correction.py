@@ -51,8 +51,9 @@ def test_nothing_that_was_decided_changes_and_every_word_is_kept(
     task, before = first_task(run), decided(run)
     words = ["judge", "override", str(run), task, "--by", "RT"]
     assert main([*words, "--set", "qualified", "--why", "I see the drusen"]) == 0
+    assert capsys.readouterr().out.endswith(f"\nnext: plantain report {run}\n")
     assert main([*words, "--set", "failed", "--why", "on a second look they are noise", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out.partition("\n")[2])
+    said = json.loads(capsys.readouterr().out)
     assert said["correction"]["set"] == "failed" and said["judge"] == {
         "judge": "old/judge",
         "qualified": False,

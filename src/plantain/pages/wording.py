@@ -6,6 +6,11 @@ from plantain.records import counts
 
 DASH = "–"
 
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
+    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
+
 
 def words(name: str) -> str:
     """Return an identifier as words: "blending_artefact" becomes "Blending artefact"."""
@@ -30,6 +35,16 @@ def count(value: int) -> str:
 def counted(value: int, one: str, more: str = "") -> str:
     """Return a count with its noun: "1 edit", "2 edits"; the same words as in a terminal."""
     return counts.counted(value, one, more).replace(",", "\u202f")
+
+
+def escaped(text: str) -> str:
+    r"""Return text that LaTeX prints as it is.
+
+    Example:
+        >>> escaped("a_b & 5 %")
+        'a\\_b \\& 5 \\%'
+    """
+    return "".join(_SPECIAL.get(character, character) for character in text)
 
 
 def plain(text: str) -> str:

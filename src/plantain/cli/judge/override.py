@@ -11,6 +11,7 @@ from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json
 from plantain.journal.questions.tasks import SET
 from plantain.records import InputError
+from plantain.records.commands import next_line
 
 
 def override(
@@ -49,3 +50,4 @@ def override(
         "no judge has judged it" if judged is None else f"{judged.judge}: {word[judged.qualified]} (decides)"
     )
     print(f"{done.row.id} round {done.attempt.round}: {by}: {word[qualified]}; {judge}")
+    print(next_line("report", run))

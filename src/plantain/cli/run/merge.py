@@ -10,7 +10,7 @@ import typer
 from plantain.cli.terminal.options import AsJson, ModelChange
 from plantain.cli.terminal.tables import print_json
 from plantain.pipeline.merge import Merged, merge
-from plantain.records.commands import command_line
+from plantain.records.commands import command_line, next_line
 from plantain.records.counts import counted
 from plantain.release.register import copy_register
 
@@ -45,5 +45,5 @@ def _in_words(run: Path, merged: Merged) -> str:
     return line + (
         f"\ncontinue the pending tasks with: {command_line('build', 'RECIPE', '--run', run)}"
         if pending
-        else ""
+        else f"\n{next_line('report', run)}"
     )

@@ -21,8 +21,10 @@ import orjson
 
 from plantain.files.system_files import files_like, is_system_file
 from plantain.findings import load_taxonomy
+from plantain.journal import BlobRef
 from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.privacy.lineage import sha256_of
 from plantain.records import (
     OK,
     Direction,
@@ -36,9 +38,9 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.release.importing.reading import LARGEST_IMAGE, digest
+from plantain.release.importing.reading import LARGEST_IMAGE
 from plantain.release.naming import safe
-from plantain.release.task_record import AttemptRecord, RecordedImage, ScoreRecord, TaskRecord
+from plantain.release.task_record import AttemptRecord, ScoreRecord, TaskRecord
 
 _FOLDER = re.compile(r"(?P<dataset>.+)-(?P<task>edit|remove)(?P<failed>-failed)?")
 _FILE = re.compile(
@@ -289,13 +291,13 @@ def _published(verdict: Mapping[str, object]) -> tuple[ScoreRecord, ...]:
     return (ScoreRecord(PUBLISHED, value, "" if value is not None else "no decision was published", detail),)
 
 
-def _read_image(path: str) -> RecordedImage:
+def _read_image(path: str) -> BlobRef:
     data = Path(path).read_bytes()
     try:
         decode_untrusted(data, path)
     except BadImage as error:
         raise InputError(str(error)) from error
-    return RecordedImage(digest(data), len(data), "image/jpeg")
+    return BlobRef(sha256_of(data), len(data), "image/jpeg")
 
 
 def tree_id(root: Path) -> str:
