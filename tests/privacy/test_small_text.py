@@ -16,15 +16,6 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.privacy.small_text import small_texts
 from plantain.privacy.text import TextKind, TextReader
-from plantain.privacy.text_reader import open_reader, why_no_reader
-
-
-@pytest.fixture(scope="module")
-def reader() -> TextReader:
-    found = open_reader()
-    if found is None:
-        pytest.skip(why_no_reader())
-    return found
 
 
 @pytest.fixture(scope="module")

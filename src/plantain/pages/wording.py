@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plantain.files.secrets import DISGUISES
 from plantain.records import counts
 
 DASH = "–"
@@ -49,15 +50,4 @@ def escaped(text: str) -> str:
 
 def plain(text: str) -> str:
     """Return text without control and direction-changing characters, which could disguise it."""
-    return "".join(c if c in "\n\t" or not _disguises(c) else "\ufffd" for c in text)
-
-
-def _disguises(character: str) -> bool:
-    code = ord(character)
-    return (
-        code < 32
-        or 0x7F <= code <= 0x9F
-        or 0x202A <= code <= 0x202E
-        or 0x2066 <= code <= 0x2069
-        or 0xD800 <= code <= 0xDFFF
-    )
+    return DISGUISES.sub("\ufffd", text)
