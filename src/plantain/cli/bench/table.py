@@ -18,7 +18,7 @@ from plantain.bench.leaderboard.published import published_agreement, published_
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.cli.bench.paper import print_rest_of_paper
-from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, Gallery, ScoringJudge
+from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, ScoringJudge
 from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
 from plantain.metrics.statistics.paired import Difference
 from plantain.pages.wording import plain
@@ -38,7 +38,6 @@ def table(
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder for page, tables and figures."),
     benchmark: BenchPath = None,
     against: str = typer.Option("copy-input", metavar="MODEL", help="The arm to compare the others with."),
-    gallery: Gallery = 8,
     paper: bool = typer.Option(
         False, "--paper", help="MedEBench's Tables 2, 3, 4 and 7, and their missing parts."
     ),
@@ -55,7 +54,7 @@ def table(
         raise InputError("bench table: the same run is given twice")
 
     if to is not None:
-        path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery, against=against)
+        path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, against=against)
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
         if not (as_json or as_csv or as_latex):
             typer.echo(next_line("view", runs[0]))
