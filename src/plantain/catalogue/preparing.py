@@ -41,9 +41,8 @@ class PreparedFile:
 
 @dataclass(frozen=True, slots=True)
 class Preparing:
-    """How files are prepared: `mode` and `side` as in `pixels.prepare`; without a `gate` nothing is looked for."""
+    """How files are prepared: `side` as in `pixels.prepare`; without a `gate` nothing is looked for."""
 
-    mode: str
     side: int
     gate: PrivacyGate | None
 
@@ -55,7 +54,7 @@ class Preparing:
             return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
         image = entry.describe(image, pixels)
         image = replace(image, note="; ".join(filter(None, (image.note, colour_note(data)))))
-        image, prepared = finish(image, pixels, self.side, self.mode, entry.aspect)
+        image, prepared = finish(image, pixels, self.side, entry.aspect)
         done = PreparedFile(entry, image, prepared, likeness(pixels))
         if self.gate is None:
             return done
@@ -70,18 +69,16 @@ class Preparing:
         if engine is None:
             return self.here(entry, image, data)
         reads = self.gate.reader.name if self.gate is not None and self.gate.reader is not None else ""
-        made = engine.run(
-            ROLE, prepared_there, self.mode, self.side, self.gate is not None, reads, entry, image, data
-        )
+        made = engine.run(ROLE, prepared_there, self.side, self.gate is not None, reads, entry, image, data)
         return self.here(entry, image, data) if made is None else made
 
 
 def prepared_there(
-    mode: str, side: int, gated: bool, reads: str, entry: SourceEntry, image: SourceImage, data: bytes
+    side: int, gated: bool, reads: str, entry: SourceEntry, image: SourceImage, data: bytes
 ) -> PreparedFile | Refused | None:
     """Prepare a file on a worker; return None if it has no reader of text of that name."""
     reader = reader_named(reads) if reads else None
     if reads and reader is None:
         return None
     gate = PrivacyGate(None, reader) if gated else None
-    return Preparing(mode, side, gate).here(entry, image, data)
+    return Preparing(side, gate).here(entry, image, data)

@@ -45,9 +45,9 @@ class PackageSample:
     image: SourceImage
     pixels: Pixels
 
-    def prepared(self, side: int = 1024, mode: str = "pad") -> tuple[SourceImage, bytes]:
+    def prepared(self, side: int = 1024) -> tuple[SourceImage, bytes]:
         """Return the complete record and the prepared bytes, as a catalogue takes them."""
-        return finish(self.image, self.pixels, side, mode)
+        return finish(self.image, self.pixels, side)
 
 
 def sample_images() -> list[PackageSample]:
