@@ -347,7 +347,7 @@ def group_remarks(
             how = "; add the patient in the table's column group and ingest again" if takes_table else ""
         yield (
             f"{counted(done.ungrouped, 'image')} without a known patient: images of one patient may be on both sides "
-            f"of a split, and must be withdrawn one by one (plantain run withdraw --image){how}"
+            f"of a split, and must be withdrawn one by one (run withdraw --image){how}"
         )
     if done.by_study:
         yield (

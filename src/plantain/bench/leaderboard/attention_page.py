@@ -34,6 +34,7 @@ from plantain.pages.thumbnails import data_uri, outline
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, derive_seed
+from plantain.records.commands import command_line
 from plantain.version import __version__
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -221,7 +222,9 @@ def write_attention_page(
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
         if not recorded_arms(scores):
-            raise InputError(f"{run}: no attention has been measured; run plantain bench attention")
+            raise InputError(
+                f"{run}: no attention has been measured; {command_line('bench', 'attention', run)}"
+            )
         rows, failures = grounding_rows(scores), failure_rows(scores, judge, cuts)
         overlays = list(_overlays(opened, scores, benchmark, gallery))
         recorded = recorded_layers(opened, scores)

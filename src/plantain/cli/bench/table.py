@@ -23,7 +23,7 @@ from plantain.cli.terminal.tables import TerminalConsole, print_json, print_tabl
 from plantain.metrics.statistics.paired import Difference
 from plantain.pages.wording import plain
 from plantain.records import InputError
-from plantain.records.commands import command_line, next_line
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 
 
@@ -78,8 +78,7 @@ def table(
 
 def _print(runs: list[Path], made: Table) -> None:
     if made.unfinished:
-        again = " && ".join(command_line("bench", "score", run) for run in runs)
-        print(f"scoring is unfinished: {made.unfinished}; resume with: {again}")
+        print(f"scoring is unfinished: {made.unfinished}; resume the bench score that began it")
     print_table(leaderboard(made))
     for line in made.blind.values():
         TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -17,7 +18,6 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import Journal, JournalReader
 from plantain.pipeline.retry import DIRECTIONS, OUTCOMES, STATES, RetryChoice, ended_tasks
 from plantain.records import InputError, Step
-from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.runs.limits import costs_of
 
@@ -62,16 +62,8 @@ def retry(
     with JournalReader.open(run) as reader:
         if reader.meta(BENCH) is not None:
             raise InputError(
-                f"{run}: the run of a benchmark, whose tasks have several outputs each; retry single outputs with: "
-                + command_line(
-                    "bench",
-                    "generate",
-                    "BENCH",
-                    "--run",
-                    run,
-                    "--retry",
-                    ",".join(choice.outcomes) or "refused",
-                )
+                f"{run}: the run of a benchmark, whose tasks have several outputs each; retry single outputs by "
+                f"bench generate with --retry {','.join(choice.outcomes) or 'refused'}"
             )
         choice.check(reader)
         chosen = list(ended_tasks(reader, choice))
@@ -104,8 +96,8 @@ def retry(
     print_table(table)
     if continued or reopened:
         print(
-            f"{continued} continue where they stopped, {reopened} start again; resume with: "
-            + command_line("build", "RECIPE", "--run", run)
+            f"{continued} continue where they stopped, {reopened} start again; build the recipe with --run "
+            f"{shlex.quote(str(run))} to resume"
         )
 
 
