@@ -78,7 +78,7 @@ def table(
 
 def _print(runs: list[Path], made: Table) -> None:
     if made.unfinished:
-        print(f"scoring is unfinished: {made.unfinished}; resume the bench score that began it")
+        print(f"scoring is unfinished: {made.unfinished}; resume the bench score that started it")
     print_table(leaderboard(made))
     for line in made.blind.values():
         TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)
